@@ -1,0 +1,275 @@
+"""Boxes: the primitives of Aurora (Sect. 2.1) as frozen descriptions. What a box does lives in the engines.
+
+A box names the nodes that feed it (`inputs`); an arrow is such a pair. Each box declares its traits, which the
+optimizer, scheduler and shedder read instead of asking for its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import Any, ClassVar
+
+from penstock.model.durations import Count, Extent, Time
+from penstock.model.errors import Where
+from penstock.model.formats import Sink, SourceFormat
+from penstock.model.qos import QoS
+from penstock.model.types import Schema
+
+
+class Trait(Flag):
+    """What the rest of the system may do with a box (style: ask for the trait, never for the class)."""
+
+    STATELESS = auto()  # a tuple's fate depends on that tuple alone
+    ORDERED = auto()  # the answer depends on the order of the tuples
+    WINDOWED = auto()  # works on windows
+    STATEFUL = auto()  # keeps something between trains
+    SPLITTABLE = auto()  # may run in parallel by key
+    SHEDDABLE = auto()  # a drop box may be put in front of it
+    COMMUTES = auto()  # may change places with a neighbour that reads none of what it writes
+
+
+@dataclass(frozen=True)
+class About:
+    """What a person sees of a node: tag, description, manual page, and the group (superbox) it lies in (A32, A34)."""
+
+    tag: str = ""
+    description: str = ""
+    manual: str = ""
+    group: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's vectorised function; `name` is 'module:function', which the YAML form writes down."""
+
+    call: Callable[..., Any]
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """Anything in a network that has a name: sources, boxes, connection points, views, outputs."""
+
+    kind: ClassVar[str] = "node"
+    traits: ClassVar[Trait] = Trait.STATELESS
+
+    name: str
+    inputs: tuple[str, ...] = ()
+    about: About = field(default=About())
+    where: Where = field(default=Where(), compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Node):
+    """Where tuples enter (A02). `lateness`: how far behind the newest tuple of earlier trains one may still be.
+
+    `whole`: the source promises that tuples of one timestamp never come in two trains, so a time is complete
+    as soon as it is seen. `idle`: after this long without a tuple, others no longer wait for this input.
+    """
+
+    kind: ClassVar[str] = "source"
+
+    format: SourceFormat
+    schema: Schema
+    timestamp: str | None = None
+    lateness: int = 0
+    whole: bool = False
+    idle: int | None = 10_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(Node):
+    """Passes the tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14)."""
+
+    kind: ClassVar[str] = "filter"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE | Trait.COMMUTES
+
+    predicate: str = ""
+    function: Function | None = None
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(Node):
+    """Applies expressions (or a function batch -> batch) to each tuple (A16). `keep`: other columns stay."""
+
+    kind: ClassVar[str] = "map"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE | Trait.COMMUTES
+
+    columns: tuple[tuple[str, str], ...] = ()
+    keep: bool = True
+    function: Function | None = None
+    reads: tuple[str, ...] = ()
+    produces: Schema = field(default=Schema())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drop(Node):
+    """Drops tuples at a rate 0..1 that can be changed while running; a hash of seed and `_seq` decides (A15)."""
+
+    kind: ClassVar[str] = "drop"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.COMMUTES
+
+    rate: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Union(Node):
+    """Merges streams of one schema."""
+
+    kind: ClassVar[str] = "union"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBy(Node):
+    """Partitions the tuples of one or more streams into streams of equal key values (A17); no aggregate."""
+
+    kind: ClassVar[str] = "group_by"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE
+
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowed(Node):
+    """What Tumble and Slide share: aggregates (name, Spark SQL), or a function table -> table for each window.
+
+    Output columns: keys, the timestamp column, then the aggregates. `stamp`: which tuple of the window gives the
+    timestamp: 'earliest' (A21) or 'latest'. `window_start()` and `window_end()` may be used in time windows.
+    """
+
+    traits: ClassVar[Trait] = Trait.WINDOWED | Trait.STATEFUL | Trait.SPLITTABLE | Trait.SHEDDABLE
+
+    size: Extent = Time(60_000_000)
+    aggregates: tuple[tuple[str, str], ...] = ()
+    function: Function | None = None
+    reads: tuple[str, ...] = ()
+    produces: Schema = field(default=Schema())
+    stamp: str = "earliest"
+
+    @property
+    def ordered(self) -> bool:
+        """Count windows and user functions depend on the order of tuples, time aggregates do not."""
+        return isinstance(self.size, Count) or self.function is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tumble(Windowed):
+    """Disjoint windows of time or of tuples, each tuple in exactly one (A11)."""
+
+    kind: ClassVar[str] = "tumble"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slide(Windowed):
+    """Rolling windows of `size`, advancing by `every` (A10): window k covers [k * every, k * every + size)."""
+
+    kind: ClassVar[str] = "slide"
+
+    every: Extent = Time(60_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latch(Node):
+    """Keeps state for ever (A12).
+
+    With aggregates: like Tumble of `size`, but each answer covers all tuples so far. With a function:
+    `function(batch, state) -> (batch, changed)` where `state` holds the rows of the batch's keys (keys, then the
+    columns of `state`; a key seen first has no row) and `changed` the rows that are new or different. Several
+    inputs are merged by timestamp, ties by input order; the batch then has a column `input` (INT).
+    """
+
+    kind: ClassVar[str] = "latch"
+    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+
+    size: Extent | None = None
+    aggregates: tuple[tuple[str, str], ...] = ()
+    function: Function | None = None
+    state: Schema = field(default=Schema())
+    reads: tuple[str, ...] = ()
+    produces: Schema = field(default=Schema())
+    stamp: str = "earliest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resample(Node):
+    """Adds interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13).
+
+    Actual tuples pass; `columns` (numeric) become DOUBLE, linear in between; the other columns repeat the earlier
+    tuple; the column `synthetic` tells which is which.
+    """
+
+    kind: ClassVar[str] = "resample"
+    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+
+    every: int = 1_000_000
+    limit: int = 10_000_000
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Node):
+    """Pairs tuples of two streams whose distance in time is within a bound (A18, S01).
+
+    `on`: equal columns (left, right); `predicate`: any further condition over the output columns; `within`: (W1, W2): right may
+    come up to W1 after left, left up to W2 after right, ends included. Output: left columns, then right columns
+    except those of `on` with the same name; another name that stands on both sides gets `suffix` on the right.
+    The pair's timestamp is the earlier one.
+    """
+
+    kind: ClassVar[str] = "join"
+    traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SPLITTABLE | Trait.SHEDDABLE
+
+    on: tuple[tuple[str, str], ...] = ()
+    predicate: str = ""
+    within: tuple[int, int] = (0, 0)
+    suffix: str = "_right"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionPoint(Node):
+    """An arc where boxes may be added and deleted while running; keeps its tuples for a time (A25, A26, A70)."""
+
+    kind: ClassVar[str] = "connection_point"
+
+    keep: int = 7_200_000_000
+    key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class View(Node):
+    """A path with no application, its QoS telling its importance; an application may connect at any time (A28)."""
+
+    kind: ClassVar[str] = "view"
+
+    keep: int = 7_200_000_000
+    qos: QoS | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Node):
+    """Where tuples leave to an application, with the QoS that governs the path (A05, A24)."""
+
+    kind: ClassVar[str] = "output"
+
+    to: Sink
+    qos: QoS | None = None
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Tuples flow from `tail` to the `index`-th input of `head`."""
+
+    tail: str
+    head: str
+    index: int = 0

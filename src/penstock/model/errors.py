@@ -1,0 +1,91 @@
+"""Errors as part of the interface: what is wrong, where it was written, what was found, what was expected, a hint."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+@dataclass(frozen=True)
+class Where:
+    """The place in the user's text (Python or YAML) at which a box was written."""
+
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "<unknown>"
+
+
+def caller() -> Where:
+    """The nearest stack frame outside of this package: the user's own line."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE):
+            return Where(file, frame.f_lineno)
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return Where()
+
+
+class PenstockError(Exception):
+    """Everything that Penstock itself raises on purpose."""
+
+
+class NetworkError(PenstockError):
+    """A network that cannot be built; its parts are data, so that a page or an editor can show them."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        box: str = "",
+        where: Where | None = None,
+        found: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        self.problem, self.box, self.where = problem, box, where or Where()
+        self.found, self.expected, self.hint = found, expected, hint
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        """The full text: one line that says it all, then found, expected and hint where there are any."""
+        head = f"{self.where}: " if self.where.file else ""
+        head += f"box '{self.box}': " if self.box else ""
+        lines = [head + self.problem]
+        for label, text in (("found", self.found), ("expected", self.expected), ("hint", self.hint)):
+            if text:
+                lines.append(f"  {label + ':':<10}{text}")
+        return "\n".join(lines)
+
+
+class ExpressionError(PenstockError):
+    """An expression that does not parse or type; the network check turns it into a NetworkError with a place."""
+
+    def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
+        self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
+        super().__init__(problem)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, else lists what there is.
+
+    >>> did_you_mean("spede", ["speed", "vid"])
+    "did you mean 'speed'?"
+    >>> did_you_mean("zzz", ["speed", "vid"])
+    'there are: speed, vid'
+    """
+    names = sorted(set(known))
+    folded = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{folded[near[0]]}'?"
+    return f"there are: {', '.join(names)}" if names else ""

@@ -1,0 +1,106 @@
+"""Where tuples come from and go to, as descriptions; the engines know how. Kafka will be one more of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.model.types import Schema
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one format, or a directory that grows: a source, or a sink that adds files. Options: Spark's names."""
+
+    format: str  # csv, json, parquet
+    path: str
+    schema: Schema | None = None
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A Python iterable of dicts or tuples (or a function that returns one). Read once, kept for replay."""
+
+    rows: Iterable[Any] | Callable[[], Iterable[Any]]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A made-up stream, `value` counting up from 0 at so many rows a second, for trials and benchmarks."""
+
+    rows_per_second: int = 10
+    schema: Schema = field(default=Schema.of([("timestamp", "TIMESTAMP"), ("value", "BIGINT")]))
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Keeps what it gets in a list in this process: for tests and notebooks."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Callback:
+    """Calls a Python function with each train's rows as an Arrow table; after a crash a train may come again."""
+
+    function: Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Console:
+    """Prints tuples as they come, at most `limit` of a train."""
+
+    limit: int = 20
+
+
+SourceFormat = Files | Rows | Rate
+Sink = Files | Memory | Callback | Console
+
+
+def _files(format_: str, path: str, schema: str | Schema | None, options: Mapping[str, Any]) -> Files:
+    parsed = Schema.parse(schema) if isinstance(schema, str) else schema
+    spelled = tuple(sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in options.items()))
+    return Files(format_, str(path), parsed, spelled)
+
+
+def csv(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
+    """CSV files: `header`, `sep`, `nullValue`, `timestampFormat` as in Spark."""
+    return _files("csv", path, schema, options)
+
+
+def json(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
+    """JSON lines."""
+    return _files("json", path, schema, options)
+
+
+def parquet(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
+    """Parquet files."""
+    return _files("parquet", path, schema, options)
+
+
+def rows(data: Iterable[Any] | Callable[[], Iterable[Any]], schema: str | Schema) -> Rows:
+    """A Python iterable as a source."""
+    return Rows(data, Schema.parse(schema) if isinstance(schema, str) else schema)
+
+
+def rate(rows_per_second: int = 10) -> Rate:
+    """A made-up stream (timestamp, value)."""
+    return Rate(rows_per_second)
+
+
+def memory() -> Memory:
+    """A list in this process."""
+    return Memory()
+
+
+def callback(function: Callable[[Any], None]) -> Callback:
+    """A function that is called with each train's rows."""
+    return Callback(function)
+
+
+def console(limit: int = 20) -> Console:
+    """The terminal."""
+    return Console(limit)
