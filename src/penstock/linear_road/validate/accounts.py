@@ -1,0 +1,34 @@
+"""Assessment and balance (linear-road.md, "Assessment and balance").
+
+Idea: a report that crosses into another segment pays the toll quoted when the vehicle entered the segment it leaves: the
+vehicle's entry before this one. If that entry was in lane 4 there was no notice, and nothing is paid; the first report of a
+trip pays nothing. A vehicle has one account over all expressways.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+CHARGES = """
+CREATE TABLE charges AS
+WITH crossings AS (
+    SELECT vid, time, xway, dir, first, lag(toll) OVER w AS toll, lag(seg) OVER w AS seg, lag(time) OVER w AS quoted
+    FROM entered WINDOW w AS (PARTITION BY xway, dir, vid ORDER BY time))
+SELECT vid, time, xway, dir, seg, quoted, toll FROM crossings WHERE NOT first AND toll > 0"""
+
+ACCOUNTS = """
+CREATE TABLE accounts AS
+SELECT vid, time, sum(sum(toll)) OVER (PARTITION BY vid ORDER BY time)::BIGINT AS bal
+FROM charges GROUP BY vid, time"""
+
+BALANCES = """
+CREATE TABLE expected_2 AS
+SELECT r.time, r.qid, r.vid, coalesce(a.bal, 0) AS bal
+FROM (SELECT time, qid, vid FROM requests WHERE type = 2) r
+ASOF LEFT JOIN accounts a ON a.vid = r.vid AND a.time <= r.time"""
+
+
+def assess(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the charges, the running balances and the balance at each request."""
+    for statement in (CHARGES, ACCOUNTS, BALANCES):
+        con.execute(statement)

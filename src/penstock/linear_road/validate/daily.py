@@ -1,0 +1,18 @@
+"""Daily expenditure (linear-road.md, "Daily expenditure"): the recorded sum, or 0."""
+
+from __future__ import annotations
+
+import duckdb
+
+DAILY = """
+CREATE TABLE expected_3 AS
+WITH asked AS (SELECT time, qid, vid, xway, day FROM requests WHERE type = 3),
+     spent AS (SELECT h.vid, h.day, h.xway, sum(h.tolls) AS bal FROM toll_history h
+               WHERE (h.vid, h.day, h.xway) IN (SELECT vid, day, xway FROM asked) GROUP BY ALL)
+SELECT time, qid, vid, xway, day, coalesce(bal, 0)::BIGINT AS bal
+FROM asked LEFT JOIN spent USING (vid, day, xway)"""
+
+
+def look_up_days(con: duckdb.DuckDBPyConnection) -> None:
+    """Answer the daily expenditure requests."""
+    con.execute(DAILY)
