@@ -1,0 +1,58 @@
+"""The way into and out of a user's function: what comes back is brought to the declared columns, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.model.boxes import Function, Node
+from penstock.model.errors import NetworkError
+from penstock.model.types import Schema, arrow_schema
+
+
+def call(node: Node, function: Function, *arguments: Any) -> Any:
+    """Call it; its failure is the user's, so the error says which box and which function."""
+    try:
+        return function.call(*arguments)
+    except Exception as error:
+        raise NetworkError(
+            f"function {function.name} failed: {error}",
+            box=node.name,
+            where=node.where,
+            found=type(error).__name__,
+            hint="a function that keeps state or works on windows must cope with what it gets",
+        ) from error
+
+
+def table_from(node: Node, answer: Any, schema: Schema) -> Any:
+    """What a function gave (a table, a record batch or a dict of columns) with exactly the declared columns."""
+    table = pa.table(answer) if isinstance(answer, dict) else answer
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise wrong(node, type(answer).__name__, "a table, a record batch or a dict of columns")
+    if any(name not in table.column_names for name in schema.names):
+        raise wrong(node, f"columns {', '.join(table.column_names)}", f"columns {', '.join(schema.names)}")
+    wanted, found = arrow_schema(schema, hidden=False), table.select(list(schema.names))
+    try:
+        return found if found.schema.equals(wanted) else found.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise wrong(node, f"columns that do not fit: {error}", schema.ddl()) from error
+
+
+def same_length(node: Node, found: int, expected: int) -> None:
+    """A function that makes no timestamps must answer each tuple with one row, or timestamps would be lost."""
+    if found != expected:
+        raise wrong(node, f"{found} rows", f"{expected}: one row for each tuple")
+
+
+def wrong(node: Node, found: str, expected: str) -> NetworkError:
+    """The function's answer is not what the box declares."""
+    return NetworkError(
+        "its function gave something else than declared",
+        box=node.name,
+        where=node.where,
+        found=found,
+        expected=expected,
+    )

@@ -1,0 +1,75 @@
+"""Latch: like Tumble, but it keeps its state between windows, for ever (Aurora, Sect. 2.1; A12).
+
+The function form is the one vectorised way to keep state per key: tuples in canonical order and the state of their
+keys in, answers and the changed state out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import to_numpy
+from penstock.engine.arrow.functions import call, same_length, table_from, wrong
+from penstock.engine.arrow.logic import Answer
+from penstock.engine.arrow.order import INPUT, Reorder
+from penstock.engine.arrow.state import KeyedTable, Parts
+from penstock.model.boxes import Latch
+from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType, arrow_schema
+
+
+class LatchFunction(Parts):
+    """A user's function with keyed state."""
+
+    def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.inputs, self.output = node, inputs, output
+        self.order = Reorder(node.name, inputs)
+        key_columns = [Column(key, inputs[0].schema.type_of(key)) for key in inputs[0].keys]
+        self.row = Schema((*key_columns, *node.state.columns))
+        self.state = KeyedTable(arrow_schema(self.row, hidden=False), inputs[0].keys)
+        super().__init__(order=self.order, state=self.state)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Release what is in order, let the function work on it, keep what it changed."""
+        rows, dead = self.order.release(inputs, horizons, final=final)
+        if not rows.num_rows:
+            return Answer(arrow_schema(self.output.schema).empty_table(), dead)
+        out, changed = self._call(self._batch(rows), self._state_of(rows))
+        self.state.upsert(changed)
+        return Answer(self._stamped(out, rows), dead)
+
+    def _batch(self, rows: Any) -> Any:
+        """What the function sees: visible columns, and which input a tuple came by if there are several."""
+        visible = [name for name in rows.column_names if name not in (STAMP, SEQ, INPUT)]
+        batch = rows.select(visible)
+        return batch if len(self.inputs) == 1 else batch.append_column("input", rows.column(INPUT))
+
+    def _state_of(self, rows: Any) -> Any:
+        """The state rows of the batch's keys, each once, in the order in which the keys first come."""
+        at = pd.unique(self.state.lookup(rows))
+        return self.state.take(at[at >= 0])
+
+    def _call(self, batch: Any, state: Any) -> tuple[Any, Any]:
+        assert self.node.function is not None
+        answer = call(self.node, self.node.function, batch, state)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise wrong(self.node, type(answer).__name__, "a pair: (batch, changed state rows)")
+        return table_from(self.node, answer[0], self.node.produces), table_from(
+            self.node, answer[1], self.row
+        )
+
+    def _stamped(self, out: Any, rows: Any) -> Any:
+        """Timestamps from the function if it makes them, else those of the tuples, one for one."""
+        if self.output.timestamp not in self.node.produces:
+            same_length(self.node, out.num_rows, rows.num_rows)
+            return out.append_column(STAMP, rows.column(STAMP)).append_column(SEQ, rows.column(SEQ))
+        stamp = out.column(self.output.timestamp)
+        if stamp.null_count:
+            raise wrong(
+                self.node, f"{stamp.null_count} nulls in '{self.output.timestamp}'", "a timestamp in each row"
+            )
+        # which tuple a row stems from is the function's secret, so none of theirs can be its place
+        ts = pa.array(to_numpy(stamp)[0])
+        return out.append_column(STAMP, ts).append_column(SEQ, pa.array([0] * out.num_rows, pa.int64()))

@@ -1,0 +1,131 @@
+"""The contract between an engine and a box that runs in it: trains of tuples and horizons in, tuples out.
+
+A box is configuration; its logic holds the state of one partition (all tuples of a key come to the same one).
+Input and output tables have exactly `arrow_schema` of their stream type: visible columns, then `_ts` and `_seq`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from penstock.model.boxes import Latch, Node, Windowed
+from penstock.model.durations import Count
+from penstock.model.errors import NetworkError
+from penstock.model.types import SEQ, STAMP, StreamType
+
+MIN = -(2**63) + 1  # the horizon when nothing is known
+DEAD_SCHEMA = pa.schema(
+    [("raw", pa.string()), ("reason", pa.string()), ("offset", pa.int64()), ("box", pa.string())]
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a box makes of one train: tuples, and those that could not be worked on."""
+
+    out: Any
+    dead: Any
+
+
+class Logic(Protocol):
+    """One box in one partition."""
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train. `final`: nothing comes any more, every window is closed and nothing waits."""
+
+    def delta(self) -> dict[str, Any]:
+        """What changed since the last `delta` or `restore`, as small tables; it then counts as taken."""
+
+    def apply(self, delta: Mapping[str, Any]) -> None:
+        """Bring a state of version b - 1 to version b."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state; it says nothing about what `delta` has given."""
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Forget everything and take over a snapshot ({}: as new)."""
+
+
+def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
+    """The logic of a box, for one partition."""
+    place = _place(node)
+    if place is None:
+        raise NetworkError(
+            f"a {node.kind} has no logic on Arrow tables",
+            box=node.name,
+            where=node.where,
+            expected=f"one of: {', '.join(sorted(_PLACES))}",
+            hint="sources, connection points, views and outputs are run by the engine itself",
+        )
+    module, name = place.split(":")
+    make = getattr(import_module(f"penstock.engine.arrow.{module}"), name)
+    logic: Logic = make(node, inputs, output)
+    return logic
+
+
+# by name, so that a worker loads only the boxes it runs
+_PLACES = {
+    **dict.fromkeys(("filter", "map", "drop", "union", "group_by"), "stateless:stateless_logic"),
+    **dict.fromkeys(("tumble", "slide"), "windows:TimeWindows"),
+    "latch": "latch:LatchFunction",
+    "resample": "resample:ResampleLogic",
+    "join": "join:JoinLogic",
+}
+
+
+def _place(node: Node) -> str | None:
+    if isinstance(node, Windowed) and isinstance(node.size, Count):
+        return "count_windows:CountWindows"
+    if isinstance(node, Windowed) and node.function is not None:
+        return "function_windows:FunctionWindows"
+    if isinstance(node, Latch) and node.function is None:
+        return "latch:LatchCounts" if isinstance(node.size, Count) else "latch:LatchTimes"
+    return _PLACES.get(node.kind)
+
+
+def dead_letters(rows: Any, reasons: Sequence[str], box: str) -> Any:
+    """Dead letters of these tuples; `raw` is the tuple's visible columns as JSON.
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"vid": [7], "_ts": [0], "_seq": [3]})
+    >>> dead_letters(rows, ["late: ..."], "minutes").to_pylist()
+    [{'raw': '{"vid": 7}', 'reason': 'late: ...', 'offset': 3, 'box': 'minutes'}]
+    """
+    if not rows.num_rows:
+        return DEAD_SCHEMA.empty_table()
+    visible = [name for name in rows.column_names if not name.startswith("_")]
+    raw = [json.dumps(row, default=_as_text) for row in rows.select(visible).to_pylist()] or [
+        "{}"
+    ] * rows.num_rows
+    columns = [
+        pa.array(raw, pa.string()),
+        pa.array(reasons, pa.string()),
+        rows.column(SEQ),
+        pa.array([box] * rows.num_rows),
+    ]
+    return pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)
+
+
+def late_letters(rows: Any, acted: int, box: str) -> Any:
+    """Dead letters of tuples behind a horizon on which a box has acted: only after an idle input came back."""
+    stamps = rows.column(STAMP).to_pylist()
+    return dead_letters(
+        rows,
+        [
+            f"late: timestamp {ts} us is behind the horizon {acted} us that the box has acted on"
+            for ts in stamps
+        ],
+        box,
+    )
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
