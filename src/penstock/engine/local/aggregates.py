@@ -1,0 +1,125 @@
+"""Aggregates over a list of tuples, with Spark's meaning: nulls do not count, empty gives null, NaN is the largest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.local.evaluate import ExpressionFailure, compile_row
+from penstock.engine.local.rows import frozen, value_order
+from penstock.engine.local.values import in_range, moment
+from penstock.model.expressions import AggregateCall, split_aggregates
+from penstock.model.types import Column, Schema
+
+Window = tuple[int, int]
+Measures = tuple[
+    tuple[Any, ...], ...
+]  # for each aggregate, for each of its calls: the argument's value for a tuple
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """One aggregate: its calls, the argument of each as a function of a tuple, and the expression around them."""
+
+    name: str
+    calls: tuple[AggregateCall, ...]
+    arguments: tuple[Callable[[Mapping[str, Any]], Any], ...]
+    result: Callable[[Mapping[str, Any]], Any]
+
+
+class Aggregator:
+    """The aggregates of a windowed box."""
+
+    def __init__(self, aggregates: Iterable[tuple[str, str]], schema: Schema, keys: tuple[str, ...]) -> None:
+        self.compiled = [_compile(name, text, schema, keys) for name, text in aggregates]
+
+    def measure(self, row: Mapping[str, Any]) -> Measures:
+        """All arguments for one tuple; ExpressionFailure if one of them fails, so that the tuple takes part in nothing."""
+        return tuple(tuple(argument(row) for argument in each.arguments) for each in self.compiled)
+
+    def results(
+        self, measures: list[Measures], keys: Mapping[str, Any], window: Window | None
+    ) -> dict[str, Any]:
+        """The aggregate columns over these tuples (in canonical order)."""
+        found = {}
+        for place, each in enumerate(self.compiled):
+            parts = {
+                f"a{i}": _aggregate(call, [measured[place][i] for measured in measures], window)
+                for i, call in enumerate(each.calls)
+            }
+            found[each.name] = each.result({**keys, **parts})
+        return found
+
+
+def _compile(name: str, text: str, schema: Schema, keys: tuple[str, ...]) -> _Compiled:
+    split = split_aggregates(text, schema, keys)
+    arguments = tuple(_argument(call, schema) for call in split.calls)
+    inner = Schema(tuple(c for c in schema if c.name in keys)).with_columns(
+        Column(f"a{i}", call.type) for i, call in enumerate(split.calls)
+    )
+    return _Compiled(name, split.calls, arguments, compile_row(split.result, inner))
+
+
+def _argument(call: AggregateCall, schema: Schema) -> Callable[[Mapping[str, Any]], Any]:
+    if call.argument is None:
+        return lambda row: True  # count(*): every tuple counts  # noqa: ARG005
+    return compile_row(call.argument, schema)
+
+
+def _aggregate(call: AggregateCall, values: list[Any], window: Window | None) -> Any:
+    if call.function in ("window_start", "window_end"):
+        return _edge(call.function, window)
+    if call.function in ("first", "last"):
+        # the only ones that see nulls: Spark's default is RESPECT NULLS
+        return values[0 if call.function == "first" else -1] if values else None
+    return _FUNCTIONS[call.function]([value for value in values if value is not None])
+
+
+def _edge(function: str, window: Window | None) -> Any:
+    if window is None:
+        return None
+    try:
+        return moment(window[0] if function == "window_start" else window[1])
+    except OverflowError:
+        raise ExpressionFailure(f"{function} is out of the range of TIMESTAMP") from None
+
+
+def _sum(values: list[Any]) -> Any:
+    if not values:
+        return None
+    total = 0.0 if isinstance(values[0], float) else 0
+    for value in values:
+        total += value
+    if isinstance(total, int) and not in_range(total, "BIGINT"):
+        raise ExpressionFailure("sum is out of the range of BIGINT")
+    return total
+
+
+def _average(values: list[Any]) -> float | None:
+    return sum(map(float, values), 0.0) / len(values) if values else None
+
+
+def _variance(values: list[Any]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = sum(map(float, values), 0.0) / len(values)
+    return sum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
+
+
+def _stddev(values: list[Any]) -> float | None:
+    variance = _variance(values)
+    return None if variance is None else math.sqrt(variance)
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
+    "count": len,
+    "count_distinct": lambda values: len({frozen(value) for value in values}),
+    "sum": _sum,
+    "avg": _average,
+    "min": lambda values: min(values, key=value_order, default=None),
+    "max": lambda values: max(values, key=value_order, default=None),
+    "variance": _variance,
+    "stddev": _stddev,
+}

@@ -1,0 +1,211 @@
+"""The reference engine: takes a network box by box in topological order, train after train.
+
+It says what a network means. Other engines are right when they give the same rows (as multisets) for any cutting of
+the input into trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine.local.functions import table_of
+from penstock.engine.local.horizons import after, lift
+from penstock.engine.local.join import JoinLogic
+from penstock.engine.local.latch import CountLatch, FunctionLatch, TimeLatch
+from penstock.engine.local.resample import ResampleLogic
+from penstock.engine.local.rows import MIN, Answer, DeadLetter, Logic, Row, raw_text, visible
+from penstock.engine.local.source import SourceLogic
+from penstock.engine.local.stateless import DropLogic, FilterLogic, MapLogic, Pass
+from penstock.engine.local.windows import CountWindows, TimeWindows
+from penstock.model.boxes import (
+    ConnectionPoint,
+    Drop,
+    Filter,
+    Join,
+    Latch,
+    Map,
+    Node,
+    Output,
+    Resample,
+    Source,
+    View,
+    Windowed,
+)
+from penstock.model.durations import Time
+from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.formats import Callback, Memory
+from penstock.model.network import Network
+from penstock.model.types import SEQ, StreamType
+
+Train = Mapping[str, Iterable[Any]]
+DropRates = Mapping[str, float]
+
+
+@dataclass
+class LocalResult:
+    """What left the network: rows (visible columns) by output, by connection point or view, and the dead letters."""
+
+    outputs: dict[str, list[Row]] = field(default_factory=dict)
+    points: dict[str, list[Row]] = field(default_factory=dict)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+
+
+@dataclass
+class _Flow:
+    """What an arrow carries in this train, and the promise about later ones."""
+
+    rows: list[Row]
+    horizon: int
+    idle: bool
+
+
+class LocalEngine:
+    """Runs one network. Crank it with `train` and `finish`, or hand all trains to `run`.
+
+    >>> from penstock.model.formats import memory, rows
+    >>> net = Network("speeds")
+    >>> cars = net.source("cars", rows([], "time TIMESTAMP, spd INT"), timestamp="time")
+    >>> jam = net.output("jam", cars.filter("spd < 40"), to=memory())
+    >>> result = LocalEngine(net).run([{"cars": [{"time": 0, "spd": 10}, {"time": 1, "spd": 90}]}])
+    >>> [row["spd"] for row in result.outputs["jam"]]
+    [10]
+    """
+
+    def __init__(self, network: Network, *, clock: Callable[[], int] | None = None) -> None:
+        self.network = network
+        self.result = LocalResult()
+        self.trains = 0
+        self.sources = {
+            n.name: SourceLogic(n, clock) for n in network.nodes.values() if isinstance(n, Source)
+        }
+        self.logics = {n.name: self._logic(n) for n in network.nodes.values() if not isinstance(n, Source)}
+        # a box promises what it promised before, even when an idle input wakes up behind it
+        self._promised = dict.fromkeys(network.nodes, MIN)
+        for node in network.nodes.values():
+            if isinstance(node, Output | ConnectionPoint | View):
+                self._shelf(node)
+
+    def run(
+        self,
+        trains: Sequence[Train],
+        *,
+        final: bool = True,
+        drop_rates: DropRates | Sequence[DropRates] | None = None,
+    ) -> LocalResult:
+        """All trains, then (unless `final` is false) the end of input. `drop_rates`: for all trains, or one mapping for each."""
+        for place, train in enumerate(trains):
+            rates = drop_rates[place] if isinstance(drop_rates, Sequence) else drop_rates
+            self.train(train, drop_rates=rates)
+        return self.finish() if final else self.result
+
+    def train(self, rows: Train, *, final: bool = False, drop_rates: DropRates | None = None) -> LocalResult:
+        """One train: rows by source name. Drop rates stay as set until they are set again."""
+        self._check_names(rows, self.sources, "source")
+        self._set_rates(drop_rates or {})
+        flows: dict[str, _Flow] = {}
+        for name, node in self.network.nodes.items():
+            if isinstance(node, Source):
+                flows[name] = self._enter(name, rows.get(name, ()))
+            else:
+                flows[name] = self._through(node, [flows[tail] for tail in node.inputs], final=final)
+        self.trains += 1
+        return self.result
+
+    def finish(self) -> LocalResult:
+        """The end of input: every window is closed and nothing waits any more."""
+        return self.train({}, final=True)
+
+    def _enter(self, name: str, rows: Iterable[Any]) -> _Flow:
+        source = self.sources[name]
+        answer = source.take(rows)
+        self._bury(answer, name, name)
+        return _Flow(answer.out, source.horizon, source.idle)
+
+    def _through(self, node: Node, inputs: list[_Flow], *, final: bool) -> _Flow:
+        idle = [flow.idle for flow in inputs]
+        horizons = lift([flow.horizon for flow in inputs], idle)
+        answer = self.logics[node.name].process([flow.rows for flow in inputs], horizons, final=final)
+        self._bury(answer, self._source_of(node), node.name)
+        if isinstance(node, Output | ConnectionPoint | View):
+            self._deliver(node, answer.out)
+        self._promised[node.name] = max(self._promised[node.name], after(node, horizons))
+        return _Flow(answer.out, self._promised[node.name], all(idle))
+
+    def _shelf(self, node: Node) -> list[Row]:
+        shelves = self.result.outputs if isinstance(node, Output) else self.result.points
+        return shelves.setdefault(node.name, [])
+
+    def _deliver(self, node: Node, rows: list[Row]) -> None:
+        shown = [visible(row) for row in rows]
+        self._shelf(node).extend(shown)
+        if isinstance(node, Output) and isinstance(node.to, Memory):
+            node.to.rows.extend(shown)
+        if isinstance(node, Output) and isinstance(node.to, Callback) and shown:
+            node.to.function(table_of(shown, self.network.types[node.name].schema))
+
+    def _bury(self, answer: Answer, source: str, box: str) -> None:
+        for row, reason in answer.dead:
+            self.result.dead_letters.append(
+                DeadLetter(raw_text(row), reason, source, row[SEQ], box, self.trains)
+            )
+
+    def _source_of(self, node: Node) -> str:
+        """The source of a box's tuples if it can only be one: tuples do not carry where they came from."""
+        names, todo = set(), [node]
+        while todo:
+            one = todo.pop()
+            if isinstance(one, Source):
+                names.add(one.name)
+            todo += [self.network.nodes[tail] for tail in one.inputs]
+        return names.pop() if len(names) == 1 else ""
+
+    def _set_rates(self, rates: DropRates) -> None:
+        drops = {name: logic for name, logic in self.logics.items() if isinstance(logic, DropLogic)}
+        self._check_names(rates, drops, "drop box")
+        for name, rate in rates.items():
+            drops[name].rate = rate
+
+    def _check_names(self, given: Iterable[str], known: Iterable[str], what: str) -> None:
+        for name in given:
+            if name not in known:
+                raise PenstockError(
+                    f"network '{self.network.name}' has no {what} '{name}'; {did_you_mean(name, known)}"
+                )
+
+    def _logic(self, node: Node) -> Logic:
+        return logic_for(
+            node, [self.network.types[tail] for tail in node.inputs], self.network.types[node.name]
+        )
+
+
+def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
+    """The reference logic of a box."""
+    match node:
+        case Filter():
+            return FilterLogic(node, inputs)
+        case Map():
+            return MapLogic(node, inputs, output)
+        case Drop():
+            return DropLogic(node)
+        case Windowed():
+            return (
+                TimeWindows(node, inputs, output)
+                if isinstance(node.size, Time)
+                else CountWindows(node, inputs, output)
+            )
+        case Latch() if node.function is not None:
+            return FunctionLatch(node, inputs, output)
+        case Latch():
+            return (
+                TimeLatch(node, inputs, output)
+                if isinstance(node.size, Time)
+                else CountLatch(node, inputs, output)
+            )
+        case Resample():
+            return ResampleLogic(node, inputs, output)
+        case Join():
+            return JoinLogic(node, inputs, output)
+        case _:
+            return Pass()

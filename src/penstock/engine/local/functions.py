@@ -1,0 +1,73 @@
+"""The way into and out of a user's function: rows become Arrow, what comes back becomes rows of the declared columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.local.rows import Row
+from penstock.model.boxes import Function, Node
+from penstock.model.errors import NetworkError
+from penstock.model.types import Schema, arrow_schema
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> Any:
+    """Rows as an Arrow table of the visible columns."""
+    kept = [{name: row[name] for name in schema.names} for row in rows]
+    return pa.Table.from_pylist(kept, schema=arrow_schema(schema, hidden=False))
+
+
+def call(node: Node, function: Function, *arguments: Any) -> Any:
+    """Call it; its failure is the user's, so it says which box and which function."""
+    try:
+        return function.call(*arguments)
+    except Exception as error:
+        raise NetworkError(
+            f"function {function.name} failed: {error}", box=node.name, where=node.where,
+            hint="only expressions send tuples to dead letters; a function must cope with what it gets",
+        ) from error  # fmt: skip
+
+
+def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:
+    """What a function gave (a table, a batch or a dict of columns) as rows of exactly the declared columns."""
+    table = pa.table(answer) if isinstance(answer, dict) else answer
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise _wrong(node, type(answer).__name__, "a table, a record batch or a dict of columns")
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise _wrong(node, f"columns {', '.join(table.column_names)}", f"columns {', '.join(schema.names)}")
+    try:
+        rows: list[Row] = (
+            table.select(list(schema.names)).cast(arrow_schema(schema, hidden=False)).to_pylist()
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _wrong(node, f"columns that do not fit: {error}", schema.ddl()) from error
+    return rows
+
+
+def booleans_of(node: Node, answer: Any, length: int) -> list[bool | None]:
+    """What a predicate function gave, one boolean for each tuple."""
+    values = answer.to_pylist() if hasattr(answer, "to_pylist") else list(answer)
+    if len(values) != length:
+        raise _wrong(node, f"{len(values)} values", f"{length}: one boolean for each tuple")
+    return values
+
+
+def same_length(node: Node, rows: list[Row], length: int) -> None:
+    """A function that makes no timestamps must answer each tuple with one row, or timestamps would be lost."""
+    if len(rows) != length:
+        raise _wrong(node, f"{len(rows)} rows", f"{length}: one row for each tuple")
+
+
+def _wrong(node: Node, found: str, expected: str) -> NetworkError:
+    return NetworkError(
+        "its function gave something else than declared",
+        box=node.name,
+        where=node.where,
+        found=found,
+        expected=expected,
+    )

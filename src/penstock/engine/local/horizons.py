@@ -1,0 +1,47 @@
+"""How far each arrow is: a horizon is the promise that later trains bring no smaller timestamp on it."""
+
+from __future__ import annotations
+
+from penstock.engine.local.rows import MIN
+from penstock.model.boxes import Join, Latch, Node, Resample, Tumble, Windowed
+from penstock.model.durations import Count, Time
+
+
+def lift(horizons: list[int], idle: list[bool]) -> tuple[int, ...]:
+    """Idle inputs hold nobody back: they are taken to be as far as the least of the live ones.
+
+    >>> lift([5, 90, 70], [True, False, False])
+    (70, 90, 70)
+    """
+    live = [horizon for horizon, asleep in zip(horizons, idle, strict=True) if not asleep]
+    if not live:
+        return tuple(horizons)
+    return tuple(max(h, min(live)) if asleep else h for h, asleep in zip(horizons, idle, strict=True))
+
+
+def after(node: Node, horizons: tuple[int, ...]) -> int:
+    """The horizon behind a box, given those in front of it."""
+    least = min(horizons)
+    if least == MIN:
+        return MIN
+    return max(MIN, _behind(node, least))
+
+
+def _behind(node: Node, least: int) -> int:
+    if isinstance(node, Windowed) or (isinstance(node, Latch) and node.function is None):
+        return _behind_windows(node, least)
+    if isinstance(node, Resample):
+        return least - node.limit
+    if isinstance(node, Join):
+        return least - max(node.within)
+    return least
+
+
+def _behind_windows(node: Windowed | Latch, least: int) -> int:
+    if isinstance(node.size, Time):
+        if isinstance(node, Tumble | Latch) and node.stamp == "earliest":
+            return least // node.size.us * node.size.us
+        return least - node.size.us
+    if isinstance(node.size, Count) and node.stamp == "earliest":
+        return MIN
+    return least

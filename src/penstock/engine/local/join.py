@@ -1,0 +1,60 @@
+"""Join (Aurora, Sect. 2.1; A18): pairs of tuples whose distance in time is within a bound. Two lists and two loops."""
+
+from __future__ import annotations
+
+from penstock.engine.local.evaluate import ExpressionFailure, compile_row
+from penstock.engine.local.order import Gate
+from penstock.engine.local.rows import Answer, Row, frozen
+from penstock.model.boxes import Join
+from penstock.model.stream_types import join_names
+from penstock.model.types import SEQ, STAMP, StreamType
+
+
+class JoinLogic:
+    """Every new tuple meets all kept tuples of the other side; a pair is given as soon as both are there."""
+
+    def __init__(self, node: Join, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.output, self.gate = node, output, Gate(2)
+        self.renamed = dict(join_names(node, inputs[0].schema, inputs[1].schema))
+        self.predicate = compile_row(node.predicate, output.schema) if node.predicate else None
+        self.left: list[Row] = []
+        self.right: list[Row] = []
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        (left, right), late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        self._pair(left, self.right + right, answer)
+        self._pair(self.left, right, answer)
+        self.left, self.right = self.left + left, self.right + right
+        self._expire(self.gate.act(horizons), final=final)
+        return answer
+
+    def _pair(self, left: list[Row], right: list[Row], answer: Answer) -> None:
+        for one in left:
+            for other in right:
+                if self._near(one, other) and self._equal(one, other):
+                    self._give(one, other, answer)
+
+    def _near(self, left: Row, right: Row) -> bool:
+        ahead = right[STAMP] - left[STAMP]
+        return -self.node.within[1] <= ahead <= self.node.within[0]
+
+    def _equal(self, left: Row, right: Row) -> bool:
+        pairs = ((left[a], right[b]) for a, b in self.node.on)
+        # null equals nothing, not even null
+        return all(a is not None and b is not None and frozen(a) == frozen(b) for a, b in pairs)
+
+    def _give(self, left: Row, right: Row, answer: Answer) -> None:
+        both = {**left, **{new: right[name] for name, new in self.renamed.items()}}
+        pair = {name: both[name] for name in self.output.schema.names}
+        pair |= {STAMP: min(left[STAMP], right[STAMP]), SEQ: left[SEQ]}
+        try:
+            if self.predicate is None or self.predicate(pair):
+                answer.out.append(pair)
+        except ExpressionFailure as failure:
+            answer.dead.append((pair, str(failure)))
+
+    def _expire(self, horizons: tuple[int, ...], *, final: bool) -> None:
+        after, before = self.node.within
+        self.left = [] if final else [row for row in self.left if row[STAMP] + after >= horizons[1]]
+        self.right = [] if final else [row for row in self.right if row[STAMP] + before >= horizons[0]]

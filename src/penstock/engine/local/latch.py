@@ -1,0 +1,134 @@
+"""Latch (Aurora, Sect. 2.1; A12): like Tumble, but what it knows about a group stays for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.engine.local.functions import call, rows_of, same_length, table_of
+from penstock.engine.local.order import Gate, ReorderBuffer
+from penstock.engine.local.rows import Answer, Row, group
+from penstock.engine.local.values import micros
+from penstock.engine.local.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
+from penstock.model.boxes import Latch
+from penstock.model.errors import NetworkError
+from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
+from penstock.model.window_types import latch_schema
+
+
+class TimeLatch:
+    """Aggregates over all tuples so far, told at the end of each window that has some."""
+
+    def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.shaper = Shaper(node, inputs, output)
+        self.gate, self.size = Gate(len(inputs)), length(node.size)
+        self.open: dict[tuple[Any, ...], Open] = {}
+        self.history: dict[tuple[Any, ...], list[Held]] = {}
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        in_time, late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        for index, rows in enumerate(in_time):
+            for held in self.shaper.admit(index, rows, answer):
+                (window,) = windows_of(held.row[STAMP], self.size, self.size)
+                key = group(held.row, self.shaper.inputs[index].keys)
+                self.open.setdefault((window, key), Open(window)).held.append(held)
+        least = min(self.gate.act(horizons))
+        for opened in take_closed(self.open, least, final=final):
+            covered = self.history.setdefault(group(opened.held[0].row, self.shaper.keys), [])
+            covered += opened.held
+            self.shaper.emit(opened.held, answer, opened.window, covered)
+        return answer
+
+
+class CountLatch:
+    """Aggregates over all tuples so far, told after every so many tuples of a group."""
+
+    def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.shaper = Shaper(node, inputs, output)
+        self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
+        self.size = length(node.size)
+        self.current: dict[tuple[Any, ...], list[Held]] = {}
+        self.history: dict[tuple[Any, ...], list[Held]] = {}
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        in_time, late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        self.buffer.add(in_time)
+        for index, row in self.buffer.release(self.gate.act(horizons), final=final):
+            for held in self.shaper.admit(index, [row], answer):
+                self._place(group(row, self.shaper.inputs[index].keys), held, answer)
+        if final:
+            for key in list(self.current):
+                self._emit(key, answer)
+        return answer
+
+    def _place(self, key: tuple[Any, ...], held: Held, answer: Answer) -> None:
+        current = self.current.setdefault(key, [])
+        current.append(held)
+        if len(current) == self.size:
+            self._emit(key, answer)
+
+    def _emit(self, key: tuple[Any, ...], answer: Answer) -> None:
+        current = self.current.pop(key)
+        covered = self.history.setdefault(key, [])
+        covered += current
+        self.shaper.emit(current, answer, None, covered)
+
+
+class FunctionLatch:
+    """A user's function with state: it gets the released tuples in order and the state rows of their keys."""
+
+    def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.inputs, self.output = node, inputs, output
+        self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
+        self.schema, self.keys = latch_schema(node, inputs), inputs[0].keys
+        key_columns = (Column(key, self.schema.type_of(key)) for key in self.keys)
+        self.state_schema = Schema((*key_columns, *node.state.columns))
+        self.state: dict[tuple[Any, ...], Row] = {}
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        in_time, late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        self.buffer.add(in_time)
+        ready = [
+            widened(row, index, self.inputs)
+            for index, row in self.buffer.release(self.gate.act(horizons), final=final)
+        ]
+        if ready:
+            self._call(ready, answer)
+        return answer
+
+    def _call(self, ready: list[Row], answer: Answer) -> None:
+        groups = dict.fromkeys(group(row, self.keys) for row in ready)
+        known = [self.state[key] for key in groups if key in self.state]
+        batch, state = table_of(ready, self.schema), table_of(known, self.state_schema)
+        made, changed = self._pair(call(self.node, self._function(), batch, state))
+        for row in rows_of(self.node, changed, self.state_schema):
+            self.state[group(row, self.keys)] = row
+        self._give(ready, rows_of(self.node, made, self.node.produces), answer)
+
+    def _function(self) -> Any:
+        return self.node.function
+
+    def _pair(self, given: Any) -> tuple[Any, Any]:
+        if isinstance(given, tuple) and len(given) == 2:
+            return given
+        raise NetworkError(
+            "its function gave something else than declared", box=self.node.name, where=self.node.where,
+            found=type(given).__name__, expected="a pair: the output batch, and the state rows that are new or different",
+        )  # fmt: skip
+
+    def _give(self, ready: list[Row], made: list[Row], answer: Answer) -> None:
+        stamp = self.output.timestamp
+        if stamp is None or stamp not in self.node.produces:
+            same_length(self.node, made, len(ready))
+            answer.out += [
+                {**new, STAMP: row[STAMP], SEQ: row[SEQ]} for row, new in zip(ready, made, strict=True)
+            ]
+            return
+        for new in made:
+            if new[stamp] is None:
+                answer.dead.append(({**new, STAMP: None, SEQ: 0}, "timestamp is null"))
+            else:
+                # its rows may answer any tuples, so no tuple's place is theirs
+                answer.out.append({**new, STAMP: micros(new[stamp]), SEQ: 0})

@@ -1,0 +1,94 @@
+"""Tuples as dicts: the visible columns, then `_ts` and `_seq`; their canonical order, and what becomes of a bad one.
+
+Order is what makes results independent of the cutting into trains: it is total up to equal tuples, and never looks at
+the moment of arrival.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from penstock.model.types import SEQ, STAMP
+
+Row = dict[str, Any]
+MIN = -(2**63) + 1  # the horizon of an arrow about which nothing is known
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A tuple that took part in nothing, and why. `offset`: its `_seq`, or the text of its place; `box`: who refused it."""
+
+    raw: str
+    reason: str
+    source: str
+    offset: int | str
+    box: str
+    train: int
+
+
+@dataclass
+class Answer:
+    """What a box gives for one train: tuples, and refused tuples with the reason."""
+
+    out: list[Row] = field(default_factory=list)
+    dead: list[tuple[Row, str]] = field(default_factory=list)
+
+
+class Logic(Protocol):
+    """One box at work: its state lives in the object."""
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train: the tuples of each input, and the promise about later ones."""
+        ...
+
+
+def value_order(value: Any) -> tuple[Any, ...]:
+    """Nulls first, then by value, NaN last (as in Spark).
+
+    >>> sorted([2.0, float("nan"), None, 1.0], key=value_order)
+    [None, 1.0, 2.0, nan]
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, float) and math.isnan(value):
+        return (2,)
+    return (1, value)
+
+
+def canonical(row: Row, index: int, columns: Iterable[str]) -> tuple[Any, ...]:
+    """The place of a tuple of input `index` in canonical order."""
+    return (value_order(row[STAMP]), index, row[SEQ], *(value_order(row[name]) for name in columns))
+
+
+def group(row: Mapping[str, Any], keys: Iterable[str]) -> tuple[Any, ...]:
+    """The group of a tuple: nulls are one group, so are all NaN; -0.0 is 0.0 (SQL's GROUP BY)."""
+    return tuple(frozen(row[key]) for key in keys)
+
+
+def frozen(value: Any) -> Any:
+    """A value that is equal (and hashes equal) exactly when SQL says so, nulls aside."""
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    # True == 1 in Python, but a BOOLEAN is never compared to a number here: the check refuses it
+    return value
+
+
+def visible(row: Mapping[str, Any]) -> Row:
+    """The tuple without its hidden columns."""
+    return {name: value for name, value in row.items() if name not in (STAMP, SEQ)}
+
+
+def raw_text(row: Mapping[str, Any]) -> str:
+    """A tuple as JSON, for a dead letter that has no raw text."""
+    return json.dumps(visible(row), default=_as_text)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

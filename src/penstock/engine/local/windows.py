@@ -1,0 +1,212 @@
+"""Tumble and Slide (Aurora, Sect. 2.1; A09-A11): apply a function to a window, then advance.
+
+A time window is closed when no input can still bring a tuple before its end; a count window when its last tuple has
+been released in canonical order. All tuples of open windows are kept as they are: obvious, not thrifty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine.local.aggregates import Aggregator, Measures, Window
+from penstock.engine.local.evaluate import ExpressionFailure
+from penstock.engine.local.functions import call, rows_of, table_of
+from penstock.engine.local.order import Gate, ReorderBuffer
+from penstock.engine.local.rows import Answer, Row, canonical, group, value_order
+from penstock.engine.local.values import moment
+from penstock.model.boxes import Latch, Slide, Windowed
+from penstock.model.durations import Count, Time
+from penstock.model.types import SEQ, STAMP, StreamType
+from penstock.model.window_types import latch_schema
+
+
+@dataclass
+class Held:
+    """A tuple in a window: its canonical place, itself, and the values of the aggregates' arguments."""
+
+    place: tuple[Any, ...]
+    row: Row
+    measures: Measures
+
+
+class Shaper:
+    """Makes the output rows of a windowed box: keys, timestamp, then aggregates or what the function gives."""
+
+    def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.inputs, self.output = node, inputs, output
+        self.keys = inputs[0].keys
+        schema = latch_schema(node, inputs) if isinstance(node, Latch) else inputs[0].schema
+        self.aggregator = Aggregator(node.aggregates, schema, self.keys)
+
+    def admit(self, index: int, rows: Iterable[Row], answer: Answer) -> list[Held]:
+        """Tuples of one input ready for windows; one whose expressions fail goes to dead letters here, once."""
+        held = []
+        for row in rows:
+            try:
+                measures = self.aggregator.measure(widened(row, index, self.inputs))
+            except ExpressionFailure as failure:
+                answer.dead.append((row, str(failure)))
+            else:
+                held.append(Held(canonical(row, index, self.inputs[index].schema.names), row, measures))
+        return held
+
+    def emit(
+        self, held: list[Held], answer: Answer, window: Window | None, covered: list[Held] | None = None
+    ) -> None:
+        """Add the rows of one closed window (in canonical order); `covered`: what aggregates see if that is more."""
+        first = stamping(held, self.node.stamp).row
+        keys = {key: first[key] for key in self.keys}
+        hidden = {STAMP: first[STAMP], SEQ: first[SEQ]}
+        try:
+            made = self._columns(covered or held, keys, window)
+        except ExpressionFailure as failure:
+            answer.dead.append(({**keys, **self._stamp(first), **hidden}, str(failure)))
+            return
+        for columns in made:
+            row = {**columns, **self._stamp(first), **keys}
+            answer.out.append({**{name: row[name] for name in self.output.schema.names}, **hidden})
+
+    def _columns(self, held: list[Held], keys: Row, window: Window | None) -> list[Row]:
+        if isinstance(self.node, Windowed) and self.node.function is not None:
+            table = table_of([each.row for each in held], self.inputs[0].schema)
+            return rows_of(self.node, call(self.node, self.node.function, table), self.node.produces)
+        return [self.aggregator.results([each.measures for each in held], keys, window)]
+
+    def _stamp(self, first: Row) -> Row:
+        name = self.output.timestamp
+        return {} if name is None else {name: moment(first[STAMP])}
+
+
+def stamping(held: list[Held], stamp: str) -> Held:
+    """The tuple that gives a window its timestamp: the first, or the first of those with the latest time."""
+    if stamp == "earliest":
+        return held[0]
+    latest = held[-1].row[STAMP]
+    return next(each for each in held if each.row[STAMP] == latest)
+
+
+def widened(row: Row, index: int, inputs: list[StreamType]) -> Row:
+    """A tuple as a box of several inputs sees it: the columns of all by name, and the index of its own."""
+    if len(inputs) == 1:
+        return row
+    missing = {name: None for stream in inputs for name in stream.schema.names}
+    return {**missing, **row, "input": index}
+
+
+@dataclass
+class Open:
+    """An open time window of one group."""
+
+    window: Window
+    held: list[Held] = field(default_factory=list)
+
+
+class TimeWindows:
+    """Windows of time, aligned to 1970 UTC."""
+
+    def __init__(self, node: Windowed, inputs: list[StreamType], output: StreamType) -> None:
+        self.shaper = Shaper(node, inputs, output)
+        self.gate = Gate(len(inputs))
+        self.size = length(node.size)
+        self.every = length(node.every) if isinstance(node, Slide) else self.size
+        self.open: dict[tuple[Any, ...], Open] = {}
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        in_time, late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        for index, rows in enumerate(in_time):
+            for held in self.shaper.admit(index, rows, answer):
+                self._place(index, held)
+        least = min(self.gate.act(horizons))
+        for opened in take_closed(self.open, least, final=final):
+            self.shaper.emit(opened.held, answer, opened.window)
+        return answer
+
+    def _place(self, index: int, held: Held) -> None:
+        key = group(held.row, self.shaper.inputs[index].keys)
+        for window in windows_of(held.row[STAMP], self.size, self.every):
+            self.open.setdefault((window, key), Open(window)).held.append(held)
+
+
+def windows_of(stamp: int, size: int, every: int) -> list[Window]:
+    """All windows that hold a time; none if it falls between two.
+
+    >>> windows_of(25, size=20, every=10)
+    [(10, 30), (20, 40)]
+    """
+    first = (stamp - size) // every + 1
+    return [(k * every, k * every + size) for k in range(first, stamp // every + 1)]
+
+
+def take_closed(windows: dict[tuple[Any, ...], Open], least: int, *, final: bool) -> list[Open]:
+    """Remove and return the windows that nothing can still enter, by end, their tuples in canonical order."""
+    closed = [name for name, opened in windows.items() if final or opened.window[1] <= least]
+    closed.sort(key=lambda name: (name[0][1], [value_order(value) for value in name[1]]))
+    taken = [windows.pop(name) for name in closed]
+    for opened in taken:
+        opened.held.sort(key=lambda held: held.place)
+    return taken
+
+
+@dataclass
+class Counted:
+    """The count windows of one group: tuples still needed, the number of the first, the next window, tuples seen."""
+
+    held: list[Held] = field(default_factory=list)
+    base: int = 0
+    window: int = 0
+
+    def seen(self) -> int:
+        return self.base + len(self.held)
+
+
+class CountWindows:
+    """Windows of so many tuples of a group, in canonical order."""
+
+    def __init__(self, node: Windowed, inputs: list[StreamType], output: StreamType) -> None:
+        self.shaper = Shaper(node, inputs, output)
+        self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
+        self.size = length(node.size)
+        self.every = length(node.every) if isinstance(node, Slide) else self.size
+        self.groups: dict[tuple[Any, ...], Counted] = {}
+
+    def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        in_time, late = self.gate.admit(inputs)
+        answer = Answer(dead=late)
+        self.buffer.add(in_time)
+        for index, row in self.buffer.release(self.gate.act(horizons), final=final):
+            for held in self.shaper.admit(index, [row], answer):
+                self._place(index, held, answer)
+        if final:
+            self._finish(answer)
+        return answer
+
+    def _place(self, index: int, held: Held, answer: Answer) -> None:
+        counted = self.groups.setdefault(group(held.row, self.shaper.inputs[index].keys), Counted())
+        counted.held.append(held)
+        if counted.seen() == counted.window * self.every + self.size:
+            self._emit_next(counted, answer)
+        # tuples in front of the next window are needed no more
+        done = min(counted.window * self.every - counted.base, len(counted.held))
+        if done > 0:
+            counted.held, counted.base = counted.held[done:], counted.base + done
+
+    def _emit_next(self, counted: Counted, answer: Answer) -> None:
+        start = counted.window * self.every - counted.base
+        self.shaper.emit(counted.held[start : start + self.size], answer, None)
+        counted.window += 1
+
+    def _finish(self, answer: Answer) -> None:
+        for counted in self.groups.values():
+            while counted.window * self.every < counted.seen():
+                self._emit_next(counted, answer)
+        self.groups.clear()
+
+
+def length(extent: Time | Count | None) -> int:
+    """Microseconds or tuples."""
+    if extent is None:
+        raise ValueError("a window without a size")
+    return extent.us if isinstance(extent, Time) else extent.tuples
