@@ -1,0 +1,144 @@
+"""Files that are whole or absent, and found out if they are neither.
+
+A file is written aside, flushed to disk and renamed, then its directory is flushed: a process killed at any moment
+leaves the old file, the new one, or a `.tmp` that no reader looks at. Records carry a checksum, so a file that a
+disk or a careless copy has torn is refused instead of believed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.store.errors import CorruptFileError, MissingFileError
+
+TEMPORARY = ".tmp"
+_counter = itertools.count()
+
+
+def checksum(data: bytes | memoryview) -> int:
+    """CRC-32 of the bytes.
+
+    >>> checksum(b"123456789")  # the check value of CRC-32
+    3421780262
+    """
+    return zlib.crc32(data)
+
+
+def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync_parent: bool = True) -> None:
+    """Write a whole file or nothing.
+
+    `sync=False` leaves out the flush for files that can be rebuilt; `sync_parent=False` is for writing several
+    files into one directory, which the caller then flushes once with `sync_directory`.
+    """
+    # Pid, thread and counter: orphans of a killed driver may be writing the same name at the same time.
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.{next(_counter)}{TEMPORARY}")
+    try:
+        with aside.open("wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    if sync and sync_parent:
+        sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Flush a directory, so that the names in it survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_checked(path: Path, size: int, crc: int) -> bytes:
+    """The bytes of a file of known length and checksum; anything else is refused."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise MissingFileError(f"{path}: the file is missing", expected=f"{size} bytes") from None
+    if len(data) != size:
+        raise CorruptFileError(
+            f"{path}: the file is torn", found=f"{len(data)} bytes", expected=f"{size} bytes"
+        )
+    if checksum(data) != crc:
+        raise CorruptFileError(
+            f"{path}: the file's content has changed",
+            found=f"checksum {checksum(data):08x}",
+            expected=f"checksum {crc:08x}",
+        )
+    return data
+
+
+def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> None:
+    """Write a small JSON record with its own length and checksum in front.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "position.json"
+    >>> write_record(place, {"train": 7})
+    >>> read_record(place)
+    {'train': 7}
+    """
+    text = json.dumps(body, separators=(",", ":")).encode()
+    write_bytes(path, b"%08x %d\n" % (checksum(text), len(text)) + text + b"\n", sync=sync)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read what `write_record` wrote; a torn or changed file raises CorruptFileError, none FileNotFoundError."""
+    head, _, rest = path.read_bytes().partition(b"\n")
+    try:
+        crc, size = head.split(b" ")
+        wanted, length = int(crc, 16), int(size)
+    except ValueError:
+        raise CorruptFileError(f"{path}: the record has no valid head", found=repr(head[:40])) from None
+    text = rest.removesuffix(b"\n")
+    if len(rest) != length + 1 or checksum(text) != wanted:
+        raise CorruptFileError(
+            f"{path}: the record is torn or changed", found=f"{len(text)} bytes, checksum {checksum(text):08x}",
+            expected=f"{length} bytes, checksum {wanted:08x}", hint="restore the file from a copy of the checkpoint",
+        )  # fmt: skip
+    body: dict[str, Any] = json.loads(text)
+    return body
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock among threads and processes; yields False if it is taken and `wait` is False."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(descriptor)  # closing gives the lock back, also when the process is killed
+
+
+def remove_litter(directory: Path, *, seconds: float = 600.0) -> int:
+    """Delete files left aside by killed processes, once they are so old that nobody can still be writing them."""
+    removed = 0
+    for path in directory.glob(f".*{TEMPORARY}"):
+        try:
+            if time.time() - path.stat().st_mtime > seconds:
+                path.unlink()
+                removed += 1
+        except FileNotFoundError:
+            continue
+    return removed

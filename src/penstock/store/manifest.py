@@ -1,0 +1,255 @@
+"""The manifest of a connection point: which files hold which entries.
+
+An entry is what one train of the producer brought; it lives in a log record of its own, linked to the entry before it,
+so that a reader walks from HEAD back to where it was without listing a directory. Compaction moves a prefix of the log
+into segments, which a numbered base names; the highest base is the truth, and writing it is the atomic switch. All
+records are immutable (Aurora, Sect. 4.4: tuples that fall off the queue go to the B-tree in batches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from penstock.model.errors import did_you_mean
+from penstock.model.types import STAMP, Schema
+from penstock.store import durable
+from penstock.store.errors import CorruptFileError, StoreError
+from penstock.store.ranges import Bound
+
+FORMAT = 1
+ENTRY = "_entry"
+LOG, BASES, DATA, LEASES = "log", "base", "data", "leases"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One immutable Parquet file: its length and checksum, and the bounds that let a reader skip it."""
+
+    name: str
+    rows: int
+    bytes: int
+    crc: int
+    first: int  # least and greatest entry of its rows
+    last: int
+    min_ts: int | None = None  # None: every _ts is null
+    max_ts: int | None = None
+    keys: int = 0  # rows whose storage key is not null
+    min_key: Bound = None
+    max_key: Bound = None  # None although keys > 0: not known
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one committed train of the producer brought: rows, and the horizon it promises from here on."""
+
+    number: int
+    rows: int
+    horizon: int
+    final: bool
+    arrival: float  # wall time, seconds
+    min_ts: int | None = None
+    max_ts: int | None = None
+    previous: int = -1  # the entry before this one, -1: none
+    files: tuple[DataFile, ...] = ()  # empty once compacted: then `PointReader.plan` knows the files
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "files": [file.as_json() for file in self.files]}
+
+    @staticmethod
+    def from_json(body: dict[str, Any]) -> Entry:
+        return Entry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
+
+    def same(self, other: Entry) -> bool:
+        """Whether both say the same of the same train; when it arrived, and what came before, may differ on replay."""
+        return replace(self, arrival=0.0, previous=-1) == replace(other, arrival=0.0, previous=-1)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of entries whose rows lie together in files sorted by the storage key."""
+
+    first: int
+    last: int
+    rows: int
+    entries: DataFile  # a Parquet table with one row for each entry
+    files: tuple[DataFile, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **vars(self),
+            "entries": self.entries.as_json(),
+            "files": [file.as_json() for file in self.files],
+        }
+
+    @staticmethod
+    def from_json(body: dict[str, Any]) -> Segment:
+        files = tuple(DataFile(**file) for file in body["files"])
+        return Segment(**{**body, "entries": DataFile(**body["entries"]), "files": files})
+
+
+@dataclass(frozen=True)
+class Base:
+    """Everything up to entry `through`: what compaction and retention have made of it."""
+
+    generation: int = 0
+    through: int = -1  # later entries are in the log
+    removed: int = -1  # entries up to here are gone
+    thinned: int = -1  # entries up to here may lack tuples older than the persistence
+    segments: tuple[Segment, ...] = ()
+    # Files that no longer belong to the table, each with the first generation that does without it: they are deleted
+    # when no lease holds an earlier generation.
+    retired: tuple[tuple[int, str], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "segments": [segment.as_json() for segment in self.segments]}
+
+    @staticmethod
+    def from_json(body: dict[str, Any]) -> Base:
+        segments = tuple(Segment.from_json(segment) for segment in body["segments"])
+        return Base(
+            **{**body, "segments": segments, "retired": tuple((g, path) for g, path in body["retired"])}
+        )
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest entry, for readers that poll; `edition` counts the entries that were replaced."""
+
+    latest: int = -1
+    edition: int = 0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The records of one connection point's directory."""
+
+    path: Path
+
+    @property
+    def data(self) -> Path:
+        return self.path / DATA
+
+    @property
+    def leases(self) -> Path:
+        return self.path / LEASES
+
+    @property
+    def switch_lock(self) -> Path:
+        """Held for moments: taking a lease, switching to a new base, deleting files."""
+        return self.path / "switch.lock"
+
+    @property
+    def maintenance_lock(self) -> Path:
+        """Held by the one compaction or retention pass that is running."""
+        return self.path / "maintenance.lock"
+
+    @cached_property
+    def about(self) -> tuple[Schema, str]:
+        """The visible columns and the storage key."""
+        try:
+            body = durable.read_record(self.path / "point.json")
+        except FileNotFoundError:
+            points = [unquote(p.name) for p in self.path.parent.glob("*") if (p / "point.json").exists()]
+            name = unquote(self.path.name)
+            raise StoreError(
+                f"there is no connection point '{name}'", found=f"nothing at {self.path}",
+                hint=did_you_mean(name, points) or "the network has not written to one yet",
+            ) from None  # fmt: skip
+        if body["format"] != FORMAT:
+            raise StoreError(
+                f"{self.path} was written by another version",
+                found=f"format {body['format']}",
+                expected=f"format {FORMAT}",
+            )
+        return Schema.of([(name, kind) for name, kind in body["columns"]]), body["key"]
+
+    def create(self, schema: Schema, key: str) -> None:
+        """Make the directory, or check that it is the one we mean."""
+        if key != STAMP:
+            schema.type_of(key)
+        for part in (LOG, BASES, DATA, LEASES):
+            (self.path / part).mkdir(parents=True, exist_ok=True)
+        if (self.path / "point.json").exists():
+            self._refuse_other(schema, key)
+            return
+        columns = [[c.name, c.type] for c in schema]
+        durable.write_record(self.path / "point.json", {"format": FORMAT, "columns": columns, "key": key})
+
+    def _refuse_other(self, schema: Schema, key: str) -> None:
+        if self.about != (schema, key):
+            have, have_key = self.about
+            raise StoreError(
+                f"the table of connection point '{unquote(self.path.name)}' has other columns or another storage key",
+                found=f"{have.ddl()}, key {have_key}", expected=f"{schema.ddl()}, key {key}",
+                hint="use another name for the changed connection point, or delete its directory",
+            )  # fmt: skip
+
+    def head(self) -> Head | None:
+        """The newest entry as last told to readers; None if the hint is absent or torn (then list the log)."""
+        try:
+            return Head(**durable.read_record(self.path / "HEAD"))
+        except (FileNotFoundError, CorruptFileError):
+            return None
+
+    def tell(self, head: Head) -> None:
+        # Not flushed: HEAD is a hint that the log can rebuild.
+        durable.write_record(self.path / "HEAD", vars(head), sync=False)
+
+    def numbers(self) -> list[int]:
+        """The entries in the log, by listing it: on opening and when HEAD is of no use."""
+        return sorted(
+            int(p.name[:-5]) for p in (self.path / LOG).iterdir() if p.name[0] != "." and p.suffix == ".json"
+        )
+
+    def entry_path(self, number: int) -> Path:
+        return self.path / LOG / f"{number:012d}.json"
+
+    def entry(self, number: int) -> Entry:
+        return Entry.from_json(durable.read_record(self.entry_path(number)))
+
+    def write_entry(self, entry: Entry) -> None:
+        durable.write_record(self.entry_path(entry.number), entry.as_json())
+
+    def base(self) -> Base:
+        """The newest base. A torn one is an error and not a reason to go back: older files may be gone."""
+        while True:
+            newest = max((p for p in (self.path / BASES).iterdir() if p.suffix == ".json"), default=None)
+            try:
+                return Base.from_json(durable.read_record(newest)) if newest else Base()
+            except FileNotFoundError:
+                continue  # a newer one came, and this one was deleted, since we listed them
+
+    def base_path(self, generation: int) -> Path:
+        return self.path / BASES / f"{generation:012d}.json"
+
+    def write_base(self, base: Base) -> None:
+        durable.write_record(self.base_path(base.generation), base.as_json())
+
+
+def point_path(root: Path | str, name: str) -> Path:
+    """Where a connection point's table lies under a checkpoint.
+
+    >>> str(point_path("ckpt", "segment minutes"))
+    'ckpt/points/segment%20minutes'
+    """
+    if not name.strip("."):
+        raise StoreError(
+            f"'{name}' cannot name a connection point", expected="a name with a letter or digit in it"
+        )
+    return Path(root) / "points" / quote(name, safe="")
+
+
+def stamps_of(files: Iterable[DataFile]) -> tuple[int | None, int | None]:
+    """The least and greatest `_ts` over files."""
+    files = tuple(files)
+    least = [file.min_ts for file in files if file.min_ts is not None]
+    greatest = [file.max_ts for file in files if file.max_ts is not None]
+    return min(least, default=None), max(greatest, default=None)

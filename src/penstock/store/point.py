@@ -1,0 +1,378 @@
+"""A connection point's retained table (Aurora, Sect. 2.2 and 4.4): written once by its producer, read by any number.
+
+The producer stages files in its tasks and commits one entry for each train; a reader keeps the number of the last
+entry it has taken and asks for what came after. Whatever compaction and retention do meanwhile, the rows of the
+entries after a position are the same, so a query that reads history first and goes on live (A48, A51) has no seam.
+
+Producer::
+
+    writer = PointWriter(checkpoint, "minutes", schema, key="seg")
+    files = writer.stage(train, tables, partition=p)          # in the tasks; the writer can be pickled
+    writer.commit(train, all_files, horizon=h, final=False)   # on the driver
+
+Reader::
+
+    reader = PointReader(checkpoint, "minutes")
+    for entry in reader.entries(position): ...                # cheap enough to poll every few milliseconds
+    plan = reader.plan(position + 1, reader.latest().number, key_ranges)
+    for table in plan.tables(plan.files[::2]): ...            # in a task; the plan can be pickled
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+from penstock.store import durable
+from penstock.store.errors import HistoryLostError, MissingFileError, StoreError
+from penstock.store.manifest import (
+    ENTRY,
+    Base,
+    DataFile,
+    Entry,
+    Head,
+    Manifest,
+    Segment,
+    point_path,
+    stamps_of,
+)
+from penstock.store.ranges import Ranges, touches
+from penstock.store.tables import FILE_ROWS, conform, read_files, stored_schema, write_files
+
+# Rows sorted at once in a task: a train may be larger than its memory.
+_SORT_ROWS = 1 << 20
+
+
+class PointWriter:
+    """The producer's side. One producer writes a connection point; its tasks may stage from anywhere."""
+
+    def __init__(
+        self,
+        root: Path | str,
+        name: str,
+        schema: Schema,
+        key: str | None = None,
+        *,
+        file_rows: int = FILE_ROWS,
+    ) -> None:
+        self.name, self.schema, self.key, self.file_rows = name, schema, key or STAMP, file_rows
+        self.manifest = Manifest(point_path(root, name))
+        self.manifest.create(schema, self.key)
+        self._head: Head | None = None
+
+    def stage(self, entry: int, tables: Iterable[pa.Table], *, partition: int = 0) -> list[DataFile]:
+        """Write the rows of a train's partition to files that no reader sees before `commit`.
+
+        Tables have the visible columns, `_ts` and `_seq`. A replayed train writes the same files again.
+        """
+        written: list[DataFile] = []
+        for table in self._batches(entry, tables):
+            stem = lambda n: f"{entry:012d}-{partition:05d}-{n:04d}"  # noqa: E731
+            written += write_files(
+                self.manifest.data, table, self.key, stem, rows=self.file_rows, start=len(written)
+            )
+        if written:
+            durable.sync_directory(self.manifest.data)
+        return written
+
+    def _batches(self, entry: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        wanted = arrow_schema(self.schema)
+        held: list[pa.Table] = []
+        for table in tables:
+            held.append(conform(table, wanted, self.name))
+            if sum(t.num_rows for t in held) >= _SORT_ROWS:
+                yield _with_entry(pa.concat_tables(held), entry)
+                held = []
+        if any(t.num_rows for t in held):
+            yield _with_entry(pa.concat_tables(held), entry)
+
+    def commit(
+        self,
+        entry: int,
+        files: Iterable[DataFile],
+        horizon: int,
+        *,
+        final: bool = False,
+        arrival: float | None = None,
+        replace: bool = False,
+    ) -> Entry:
+        """Make a train's files visible, all or none. The same entry again is no-op; another content needs `replace`."""
+        ordered = tuple(sorted(files, key=lambda file: file.name))
+        least, greatest = stamps_of(ordered)
+        made = Entry(
+            number=entry, rows=sum(f.rows for f in ordered), horizon=horizon, final=final,
+            arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered,
+        )  # fmt: skip
+        head = self._head or self._find_head()
+        if entry <= head.latest:
+            return self._again(made, head, replace=replace)
+        self._check_staged(made)
+        made = _linked(made, head.latest)
+        self.manifest.write_entry(made)
+        self._tell(Head(entry, head.edition))
+        return made
+
+    def latest(self) -> int:
+        """The number of the last committed entry, -1 if there is none."""
+        return (self._head or self._find_head()).latest
+
+    def _find_head(self) -> Head:
+        """After a start the log decides: a kill may have come between the log record and HEAD."""
+        told = self.manifest.head() or Head()
+        latest = max([*self.manifest.numbers(), self.manifest.base().through])
+        self._tell(Head(latest, told.edition))
+        return Head(latest, told.edition)
+
+    def _tell(self, head: Head) -> None:
+        self.manifest.tell(head)
+        self._head = head
+
+    def _again(self, made: Entry, head: Head, *, replace: bool) -> Entry:
+        """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked for)."""
+        with durable.locked(self.manifest.switch_lock):
+            base = self.manifest.base()
+            if made.number <= base.removed:
+                return made
+            before = self._committed(made.number, base)
+            if before.same(made if before.files else _without_files(made)):
+                return before
+            if not replace or made.number <= base.through:
+                raise _differs(self.name, before, made, compacted=made.number <= base.through)
+            self._check_staged(made)
+            made = _linked(made, before.previous)
+            self.manifest.write_entry(made)
+            self._tell(Head(head.latest, head.edition + 1))
+            return made
+
+    def _committed(self, number: int, base: Base) -> Entry:
+        if number > base.through and self.manifest.entry_path(number).exists():
+            return self.manifest.entry(number)
+        for segment in base.segments:
+            if segment.first <= number <= segment.last:
+                for entry in segment_entries(self.manifest, segment):
+                    if entry.number == number:
+                        return entry
+        raise StoreError(
+            f"connection point '{self.name}': entry {number} comes too late", found=f"entry {self.latest()} is committed already",
+            expected="entries in growing order",
+        )  # fmt: skip
+
+    def _check_staged(self, entry: Entry) -> None:
+        for file in entry.files:
+            path = self.manifest.data / file.name
+            if not path.exists() or path.stat().st_size != file.bytes:
+                raise MissingFileError(
+                    f"connection point '{self.name}': entry {entry.number} names a file that is not there whole: {path}"
+                )
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """Which files hold the rows of entries first..last that may match, and how much was left aside unread."""
+
+    directory: Path
+    schema: pa.Schema
+    first: int
+    last: int
+    files: tuple[DataFile, ...] = ()
+    skipped_files: int = 0
+    rows: int = 0  # in `files`: an upper bound where a compacted file also holds other entries
+    skipped_rows: int = 0
+
+    def tables(
+        self, files: Iterable[DataFile] | None = None, columns: list[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """The rows, file by file, checked; a Spark task gives its share of the files."""
+        chosen = self.files if files is None else files
+        return read_files(self.directory, chosen, self.first, self.last, self.schema, columns)
+
+
+class PointReader:
+    """A reader's side, for one thread. Without a lease (leases.py) what it has not read yet may be deleted."""
+
+    def __init__(self, root: Path | str, name: str) -> None:
+        self.name = name
+        self.manifest = Manifest(point_path(root, name))
+        self.schema, self.key = self.manifest.about
+        self._edition = 0
+        self._base = Base()
+        self._log: dict[int, Entry] = {}  # in growing order
+        self.reload()
+
+    @property
+    def generation(self) -> int:
+        """The base this reader works with; files that a later one does without are safe while a lease holds this."""
+        return self._base.generation
+
+    @property
+    def removed(self) -> int:
+        """The last entry that retention has deleted, -1 if none: the position before everything retained."""
+        return self._base.removed
+
+    @property
+    def thinned(self) -> int:
+        """Entries up to here may lack tuples older than the persistence."""
+        return max(self._base.thinned, self._base.removed)
+
+    def refresh(self) -> None:
+        """Take note of new entries: one small file read when there are none, one more for each new one."""
+        head = self.manifest.head()
+        if head is None or head.edition != self._edition:
+            self.reload()
+        elif head.latest > self._newest():
+            self._walk(head.latest)
+
+    def reload(self) -> None:
+        """Start over from the newest base and a listing of the log."""
+        while True:
+            head = self.manifest.head() or Head()
+            base = self.manifest.base()
+            known = self._log if head.edition == self._edition else {}
+            try:
+                numbers = [n for n in self.manifest.numbers() if n > base.through]
+                log = {n: known.get(n) or self.manifest.entry(n) for n in numbers}
+            except FileNotFoundError:
+                continue  # compacted and deleted since we listed it: there is a newer base
+            if self.manifest.base_path(base.generation + 1).exists():
+                continue  # a switch since we read the base may have taken entries from the log unseen
+            self._base, self._log, self._edition = base, log, head.edition
+            return
+
+    def _newest(self) -> int:
+        return next(reversed(self._log), self._base.through)
+
+    def _walk(self, number: int) -> None:
+        known, found = self._newest(), []
+        try:
+            while number > known:
+                found.append(self.manifest.entry(number))
+                number = found[-1].previous
+        except FileNotFoundError:
+            self.reload()
+            return
+        self._log.update((entry.number, entry) for entry in reversed(found))
+
+    def entries(self, after: int = -1) -> list[Entry]:
+        """The entries after a position, oldest first. Refuses a position whose next entries are gone."""
+        self.refresh()
+        self._check_retained(after)
+        kept = [s for s in self._base.segments if s.last > after]
+        old = [e for segment in kept for e in segment_entries(self.manifest, segment) if e.number > after]
+        return old + [entry for number, entry in self._log.items() if number > after]
+
+    def latest(self) -> Entry | None:
+        """The newest entry, which carries the horizon."""
+        self.refresh()
+        if self._log:
+            return self._log[next(reversed(self._log))]
+        return segment_entries(self.manifest, self._base.segments[-1])[-1] if self._base.segments else None
+
+    def oldest(self) -> Entry | None:
+        """The oldest retained entry."""
+        self.refresh()
+        if self._base.segments:
+            return segment_entries(self.manifest, self._base.segments[0])[0]
+        return next(iter(self._log.values()), None)
+
+    def plan(
+        self, first: int, last: int, key_ranges: Ranges | None = None, ts_ranges: Ranges | None = None
+    ) -> ReadPlan:
+        """The files of entries first..last, less those that cannot hold a key or timestamp in the ranges (A49)."""
+        if last > self._newest():
+            self.refresh()
+        self._check_retained(first - 1)
+        every = [f for f in self._files() if f.last >= first and f.first <= last]
+        chosen = [
+            f for f in every
+            if touches(key_ranges, f.min_key, f.max_key, f.keys) and touches(ts_ranges, f.min_ts, f.max_ts, int(f.min_ts is not None))
+        ]  # fmt: skip
+        rows, total = sum(f.rows for f in chosen), sum(f.rows for f in every)
+        return ReadPlan(
+            self.manifest.data,
+            stored_schema(self.schema),
+            first,
+            last,
+            tuple(chosen),
+            len(every) - len(chosen),
+            rows,
+            total - rows,
+        )
+
+    def _files(self) -> Iterator[DataFile]:
+        for segment in self._base.segments:
+            yield from segment.files
+        for entry in self._log.values():
+            yield from entry.files
+
+    def _check_retained(self, after: int) -> None:
+        # Position -1 asks for whatever there is; any other names a place from which nothing may be missing.
+        if -1 < after < self._base.removed:
+            raise HistoryLostError(
+                f"connection point '{self.name}': entries after {after} have been deleted",
+                found=f"the oldest retained entry comes after {self._base.removed}", expected=f"entry {after + 1} or the one next to it",
+                hint="hold a lease while reading, or start again from everything retained (position -1)",
+            )  # fmt: skip
+
+    def read(
+        self,
+        first: int = 0,
+        last: int | None = None,
+        key_ranges: Ranges | None = None,
+        ts_ranges: Ranges | None = None,
+        columns: list[str] | None = None,
+    ) -> pa.Table:
+        """The rows of entries first..last as one table, in the order of entry, `_ts`, `_seq`: for tests and small readers."""
+        self.refresh()
+        until = self._newest() if last is None else last
+        while True:
+            plan = self.plan(first, until, key_ranges, ts_ranges)
+            try:
+                parts = list(plan.tables())
+                break
+            except MissingFileError:
+                # Without a lease a compaction may delete files between plan and read; then, and only then, plan anew.
+                before = self.generation
+                self.reload()
+                if self.generation == before:
+                    raise
+        table = pa.concat_tables([plan.schema.empty_table(), *parts])
+        ordered = table.sort_by([(ENTRY, "ascending"), (STAMP, "ascending"), (SEQ, "ascending")])
+        return ordered if columns is None else ordered.select(columns)
+
+
+def segment_entries(manifest: Manifest, segment: Segment) -> list[Entry]:
+    """The entries of a compacted segment, without files: their rows lie together in the segment's."""
+    file = segment.entries
+    data = durable.read_checked(manifest.data / file.name, file.bytes, file.crc)
+    rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(data), use_threads=False).to_pylist()
+    return [Entry(**row) for row in rows]
+
+
+def _with_entry(table: pa.Table, entry: int) -> pa.Table:
+    return table.append_column(
+        pa.field(ENTRY, pa.int64()), pa.repeat(pa.scalar(entry, pa.int64()), table.num_rows)
+    )
+
+
+def _linked(entry: Entry, previous: int) -> Entry:
+    return replace(entry, previous=previous)
+
+
+def _without_files(entry: Entry) -> Entry:
+    return replace(entry, files=())
+
+
+def _differs(name: str, before: Entry, made: Entry, *, compacted: bool) -> StoreError:
+    return StoreError(
+        f"connection point '{name}': entry {made.number} is committed already, with another content",
+        found=f"{made.rows} rows, horizon {made.horizon}, final {made.final}, files {[f.name for f in made.files]}",
+        expected=f"{before.rows} rows, horizon {before.horizon}, final {before.final}, files {[f.name for f in before.files]}",
+        hint="compacted entries cannot be replaced" if compacted else "a replayed train must be the same; pass replace=True to change it",
+    )  # fmt: skip
