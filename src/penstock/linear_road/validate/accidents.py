@@ -45,7 +45,9 @@ SELECT DISTINCT xway, dir, seg, unnest(range(since // 60 + 1, (until - 1) // 60 
 
 def find_accidents(con: duckdb.DuckDBPyConnection, xways: Sequence[int]) -> None:
     """Make the tables of stopped vehicles, accidents, and minutes with an accident."""
-    nothing = "SELECT 0 AS xway, 0 AS dir, 0 AS lane, 0 AS seg, 0 AS pos, 0 AS vid, 0::SMALLINT AS time WHERE false"
+    nothing = (
+        "SELECT 0 AS xway, 0 AS dir, 0 AS lane, 0 AS seg, 0 AS pos, 0 AS vid, 0::SMALLINT AS time WHERE false"
+    )
     mine = " UNION ALL ".join([nothing, *(_GATHER.format(xway=xway) for xway in xways)])
     con.execute(STOPPED.format(mine=mine))
     con.execute(ACCIDENTS)

@@ -27,7 +27,9 @@ def _file(directory: Path | None, name: str) -> Path | None:
         return None
     found = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
     if len(found) > 1:
-        raise InputError(f"History {directory} holds both {found[0].name} and {found[1].name}; expected one of them.")
+        raise InputError(
+            f"History {directory} holds both {found[0].name} and {found[1].name}; expected one of them."
+        )
     return found[0] if found else None
 
 

@@ -24,7 +24,18 @@ from penstock.linear_road.rows import COLUMNS
 BLOCK_BYTES = 48 << 20
 BATCH_ROWS = 1 << 20
 TOO_LARGE = -(1 << 31)
-_NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = 10, 44, 32, 9, 13, 43, 45, 46, 48, 57
+_NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = (
+    10,
+    44,
+    32,
+    9,
+    13,
+    43,
+    45,
+    46,
+    48,
+    57,
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,9 @@ def _parquet_chunks(file: Path) -> Iterator[Chunk]:
             line += len(readable)
     except (pa.ArrowException, KeyError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"Input {file} cannot be read as parquet with the columns {COLUMNS}: {reason}") from error
+        raise InputError(
+            f"Input {file} cannot be read as parquet with the columns {COLUMNS}: {reason}"
+        ) from error
 
 
 def blocks(file: Path, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -107,15 +120,14 @@ def read_rows(block: bytes) -> tuple[Any, Any, Any]:
     return values, counts == len(COLUMNS), starts
 
 
-def read_thousandths(block: bytes, width: int) -> tuple[Any, Any]:
-    """Lines of up to `width` numbers in thousandths (int64), and how many each has (0: unreadable).
+def read_thousandths(block: bytes, width: int) -> tuple[Any, Any, Any]:
+    """Lines of up to `width` numbers in thousandths (int64), how many each has (0: unreadable), where they start.
 
-    >>> values, counts = read_thousandths(b"1,2.0005" + bytes([10]) + b"x", 6)
+    >>> values, counts, _ = read_thousandths(b"1,2.0005" + bytes([10]) + b"x", 6)
     >>> values[:2, 0].tolist(), counts.tolist()
     ([1000, 2000], [2, 0])
     """
-    values, counts, _ = _numbers(block, width, decimals=3)
-    return values, counts
+    return _numbers(block, width, decimals=3)
 
 
 def _numbers(block: bytes, width: int, decimals: int) -> tuple[Any, Any, Any]:
@@ -148,7 +160,7 @@ def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> N
                 i += 1
             number, first = 0, i
             while i < end and _digit(data[i]):
-                if number < 1 << 50:
+                if number < 1 << 40:  # beyond it no field is right, and thousandths must fit
                     number = number * 10 + data[i] - _ZERO
                 i += 1
             good = i > first

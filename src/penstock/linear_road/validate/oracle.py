@@ -78,7 +78,10 @@ def workspace(memory: str = MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def consult(
-    con: duckdb.DuckDBPyConnection, source: Input, history: Path | None, progress: Progress = lambda _step: None
+    con: duckdb.DuckDBPyConnection,
+    source: Input,
+    history: Path | None,
+    progress: Progress = lambda _step: None,
 ) -> Oracle:
     """Work out every right answer to an input."""
     oracle = Oracle(con)

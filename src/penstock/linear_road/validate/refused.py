@@ -46,7 +46,7 @@ RANGES: dict[str, tuple[int, int, str, tuple[int, ...]]] = {
 
 def _out_of_range(name: str) -> str:
     least, largest, word, types = RANGES[name]
-    return f"WHEN Type IN {(*types, -1)} AND {name} NOT BETWEEN {least} AND {largest} THEN '{word} out of range'"
+    return f"WHEN Type IN ({', '.join(map(str, types))}) AND {name} NOT BETWEEN {least} AND {largest} THEN '{word} out of range'"
 
 
 WHY = f"""

@@ -42,7 +42,9 @@ def load(con: duckdb.DuckDBPyConnection, source: Iterator[Chunk]) -> Iterator[li
 def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Any) -> None:
     con.register("accepted", as_table(chunk, accepted=accepted))
     con.execute(ADD_REQUESTS)
-    present = con.execute("SELECT DISTINCT XWay FROM accepted WHERE accepted AND Type = 0 ORDER BY 1").fetchall()
+    present = con.execute(
+        "SELECT DISTINCT XWay FROM accepted WHERE accepted AND Type = 0 ORDER BY 1"
+    ).fetchall()
     for (xway,) in present:
         con.execute(REPORTS.format(xway=xway))
         con.execute(ADD_REPORTS.format(xway=xway))

@@ -1,0 +1,84 @@
+"""`penstock lr validate`: options in, verdict and exit code out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import duckdb
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.validate import show
+from penstock.linear_road.validate import validate as validate_answers
+from penstock.linear_road.validate.oracle import Progress as Step
+from penstock.linear_road.validate.run import STEPS
+
+BAD = 2
+
+
+def validate(
+    input: Annotated[Path, typer.Option(help="Input rows: a generated directory or one flat file.")],  # noqa: A002
+    answers: Annotated[
+        Path | None, typer.Option(help="Answers: one flat file or a directory of them.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Directory with TollHistory and SegmentHistory.")
+    ] = None,
+    no_response_times: Annotated[bool, typer.Option("--no-response-times", help="Leave Emit out.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the whole verdict as JSON.")] = None,
+    expected: Annotated[Path | None, typer.Option(help="Write the oracle's own answers.")] = None,
+    why: Annotated[str | None, typer.Option(metavar="VID,TIME", help="Show what an answer rests on.")] = None,
+) -> None:
+    """Check the answers of any system to a Linear Road input: exit 0 only if every one holds."""
+    if not (answers or expected or why):
+        _refuse("Nothing to do: give --answers FILE|DIR, --expected FILE or --why VID,TIME.")
+    ask = _vid_and_time(why) if why else None
+    try:
+        with _progress() as step:
+            verdict = validate_answers(
+                input,
+                answers=answers,
+                history=history,
+                response_times=not no_response_times,
+                expected=expected,
+                json_file=json,
+                ask=ask,
+                progress=step,
+            )
+    except (InputError, OSError) as error:
+        _refuse(str(error))
+    except duckdb.OutOfMemoryException as error:
+        _refuse(f"The oracle ran out of memory or temporary disk: {str(error).splitlines()[0]}")
+    # Piped into a file the table must not be cut at 80 columns.
+    wide = None if Console().is_terminal else 160
+    show(verdict, Console(width=wide, soft_wrap=True))
+    raise typer.Exit(0 if verdict.passed else 1)
+
+
+def _refuse(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(BAD)
+
+
+def _vid_and_time(text: str) -> tuple[int, int] | None:
+    try:
+        vid, time = (int(part) for part in text.split(","))
+    except ValueError:
+        _refuse(f"--why {text!r} is not VID,TIME: expected two whole numbers such as 107,330.")
+        return None
+    return vid, time
+
+
+@contextmanager
+def _progress() -> Iterator[Step]:
+    """A bar on stderr that moves one step at a time."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("validate", total=STEPS)
+        yield lambda name: bar.update(task, advance=1, description=name)

@@ -1,0 +1,76 @@
+"""One validation from files to verdict."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from penstock.linear_road.atomic import write_text
+from penstock.linear_road.inputs import InputError, open_input
+from penstock.linear_road.validate.answers import answer_files, read_answers
+from penstock.linear_road.validate.comparison import EARLY, LATE, compare
+from penstock.linear_road.validate.oracle import MEMORY, Oracle, Progress, consult, workspace, write_expected
+from penstock.linear_road.validate.report import Verdict, add_answers, new_verdict
+from penstock.linear_road.validate.why import why, working
+
+STEPS = 11
+"""How many steps `validate` reports to `progress`."""
+
+
+def validate(
+    path: Path,
+    *,
+    answers: Path | None = None,
+    history: Path | None = None,
+    response_times: bool = True,
+    expected: Path | None = None,
+    json_file: Path | None = None,
+    ask: tuple[int, int] | None = None,
+    memory: str = MEMORY,
+    progress: Progress = lambda _step: None,
+) -> Verdict:
+    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID, TIME)."""
+    source = open_input(path)
+    _check(answers, expected, json_file)
+    with workspace(memory) as con:
+        oracle = consult(con, source, history, progress)
+        verdict = new_verdict(path, oracle)
+        if expected:
+            progress("right answers")
+            write_expected(oracle, expected)
+        if answers:
+            _judge(oracle, verdict, answers, progress, response_times=response_times)
+        if ask:
+            verdict.why = why(oracle, *ask)
+    if json_file:
+        write_text(json_file, json.dumps(verdict.as_json(), indent=1) + "\n")
+    return verdict
+
+
+def _check(answers: Path | None, expected: Path | None, json_file: Path | None) -> None:
+    """Refuse at once what would fail only after minutes of work."""
+    if answers:
+        answer_files(answers)
+    for file in (expected, json_file):
+        if file and not file.parent.is_dir():
+            raise InputError(f"{file} cannot be written: there is no directory {file.parent}.")
+        if file and file.is_dir():
+            raise InputError(f"{file} cannot be written: it is a directory.")
+
+
+def _judge(oracle: Oracle, verdict: Verdict, path: Path, progress: Progress, *, response_times: bool) -> None:
+    progress("reading answers")
+    start = time.perf_counter()
+    answers = read_answers(oracle.con, path)
+    add_answers(verdict, answers)
+    progress("comparison")
+    # A run at maximum speed has no clock, so there is nothing to be late by.
+    limits = response_times and answers.speed is not None
+    verdict.response_times = "checked" if limits else "not checked"
+    verdict.results = compare(oracle.con, emits=response_times, limits=limits)
+    for result in verdict.results:
+        for fault in result.faults:
+            if fault.kind not in (LATE, EARLY):
+                fault.working = working(oracle, result.type.number, fault)
+    verdict.seconds["answers"] = round(time.perf_counter() - start, 3)
