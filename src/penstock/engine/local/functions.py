@@ -19,6 +19,11 @@ def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> Any:
     return pa.Table.from_pylist(kept, schema=arrow_schema(schema, hidden=False))
 
 
+def chosen(schema: Schema, reads: tuple[str, ...]) -> Schema:
+    """The columns that a function over a batch asked for: all, if it named none."""
+    return Schema(tuple(column for column in schema if column.name in reads)) if reads else schema
+
+
 def call(node: Node, function: Function, *arguments: Any) -> Any:
     """Call it; its failure is the user's, so it says which box and which function."""
     try:
@@ -36,16 +41,16 @@ def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
-        raise _wrong(node, type(answer).__name__, "a table, a record batch or a dict of columns")
+        raise wrong(node, type(answer).__name__, "a table, a record batch or a dict of columns")
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
-        raise _wrong(node, f"columns {', '.join(table.column_names)}", f"columns {', '.join(schema.names)}")
+        raise wrong(node, f"columns {', '.join(table.column_names)}", f"columns {', '.join(schema.names)}")
     try:
         rows: list[Row] = (
             table.select(list(schema.names)).cast(arrow_schema(schema, hidden=False)).to_pylist()
         )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise _wrong(node, f"columns that do not fit: {error}", schema.ddl()) from error
+        raise wrong(node, f"columns that do not fit: {error}", schema.ddl()) from error
     return rows
 
 
@@ -53,17 +58,18 @@ def booleans_of(node: Node, answer: Any, length: int) -> list[bool | None]:
     """What a predicate function gave, one boolean for each tuple."""
     values = answer.to_pylist() if hasattr(answer, "to_pylist") else list(answer)
     if len(values) != length:
-        raise _wrong(node, f"{len(values)} values", f"{length}: one boolean for each tuple")
+        raise wrong(node, f"{len(values)} values", f"{length}: one boolean for each tuple")
     return values
 
 
 def same_length(node: Node, rows: list[Row], length: int) -> None:
     """A function that makes no timestamps must answer each tuple with one row, or timestamps would be lost."""
     if len(rows) != length:
-        raise _wrong(node, f"{len(rows)} rows", f"{length}: one row for each tuple")
+        raise wrong(node, f"{len(rows)} rows", f"{length}: one row for each tuple")
 
 
-def _wrong(node: Node, found: str, expected: str) -> NetworkError:
+def wrong(node: Node, found: str, expected: str) -> NetworkError:
+    """The function's answer is not what the box declares."""
     return NetworkError(
         "its function gave something else than declared",
         box=node.name,

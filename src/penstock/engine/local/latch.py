@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.engine.local.functions import call, rows_of, same_length, table_of
+from penstock.engine.local.functions import call, rows_of, same_length, table_of, wrong
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, group
 from penstock.engine.local.values import micros
 from penstock.engine.local.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
 from penstock.model.boxes import Latch
-from penstock.model.errors import NetworkError
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
 from penstock.model.window_types import latch_schema
 
@@ -113,10 +112,7 @@ class FunctionLatch:
     def _pair(self, given: Any) -> tuple[Any, Any]:
         if isinstance(given, tuple) and len(given) == 2:
             return given
-        raise NetworkError(
-            "its function gave something else than declared", box=self.node.name, where=self.node.where,
-            found=type(given).__name__, expected="a pair: the output batch, and the state rows that are new or different",
-        )  # fmt: skip
+        raise wrong(self.node, type(given).__name__, "a pair: (batch, changed state rows)")
 
     def _give(self, ready: list[Row], made: list[Row], answer: Answer) -> None:
         stamp = self.output.timestamp
@@ -126,9 +122,8 @@ class FunctionLatch:
                 {**new, STAMP: row[STAMP], SEQ: row[SEQ]} for row, new in zip(ready, made, strict=True)
             ]
             return
-        for new in made:
-            if new[stamp] is None:
-                answer.dead.append(({**new, STAMP: None, SEQ: 0}, "timestamp is null"))
-            else:
-                # its rows may answer any tuples, so no tuple's place is theirs
-                answer.out.append({**new, STAMP: micros(new[stamp]), SEQ: 0})
+        nulls = sum(new[stamp] is None for new in made)
+        if nulls:
+            raise wrong(self.node, f"{nulls} nulls in '{stamp}'", "a timestamp in each row")
+        # which tuple a row stems from is the function's secret, so none of theirs can be its place
+        answer.out += [{**new, STAMP: micros(new[stamp]), SEQ: 0} for new in made]

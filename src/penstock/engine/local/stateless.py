@@ -7,7 +7,7 @@ import struct
 import xxhash
 
 from penstock.engine.local.evaluate import ExpressionFailure, compile_row
-from penstock.engine.local.functions import booleans_of, call, rows_of, same_length, table_of
+from penstock.engine.local.functions import booleans_of, call, chosen, rows_of, same_length, table_of
 from penstock.engine.local.rows import Answer, Row
 from penstock.model.boxes import Drop, Filter, Map
 from penstock.model.types import SEQ, STAMP, StreamType
@@ -35,7 +35,7 @@ class FilterLogic:
     def _by_function(self, rows: list[Row]) -> Answer:
         if not rows or self.node.function is None:
             return Answer()
-        answer = call(self.node, self.node.function, table_of(rows, self.schema))
+        answer = call(self.node, self.node.function, table_of(rows, chosen(self.schema, self.node.reads)))
         passes = booleans_of(self.node, answer, len(rows))
         return Answer([row for row, true in zip(rows, passes, strict=True) if true])
 
@@ -64,7 +64,7 @@ class MapLogic:
     def _by_function(self, rows: list[Row]) -> Answer:
         if not rows or self.node.function is None:
             return Answer()
-        answer = call(self.node, self.node.function, table_of(rows, self.schema))
+        answer = call(self.node, self.node.function, table_of(rows, chosen(self.schema, self.node.reads)))
         new = rows_of(self.node, answer, self.node.produces)
         same_length(self.node, new, len(rows))
         return Answer([self._shape(row, columns) for row, columns in zip(rows, new, strict=True)])
