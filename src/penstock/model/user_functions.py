@@ -1,0 +1,73 @@
+"""User functions by name: 'module:function', which a YAML text and another process can find again."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from penstock.model.boxes import Function
+from penstock.model.errors import ExpressionError, did_you_mean
+
+
+def function_of(given: Callable[..., Any] | str | Function) -> Function:
+    """A Function from a callable, or from its name.
+
+    >>> function_of("math:sqrt").call(9.0)
+    3.0
+    """
+    if isinstance(given, Function):
+        return given
+    if isinstance(given, str):
+        return Function(_find(given), given)
+    if not callable(given):
+        raise ExpressionError(
+            f"{given!r} is no function", expected="a function, or the text 'module:function'"
+        )
+    return Function(given, name_of(given))
+
+
+def name_of(call: Callable[..., Any]) -> str:
+    """'module:function' of a callable; an object that can be called goes by its class."""
+    name = getattr(call, "__qualname__", None) or type(call).__qualname__
+    return f"{getattr(call, '__module__', None) or type(call).__module__}:{name}"
+
+
+def _find(name: str) -> Callable[..., Any]:
+    module, colon, path = name.partition(":")
+    if not (module and colon and path):
+        raise ExpressionError(f"'{name}' is no function name", expected="'module:function'")
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise ExpressionError(
+            f"function '{name}': no module '{module}'",
+            found=str(error),
+            hint="is its directory on the Python path?",
+        ) from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            public = [known for known in dir(found) if not known.startswith("_")]
+            raise ExpressionError(
+                f"function '{name}': no '{part}' in '{module}'", hint=did_you_mean(part, public)
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise ExpressionError(f"'{name}' is no function", found=type(found).__name__)
+    call: Callable[..., Any] = found
+    return call
+
+
+def needs_importable(name: str) -> None:
+    """Refuse names that another process cannot find: lambdas, inner functions, functions of a script."""
+    module, _, path = name.partition(":")
+    for mark, what in (("<lambda>", "a lambda"), ("<locals>", "a function inside a function")):
+        if mark in path:
+            raise ExpressionError(
+                f"'{name}' is {what}, which a text cannot name", hint="define it at the top of a module"
+            )
+    if module == "__main__":
+        raise ExpressionError(
+            f"'{name}' lives in the script itself, which nobody can import",
+            hint="put it into a module of its own",
+        )

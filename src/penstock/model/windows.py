@@ -1,0 +1,168 @@
+"""Fluent boxes over windows and state: tumble, slide, latch, resample (Aurora, Sect. 2.1, A09-A13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from penstock.model.boxes import Latch, Resample, Slide, Tumble
+from penstock.model.draft import Draft, Duration, UserFunction, names
+from penstock.model.durations import Extent
+from penstock.model.errors import NetworkError, caller
+from penstock.model.stateless import StatelessBoxes
+from penstock.model.types import Schema
+
+if TYPE_CHECKING:
+    from penstock.model.stream import Stream
+
+Size = Duration | Extent
+Aggregates = Mapping[str, str] | None
+
+
+class WindowBoxes(StatelessBoxes):
+    """Boxes that look at many tuples; after `group_by` they do so for each key apart."""
+
+    def tumble(
+        self,
+        size: Size,
+        columns: Aggregates = None,
+        /,
+        *,
+        function: UserFunction | None = None,
+        reads: str | Iterable[str] = (),
+        produces: str | Schema = "",
+        stamp: str = "earliest",
+        name: str | None = None,
+        **aggregates: str,
+    ) -> Stream:
+        """Disjoint windows, each tuple in exactly one (A11): `.tumble("1 minute", speed="avg(spd)")`.
+
+        `size` is a time or '100 tuples'. With `function`, each window's tuples go through it in order.
+        """
+        draft = self._draft(Tumble, "tumble", name)
+        return draft.add(
+            [self._stream],
+            size=draft.extent("size", size),
+            aggregates=tuple({**(columns or {}), **aggregates}.items()),
+            function=draft.function(function),
+            reads=names(reads),
+            produces=draft.schema("produces", produces),
+            stamp=stamp,
+        )
+
+    def slide(
+        self,
+        size: Size,
+        columns: Aggregates = None,
+        /,
+        *,
+        every: Size,
+        function: UserFunction | None = None,
+        reads: str | Iterable[str] = (),
+        produces: str | Schema = "",
+        stamp: str = "earliest",
+        name: str | None = None,
+        **aggregates: str,
+    ) -> Stream:
+        """Rolling windows (A10): `.slide("3 hours", every="1 minute", average="avg(price)")`."""
+        draft = self._draft(Slide, "slide", name)
+        return draft.add(
+            [self._stream],
+            size=draft.extent("size", size),
+            every=draft.extent("every", every),
+            aggregates=tuple({**(columns or {}), **aggregates}.items()),
+            function=draft.function(function),
+            reads=names(reads),
+            produces=draft.schema("produces", produces),
+            stamp=stamp,
+        )
+
+    def latch(
+        self,
+        size: Size | None = None,
+        columns: Aggregates = None,
+        /,
+        *,
+        function: UserFunction | None = None,
+        state: str | Schema = "",
+        reads: str | Iterable[str] = (),
+        produces: str | Schema = "",
+        stamp: str = "earliest",
+        name: str | None = None,
+        **aggregates: str,
+    ) -> Stream:
+        """State that is kept for ever (A12).
+
+        `.latch("1 minute", best="max(price)")`: as tumble, but each answer covers all tuples so far.
+        `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: `f(batch, state) -> (batch, changed)`.
+        """
+        draft = self._draft(Latch, "latch", name)
+        texts = {**(columns or {}), **aggregates}
+        return add_latch(draft, [self._stream], size, texts, function, state, reads, produces, stamp)
+
+    def resample(
+        self,
+        every: Duration,
+        *,
+        columns: str | Iterable[str],
+        limit: Duration = "10 seconds",
+        name: str | None = None,
+    ) -> Stream:
+        """Interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13)."""
+        draft = self._draft(Resample, "resample", name)
+        return draft.add(
+            [self._stream],
+            every=draft.duration("every", every),
+            limit=draft.duration("limit", limit),
+            columns=names(columns),
+        )
+
+
+def add_latch(
+    draft: Draft,
+    streams: Iterable[Stream],
+    size: Size | None,
+    aggregates: Mapping[str, str],
+    function: UserFunction | None,
+    state: str | Schema,
+    reads: str | Iterable[str],
+    produces: str | Schema,
+    stamp: str,
+) -> Stream:
+    """The one place where a Latch is put together, for one input or several."""
+    return draft.add(
+        streams,
+        size=None if size is None else draft.extent("size", size),
+        aggregates=tuple(aggregates.items()),
+        function=draft.function(function),
+        state=draft.schema("state", state),
+        reads=names(reads),
+        produces=draft.schema("produces", produces),
+        stamp=stamp,
+    )
+
+
+def latch(
+    streams: Iterable[Stream],
+    size: Size | None = None,
+    /,
+    *,
+    function: UserFunction | None = None,
+    state: str | Schema = "",
+    reads: str | Iterable[str] = (),
+    produces: str | Schema = "",
+    stamp: str = "earliest",
+    name: str | None = None,
+    **aggregates: str,
+) -> Stream:
+    """A Latch over several streams, merged by timestamp, ties by their order here (see `Stream.latch`).
+
+    The function's batch has the columns of all of them (null where a stream lacks one) and `input`, the index.
+    """
+    inputs = list(streams)
+    if not inputs:
+        raise NetworkError(
+            "latch of no stream", where=caller(), expected="one stream or more", hint="ps.latch([a, b], ...)"
+        )
+    draft = inputs[0]._draft(Latch, "latch", name)
+    return add_latch(draft, inputs, size, aggregates, function, state, reads, produces, stamp)
