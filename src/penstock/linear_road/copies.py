@@ -1,0 +1,107 @@
+"""Larger inputs from fewer generated expressways: copies shifted in VID, QID and XWay.
+
+Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay, so copies share no vehicle, no
+request and no expressway, and every answer about a copy is the shifted answer about the original. Unused (-1) fields stay.
+Whole copies only: a vehicle may drive on several expressways of the input, and half of it must not be left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.linear_road import csv_rows
+from penstock.linear_road.csv_rows import QID_FIELD, VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.inputs import Input, InputError
+from penstock.linear_road.reading import seconds_of
+
+_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Span:
+    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves count 0.5)."""
+
+    vids: int
+    qids: int
+    xways: int
+    length: float
+
+    def times(self, count: int) -> Span:
+        """The span of `count` shifted copies."""
+        return Span(self.vids * count, self.qids * count, self.xways * count, self.length * count)
+
+
+@dataclass(frozen=True)
+class Copies:
+    """`count` copies of an input, each `vid`, `qid` and `xway` above the one before.
+
+    >>> Copies(4, vid=1000, qid=50, xway=2).offsets(3)
+    (3000, 150, 6)
+    """
+
+    count: int = 1
+    vid: int = 0
+    qid: int = 0
+    xway: int = 0
+
+    def offsets(self, k: int) -> tuple[int, int, int]:
+        """What copy `k` adds to VID, QID and XWay."""
+        return k * self.vid, k * self.qid, k * self.xway
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def copies_of(span: Span, *, count: int | None = None, length: float | None = None) -> Copies:
+    """Plan copies by their number, or by the size L that all of them together shall have.
+
+    >>> copies_of(Span(1000, 50, 2, 2.0), length=6)
+    Copies(count=3, vid=1000, qid=50, xway=2)
+    """
+    if length is not None:
+        count = _count_for(span, length)
+    count = 1 if count is None else count
+    if count < 1:
+        raise InputError(f"--copies {count} is too few; expected 1 or more.")
+    if max(span.vids, span.qids) * count > _INT32:
+        raise InputError(
+            f"{count} copies need VIDs or QIDs above {_INT32}, which a row cannot hold; take fewer copies."
+        )
+    return Copies(count, span.vids, span.qids, span.xways) if count > 1 else Copies()
+
+
+def _count_for(span: Span, length: float) -> int:
+    count = round(length / span.length)
+    if count < 1 or count * span.length != length:
+        raise InputError(
+            f"--xways {length:g} is no multiple of the {span.length:g} expressways of the input; "
+            f"take --xways {max(1, count) * span.length:g}, or generate another input."
+        )
+    return count
+
+
+def span_of(source: Input) -> Span:
+    """Measure an input: one pass over its accepted rows."""
+    largest = np.full(csv_rows.FIELDS, -1, np.int64)
+    roads: set[int] = set()
+    for rows in seconds_of(source):
+        values = rows.accepted()
+        if len(values):
+            largest = np.maximum(largest, values.max(axis=0))
+            reports = values[values[:, 0] == 0]
+            roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
+    if not roads:
+        raise InputError(f"Input {source.path} has no position report that keeps to the format.")
+    xways = max(roads) // 2 + 1
+    return Span(int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1, xways, len(roads) / 2)
+
+
+def shift_values(values: Array, copies: Copies, k: int) -> Array:
+    """The rows of copy `k` as numbers."""
+    shifted = values.copy()
+    for column, offset in zip((VID_FIELD, QID_FIELD, XWAY_FIELD), copies.offsets(k), strict=True):
+        shifted[:, column] += np.where(values[:, column] >= 0, offset, 0).astype(np.int32)
+    return shifted

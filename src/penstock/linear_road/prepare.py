@@ -1,0 +1,328 @@
+"""`drive --prepare`: cut an input into time slices, once, so that driving it costs next to nothing.
+
+Idea: one pass over the input in blocks of whole seconds; each second of each group is appended to that group's packed file. After
+every block the lengths written so far go to a progress file: a killed run cuts the packed files back to it and goes on. The
+directory counts as prepared only when its manifest is there, and that is written last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.linear_road import csv_rows
+from penstock.linear_road.atomic import atomic_path, write_text
+from penstock.linear_road.copies import Copies, Span
+from penstock.linear_road.csv_rows import XWAY_FIELD, Array
+from penstock.linear_road.inputs import MANIFEST, Format, Input, InputError
+from penstock.linear_road.reading import Rows, describe_refused, seconds_of, size_of
+from penstock.linear_road.slices import (
+    KIND,
+    Slice,
+    Slices,
+    assemble,
+    encode,
+    group_plan,
+    open_slices,
+    stored_groups,
+)
+
+VERSION = 1
+_PROGRESS = ".progress.json"
+_INDEX_SO_FAR = ".index.npy"
+Progress = Callable[[int, int], None]
+"""Called with (done, total) as a long step goes on."""
+
+
+def silent(_done: int, _total: int) -> None:
+    """A progress report nobody watches."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to prepare: everything that decides the bytes of the slices."""
+
+    source: Input
+    groups: int = 1
+    format: Format = "csv"
+    copies: Copies = field(default_factory=Copies)
+    span: Span | None = None
+    begin: int | None = None
+    end: int | None = None
+    lenient: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the progress file and the manifest keep it."""
+        span = None if self.span is None else asdict(self.span.times(self.copies.count))
+        files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in self.source.files]
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "source": str(self.source.path.resolve()),
+            "source_files": files,
+            "groups": self.groups,
+            "format": self.format,
+            "copies": self.copies.as_json(),
+            "span": span,
+            "begin": self.begin,
+            "end": self.end,
+            "lenient": self.lenient,
+        }
+
+
+def prepare(plan: Plan, out: Path, progress: Progress = silent) -> Slices:
+    """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try; done already is done."""
+    if plan.groups > 1 and plan.span is None:
+        raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
+    finished = _finished(plan, out)
+    if finished is not None:
+        return finished
+    out.mkdir(parents=True, exist_ok=True)
+    packer = _Packer.restored(plan, out)
+    try:
+        _pack(plan, packer, progress)
+    except InputError:
+        # Going on later would stop at the same row again, so nothing is kept.
+        packer.discard()
+        raise
+    return open_slices(out)
+
+
+def _pack(plan: Plan, packer: _Packer, progress: Progress) -> None:
+    total = size_of(plan.source)
+    for rows in seconds_of(plan.source, origin=packer.origin, last=packer.last):
+        _check(plan, rows)
+        packer.add(rows)
+        progress(packer.origin, total)
+        if plan.end is not None and packer.last >= plan.end:
+            break
+    packer.finish()
+    progress(total, total)
+
+
+def _finished(plan: Plan, out: Path) -> Slices | None:
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    if (out / MANIFEST).is_file():
+        slices = open_slices(out)
+        if {key: slices.manifest.get(key) for key in plan.as_json()} == plan.as_json():
+            return slices
+        raise InputError(f"{out} holds slices of another input or other options; choose another directory.")
+    if any(not entry.name.startswith(".") for entry in out.iterdir()):
+        raise InputError(f"{out} is not empty and holds no slices; choose another directory.")
+    return None
+
+
+def _check(plan: Plan, rows: Rows) -> None:
+    assert rows.reasons is not None
+    if not plan.lenient and rows.reasons.any():
+        what = describe_refused(plan.source, rows)
+        raise InputError(f"Input {plan.source.path}: {what}; --lenient passes such rows on.")
+    if not rows.whole.all() and (plan.format == "parquet" or plan.copies.count > 1):
+        what = describe_refused(plan.source, rows)
+        raise InputError(
+            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor put into parquet."
+        )
+
+
+@dataclass
+class _Packer:
+    """The packed files being written, and how far they are."""
+
+    plan: Plan
+    out: Path
+    origin: int = 0
+    last: int = -1
+    refused: int = 0
+    unparsed: int = 0
+    seconds: list[int] = field(default_factory=list)
+    sizes: list[list[tuple[int, int]]] = field(default_factory=list)
+    """For each entry of `seconds`: (bytes, rows) of each group."""
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        xways = 1 if plan.span is None else plan.span.xways
+        self.stored = stored_groups(plan.groups, plan.copies.count, xways)
+        self.units = group_plan(self.stored, plan.copies.count, plan.groups)
+        self.xways = xways
+
+    @classmethod
+    def restored(cls, plan: Plan, out: Path) -> _Packer:
+        """A packer that goes on after the last recorded block, or a new one."""
+        try:
+            state = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
+            if state.pop("plan") != json.loads(json.dumps(plan.as_json())):
+                raise InputError(
+                    f"{out} holds an unfinished preparation with other options; remove it or choose another."
+                )
+            table = np.load(out / _INDEX_SO_FAR)
+        except OSError:
+            state, table = {"written": [0] * plan.groups}, np.zeros((0, plan.groups, 2), np.int64)
+        written = state.pop("written")
+        sizes = [
+            [(int(size), int(rows)) for size, rows in second]
+            for second in table[: len(state.get("seconds", []))]
+        ]
+        packer = cls(plan, out, sizes=sizes, **state)
+        packer._cut_back(written)
+        return packer
+
+    def _cut_back(self, written: list[int]) -> None:
+        for file, size in zip(self._parts(), written, strict=True):
+            with file.open("ab") as stream:
+                stream.truncate(size)
+
+    def _parts(self) -> list[Path]:
+        return [self.out / f".{name}.part" for name in self._names()]
+
+    def _names(self) -> list[str]:
+        return [f"g{group:03d}.slices" for group in range(self.plan.groups)]
+
+    def add(self, rows: Rows) -> None:
+        """Append a block of whole seconds and record that it is there."""
+        assert rows.seconds is not None
+        assert rows.reasons is not None
+        self.origin, self.last = rows.following, int(rows.seconds[-1])
+        chosen = self._window(rows)
+        if len(chosen):
+            assert chosen.reasons is not None
+            self.refused += int(np.count_nonzero(chosen.reasons))
+            self.unparsed += int(np.count_nonzero(~chosen.whole))
+            self._append(chosen)
+            self._record()
+
+    def _window(self, rows: Rows) -> Rows:
+        assert rows.seconds is not None
+        begin = 0 if self.plan.begin is None else int(np.searchsorted(rows.seconds, self.plan.begin))
+        end = len(rows) if self.plan.end is None else int(np.searchsorted(rows.seconds, self.plan.end))
+        return rows.cut(begin, max(begin, end))
+
+    def _append(self, rows: Rows) -> None:
+        streams = [file.open("ab") for file in self._parts()]
+        try:
+            for second, stored in self._stored_slices(rows):
+                delivered = [
+                    assemble(stored, units, self.plan.copies, self.plan.format) for units in self.units
+                ]
+                for stream, piece in zip(streams, delivered, strict=True):
+                    stream.write(piece.data.data)
+                self.seconds.append(second)
+                self.sizes.append([(len(piece.data), piece.rows) for piece in delivered])
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def _stored_slices(self, rows: Rows) -> Iterator[tuple[int, list[Slice]]]:
+        """Each second of a block as one slice for each stored group."""
+        assert rows.seconds is not None
+        xway = np.clip(rows.values[:, XWAY_FIELD], 0, self.xways - 1)
+        text, starts = rows.rendered() if self.plan.format == "csv" else _no_text(len(rows))
+        chosen = [np.flatnonzero(xway * self.stored // self.xways == b) for b in range(self.stored)]
+        groups = [_Group.of(rows, text, starts, rows_of_group) for rows_of_group in chosen]
+        for second in np.unique(rows.seconds).tolist():
+            yield second, [group.slice(second, self.plan.format) for group in groups]
+
+    def _record(self) -> None:
+        with atomic_path(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
+            np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
+        state = {
+            "plan": self.plan.as_json(),
+            "written": [file.stat().st_size for file in self._parts()],
+            "origin": self.origin,
+            "last": self.last,
+            "refused": self.refused,
+            "unparsed": self.unparsed,
+            "seconds": self.seconds,
+        }
+        write_text(self.out / _PROGRESS, json.dumps(state))
+
+    def finish(self) -> None:
+        """Give the packed files their names, write the indexes, and last the manifest."""
+        if not self.seconds:
+            raise InputError(
+                f"Input {self.plan.source.path} has no rows to deliver in the asked range of seconds."
+            )
+        t0 = self.seconds[0] if self.plan.begin is None else self.plan.begin
+        index = self._index(t0, self.seconds[-1] + 1)
+        for group, (part, name) in enumerate(zip(self._parts(), self._names(), strict=True)):
+            _sync(part)
+            part.replace(self.out / name)
+            with atomic_path(self.out / f"{name}.npy") as path, path.open("wb") as stream:
+                np.save(stream, index[:, group])
+        write_text(self.out / MANIFEST, json.dumps(self._manifest(t0, index), indent=2) + "\n")
+        (self.out / _PROGRESS).unlink(missing_ok=True)
+        (self.out / _INDEX_SO_FAR).unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        for file in [*self._parts(), self.out / _PROGRESS, self.out / _INDEX_SO_FAR]:
+            file.unlink(missing_ok=True)
+
+    def _index(self, t0: int, t1: int) -> Array:
+        """Running totals (seconds + 1, groups, 2): bytes and rows before each second."""
+        index = np.zeros((t1 - t0 + 1, self.plan.groups, 2), np.int64)
+        index[np.array(self.seconds) - t0 + 1] = np.array(self.sizes, np.int64)
+        return np.cumsum(index, axis=0)
+
+    def _manifest(self, t0: int, index: Array) -> dict[str, Any]:
+        totals = index[-1].sum(axis=0)
+        return {
+            **self.plan.as_json(),
+            "t0": t0,
+            "t1": t0 + len(index) - 1,
+            "rows": int(totals[1]),
+            "bytes": int(totals[0]),
+            "refused_rows_passed_on": self.refused,
+            "unparsed_rows_passed_on": self.unparsed,
+            "slices": self._names(),
+            "indexes": [f"{name}.npy" for name in self._names()],
+        }
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rows of one stored group in a block."""
+
+    values: Array
+    seconds: Array
+    text: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, rows: Rows, text: Array, starts: Array, chosen: Array) -> _Group:
+        assert rows.seconds is not None
+        if len(chosen) < len(rows):
+            text, starts = csv_rows.gather(text, starts, chosen)
+        return cls(rows.values[chosen], rows.seconds[chosen], text, starts)
+
+    def slice(self, second: int, form: Format) -> Slice:
+        begin, end = np.searchsorted(self.seconds, (second, second + 1))
+        if form == "parquet":
+            data = encode(self.values[begin:end]) if end > begin else np.zeros(0, np.uint8)
+        else:
+            data = self.text[self.starts[begin] : self.starts[end]]
+        return Slice(data, int(end - begin))
+
+
+def _no_text(rows: int) -> tuple[Array, Array]:
+    return np.zeros(0, np.uint8), np.zeros(rows + 1, np.int64)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(slices: Slices) -> None:
+    """Remove prepared slices."""
+    shutil.rmtree(slices.path, ignore_errors=True)

@@ -1,0 +1,259 @@
+"""Reading an input as blocks of whole seconds, each row judged, none lost.
+
+Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns); a raw block is judged as
+soon as the row after it is known (a leap in time shows only there); judged rows are cut where a second ends. A block says
+where in the input it started, so that a long step can go on from there after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.linear_road import csv_rows
+from penstock.linear_road.csv_rows import Array
+from penstock.linear_road.inputs import Input, InputError
+from penstock.linear_road.refusals import REASONS, Seen, refuse
+from penstock.linear_road.rows import COLUMNS
+
+CHUNK_BYTES = 32 << 20
+CHUNK_ROWS = 500_000
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of rows: numbers, the text they came as (None from parquet), and the verdict on each.
+
+    `origin` is where each row starts in the whole input: bytes for csv, rows for parquet, counted over all files;
+    `following` is where the row after this block starts.
+    """
+
+    values: Array
+    whole: Array
+    origin: Array
+    following: int
+    text: Array | None = None
+    starts: Array | None = None
+    reasons: Array | None = None
+    seconds: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def cut(self, begin: int, end: int) -> Rows:
+        """The rows begin..end-1."""
+        text = starts = None
+        if self.text is not None and self.starts is not None:
+            text = self.text[self.starts[begin] : self.starts[end]]
+            starts = self.starts[begin : end + 1] - self.starts[begin]
+        return Rows(
+            self.values[begin:end],
+            self.whole[begin:end],
+            self.origin[begin:end],
+            int(self.origin[end]) if end < len(self) else self.following,
+            text,
+            starts,
+            None if self.reasons is None else self.reasons[begin:end],
+            None if self.seconds is None else self.seconds[begin:end],
+        )
+
+    def rendered(self) -> tuple[Array, Array]:
+        """The rows as text, and where each starts: the bytes they came as, or the numbers written out."""
+        if self.text is None or self.starts is None:
+            return csv_rows.render(self.values)
+        return self.text, self.starts
+
+    def accepted(self) -> Array:
+        """The values of the rows that keep to the format."""
+        return self.values if self.reasons is None else self.values[self.reasons == 0]
+
+
+def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Rows]:
+    """Read an input as blocks of whole seconds in order; `origin` and `last` go on where an earlier reading stopped.
+
+    Every row of the input is in exactly one block; refused ones carry their reason and stand in the second they came in.
+    """
+    seen = Seen(last)
+    held: Rows | None = None
+    undecided: Rows | None = None
+    for raw in _raw_blocks(source, origin):
+        undecided = _join(undecided, raw)
+        held, undecided = _decide(held, undecided, _last_whole(undecided), seen)
+        begin = _last_second_starts(held)
+        if begin:
+            yield held.cut(0, begin)
+            held = held.cut(begin, len(held))
+    if undecided is not None:
+        held, _ = _decide(held, undecided, len(undecided), seen)
+    if held is not None and len(held):
+        yield held
+
+
+def describe_refused(source: Input, rows: Rows) -> str:
+    """The first refused row of a block in words: where, why and what was found."""
+    assert rows.reasons is not None
+    i = int(np.flatnonzero(rows.reasons)[0])
+    file, line = _place(source, int(rows.origin[i]))
+    text, starts = rows.rendered()
+    found = text[starts[i] : starts[i + 1]].tobytes().decode("utf-8", "replace").rstrip("\r\n")[:_SHOWN]
+    return f"row {line} of {file.name} breaks the format: {REASONS[int(rows.reasons[i])]}, found {found!r}"
+
+
+def _decide(held: Rows | None, undecided: Rows, count: int, seen: Seen) -> tuple[Rows, Rows]:
+    reasons, seconds = refuse(undecided.values, undecided.whole, count, seen)
+    decided = replace(undecided.cut(0, count), reasons=reasons, seconds=seconds)
+    joined = _join(held, decided)
+    return _with_first_second(joined), undecided.cut(count, len(undecided))
+
+
+def _with_first_second(rows: Rows) -> Rows:
+    """Refused rows before the first accepted one have no second of their own; they stand in the first one."""
+    assert rows.seconds is not None
+    if not len(rows) or rows.seconds[0] >= 0 or rows.seconds[-1] < 0:
+        return rows
+    first = rows.seconds[rows.seconds >= 0][0]
+    return replace(rows, seconds=np.where(rows.seconds < 0, first, rows.seconds).astype(np.int32))
+
+
+def _last_whole(rows: Rows) -> int:
+    whole = np.flatnonzero(rows.whole)
+    return int(whole[-1]) if len(whole) else 0
+
+
+def _last_second_starts(rows: Rows) -> int:
+    assert rows.seconds is not None
+    if not len(rows) or rows.seconds[-1] < 0:
+        return 0
+    return int(np.searchsorted(rows.seconds, rows.seconds[-1]))
+
+
+def _join(first: Rows | None, second: Rows) -> Rows:
+    if first is None or not len(first):
+        return second
+    if not len(second):
+        return first
+    text = starts = None
+    if first.text is not None and second.text is not None:
+        assert first.starts is not None
+        assert second.starts is not None
+        text = np.concatenate([first.text, second.text])
+        starts = np.concatenate([first.starts[:-1], second.starts + first.starts[-1]])
+    return Rows(
+        np.concatenate([first.values, second.values]),
+        np.concatenate([first.whole, second.whole]),
+        np.concatenate([first.origin, second.origin]),
+        second.following,
+        text,
+        starts,
+        _join_arrays(first.reasons, second.reasons),
+        _join_arrays(first.seconds, second.seconds),
+    )
+
+
+def _join_arrays(first: Array | None, second: Array | None) -> Array | None:
+    return None if first is None or second is None else np.concatenate([first, second])
+
+
+def _raw_blocks(source: Input, origin: int) -> Iterator[Rows]:
+    blocks = _csv_blocks if source.format == "csv" else _parquet_blocks
+    base = 0
+    for file in source.files:
+        size = _size(source, file)
+        if base + size > origin:
+            yield from blocks(file, base, max(0, origin - base))
+        base += size
+
+
+def size_of(source: Input) -> int:
+    """The length of an input on the scale of `Rows.origin`, for progress bars."""
+    return sum(_size(source, file) for file in source.files)
+
+
+def _size(source: Input, file: Path) -> int:
+    return file.stat().st_size if source.format == "csv" else int(_open_parquet(file).metadata.num_rows)
+
+
+def _csv_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
+    position, tail = skip, b""
+    with file.open("rb") as stream:
+        stream.seek(skip)
+        while chunk := stream.read(CHUNK_BYTES):
+            data = tail + chunk
+            end = data.rfind(b"\n") + 1
+            tail = data[end:]
+            if end:
+                yield _parsed(data[:end], base + position, base + position + end)
+                position += end
+    if tail:
+        # A last line without its newline is a row like any other.
+        yield _parsed(tail + b"\n", base + position, base + position + len(tail))
+
+
+def _parsed(data: bytes, at: int, following: int) -> Rows:
+    text = np.frombuffer(data, np.uint8)
+    values, whole, starts = csv_rows.parse(text)
+    return Rows(values, whole, starts[:-1] + at, following, text, starts)
+
+
+def _parquet_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
+    at = 0
+    for batch in _open_parquet(file).iter_batches(CHUNK_ROWS, columns=list(COLUMNS)):
+        values = _matrix(batch, file)
+        begin = max(0, skip - at)
+        if begin < len(values):
+            origin = np.arange(base + at + begin, base + at + len(values), dtype=np.int64)
+            yield Rows(values[begin:], np.ones(len(origin), np.bool_), origin, base + at + len(values))
+        at += len(values)
+
+
+def _open_parquet(file: Path) -> pq.ParquetFile:
+    try:
+        found = pq.ParquetFile(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"Input {file} cannot be read as parquet: {error}.") from error
+    lacking = [name for name in COLUMNS if name not in found.schema_arrow.names]
+    if lacking:
+        raise InputError(f"Input {file} lacks the column {lacking[0]}; expected {', '.join(COLUMNS)}.")
+    return found
+
+
+def _matrix(batch: pa.RecordBatch, file: Path) -> Array:
+    values = np.empty((batch.num_rows, len(COLUMNS)), np.int32)
+    for j, name in enumerate(COLUMNS):
+        column = batch.column(name)
+        if column.null_count:
+            raise InputError(
+                f"Input {file} has empty values in column {name}; expected whole numbers, unused = -1."
+            )
+        try:
+            values[:, j] = column.cast(pa.int32()).to_numpy()
+        except pa.ArrowInvalid as error:
+            raise InputError(
+                f"Input {file} has a column {name} that is not whole numbers: {error}."
+            ) from error
+    return values
+
+
+def _place(source: Input, origin: int) -> tuple[Path, int]:
+    """The file and the 1-based row of a place in the input."""
+    for file in source.files:
+        size = _size(source, file)
+        if origin < size:
+            return file, origin + 1 if source.format == "parquet" else _lines_before(file, origin) + 1
+        origin -= size
+    raise AssertionError(origin)
+
+
+def _lines_before(file: Path, end: int) -> int:
+    lines = 0
+    with file.open("rb") as stream:
+        while end > 0 and (chunk := stream.read(min(CHUNK_BYTES, end))):
+            lines += chunk.count(b"\n")
+            end -= len(chunk)
+    return lines

@@ -1,0 +1,168 @@
+"""Which rows break the format, and why: the rules of the page's "Input" section as one pass over a block of rows.
+
+Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small memories
+(the last accepted Time; the reports seen in that second) decide everything. Only the fields a type uses are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from penstock.linear_road.csv_rows import Array
+
+REASONS: tuple[str, ...] = (
+    "accepted",
+    "not 15 integers",
+    "unknown type",
+    "Time out of range (0..10799)",
+    "VID out of range (0 or more)",
+    "Spd out of range (0..100)",
+    "XWay out of range (0 or more)",
+    "Lane out of range (0..4)",
+    "Dir out of range (0..1)",
+    "Seg out of range (0..99)",
+    "Pos out of range (0..527999)",
+    "Seg is not Pos div 5280",
+    "QID out of range (0 or more)",
+    "Sinit out of range (0..99)",
+    "Send out of range (0..99)",
+    "DOW out of range (1..7)",
+    "TOD out of range (1..1440)",
+    "Day out of range (1..69)",
+    "time goes back",
+    "time leaps ahead",
+    "report repeated",
+)
+"""What each refusal code means, in words; code 0 is an accepted row."""
+
+_LEAP = 60
+_SLOTS = 1 << 20
+
+
+@dataclass
+class Seen:
+    """What the rules remember between blocks: the last accepted Time (-1: none yet) and the reports of that second."""
+
+    last: int = -1
+    keys: Array = field(default_factory=lambda: np.zeros(_SLOTS, np.int64))
+    stamps: Array = field(default_factory=lambda: np.full(_SLOTS, -1, np.int32))
+
+
+def refuse(values: Array, whole: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
+    """Decide the first `decide` rows: (reasons, seconds); rows after them only serve as "the next row".
+
+    The second of a refused row is that of the last accepted row before it, so that it can be passed on in its place;
+    -1 if there is none.
+    """
+    reasons = np.zeros(decide, np.int8)
+    seconds = np.zeros(decide, np.int32)
+    seen.last = int(_refuse(values, whole, decide, seen.last, seen.keys, seen.stamps, reasons, seconds))
+    return reasons, seconds
+
+
+@njit(cache=True, nogil=True)
+def _refuse(
+    values: Array,
+    whole: Array,
+    decide: int,
+    last: int,
+    keys: Array,
+    stamps: Array,
+    reasons: Array,
+    seconds: Array,
+) -> int:
+    for i in range(decide):
+        reason = 1 if not whole[i] else _field_reason(values[i])
+        if reason == 0:
+            reason = _order_reason(values, whole, i, last)
+        if reason == 0 and values[i, 0] == 0 and _repeated(values[i], keys, stamps):
+            reason = 20
+        if reason == 0:
+            last = values[i, 1]
+        reasons[i] = reason
+        seconds[i] = last
+    return last
+
+
+@njit(cache=True, nogil=True)
+def _field_reason(row: Array) -> int:
+    kind = row[0]
+    if kind not in (0, 2, 3, 4):
+        return 2
+    if row[1] < 0 or row[1] > 10799:
+        return 3
+    if row[2] < 0:
+        return 4
+    if kind != 2 and row[4] < 0:
+        return 6
+    if kind == 0:
+        return _report_reason(row)
+    if row[9] < 0:
+        return 12
+    if kind == 3 and (row[14] < 1 or row[14] > 69):
+        return 17
+    return _journey_reason(row) if kind == 4 else 0
+
+
+@njit(cache=True, nogil=True)
+def _report_reason(row: Array) -> int:
+    if row[3] < 0 or row[3] > 100:
+        return 5
+    if row[5] < 0 or row[5] > 4:
+        return 7
+    if row[6] < 0 or row[6] > 1:
+        return 8
+    if row[7] < 0 or row[7] > 99:
+        return 9
+    if row[8] < 0 or row[8] > 527999:
+        return 10
+    return 11 if row[7] != row[8] // 5280 else 0
+
+
+@njit(cache=True, nogil=True)
+def _journey_reason(row: Array) -> int:
+    if row[10] < 0 or row[10] > 99:
+        return 13
+    if row[11] < 0 or row[11] > 99:
+        return 14
+    if row[10] == row[11]:
+        return 0  # a journey of no segments is answered 0,0 whatever the day and time of day
+    if row[12] < 1 or row[12] > 7:
+        return 15
+    return 16 if row[13] < 1 or row[13] > 1440 else 0
+
+
+@njit(cache=True, nogil=True)
+def _order_reason(values: Array, whole: Array, i: int, last: int) -> int:
+    time = values[i, 1]
+    if time < last:
+        return 18
+    if last >= 0 and time <= last + _LEAP:
+        return 0
+    # The next row with a Time; none at the end of the input, and then nothing shows that this row is the wrong one.
+    for k in range(i + 1, len(values)):
+        if whole[k]:
+            return 19 if time > values[k, 1] + _LEAP else 0
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _repeated(row: Array, keys: Array, stamps: Array) -> bool:
+    """Whether this vehicle, expressway and direction already reported this second; remembers it if not.
+
+    A slot counts as empty when its stamp is not this second, so the table never needs clearing.
+    """
+    key = (np.int64(row[2]) << 32) | (np.int64(row[4]) << 1) | np.int64(row[6])
+    slot = (key * np.int64(-7046029254386353131) >> 20) & (len(keys) - 1)
+    for _ in range(len(keys)):
+        if stamps[slot] != row[1]:
+            stamps[slot] = row[1]
+            keys[slot] = key
+            return False
+        if keys[slot] == key:
+            return True
+        slot = (slot + 1) & (len(keys) - 1)
+    return False
