@@ -1,0 +1,104 @@
+"""Patterns of LIKE and RLIKE, and units of date_trunc: checked once, so that no tuple can trip over them.
+
+Regular expressions are Java's in Spark and Python's in the reference. Only what both read alike is let through; `.` and
+`$`, which know more line ends in Java, are spelt out for Python.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from penstock.model.errors import ExpressionError, did_you_mean
+
+T = TypeVar("T")
+
+UNITS = {
+    "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MON": "month", "MM": "month", "WEEK": "week",
+    "DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+}  # fmt: skip
+_ENDS = r"\n\r\u0085\u2028\u2029"
+_DOT = f"[^{_ENDS}]"
+_END = rf"(?=(?:\r\n|[{_ENDS}])?\Z)"
+_TOKEN = re.compile(r"\\(?P<escape>.)|(?P<group>\(\?:?)|(?P<other>.)", re.DOTALL)
+_ESCAPES = set("dDwWsSbBtnrf") | set("\\.^$|?*+()[]{}-/'\"&#@!%,:;<>=~` _")
+
+
+def checked(name: str, args: tuple[T, ...]) -> tuple[T, ...]:
+    """Refuse a bad pattern or unit now; the unit gets its one spelling."""
+    place = 0 if name == "date_trunc" else 1
+    literal: Any = args[place]
+    if name == "LIKE":
+        like_pattern(literal.value)
+    elif name == "RLIKE":
+        regex(literal.value)
+    else:
+        literal = type(literal)(unit(literal.value), "STRING")
+    return (*args[:place], literal, *args[place + 1 :])
+
+
+def unit(text: str) -> str:
+    """The one spelling of a unit of date_trunc."""
+    if text.upper() not in UNITS:
+        raise ExpressionError(
+            f"date_trunc knows no unit '{text}'",
+            expected=f"one of: {', '.join(sorted(set(UNITS.values())))}",
+            hint=did_you_mean(text, UNITS.values()),
+        )
+    return UNITS[text.upper()]
+
+
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    r"""LIKE as a regular expression: % is any text, _ one character, a backslash before either (or itself) takes it literally.
+
+    >>> bool(like_pattern("a%").fullmatch("abc")), bool(like_pattern("a\\%").fullmatch("abc"))
+    (True, False)
+    """
+    made, letters = [], iter(pattern)
+    for letter in letters:
+        if letter == "\\":
+            letter = next(letters, "")  # noqa: PLW2901
+            if letter not in ("_", "%", "\\"):
+                raise ExpressionError(
+                    f"the LIKE pattern '{pattern}' escapes '{letter}'",
+                    expected="a backslash before _, % or \\ only",
+                )
+            made.append(re.escape(letter))
+        else:
+            made.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
+    return re.compile("".join(made), re.DOTALL)
+
+
+def regex(pattern: str) -> re.Pattern[str]:
+    """A pattern that Java and Python read alike, for `search`."""
+    made, inside = [], False
+    for match in _TOKEN.finditer(pattern):
+        token = match[0]
+        if match["escape"]:
+            _need(match["escape"] in _ESCAPES, pattern, token)
+        elif match["group"]:
+            _need(
+                inside or token == "(?:" or (match.start() == 0 and pattern.startswith("(?i)")), pattern, "(?"
+            )
+        elif inside:
+            _need(token != "[" and pattern[match.start() : match.start() + 2] != "&&", pattern, token)
+            # a bracket right after the opening one ends the class in neither language, but means different things
+            _need(not (token == "]" and pattern[match.start() - 1] in "[^"), pattern, "[]")
+            inside = token != "]"
+        else:
+            inside = token == "["
+            _need(pattern[match.start() : match.start() + 2] != "{,", pattern, "{,")
+            token = {".": _DOT, "$": _END}.get(token, token)
+        made.append(token)
+    try:
+        return re.compile("".join(made), re.ASCII)
+    except re.error as error:
+        raise ExpressionError(f"'{pattern}' is not a regular expression", found=str(error)) from None
+
+
+def _need(ok: bool, pattern: str, token: str) -> None:
+    if not ok:
+        raise ExpressionError(
+            f"the pattern '{pattern}' uses '{token}'",
+            expected="what Java and Python read alike: . [] () (?:) | * + ? {} ^ $ \\d \\w \\s \\b, (?i) in front",
+        )
