@@ -15,25 +15,7 @@ from penstock.store.manifest import Head
 from penstock.store.point import PointReader, PointWriter
 from penstock.store.ranges import Interval
 
-SCHEMA = Schema.parse("seg INT, name STRING")
-
-
-def train(rows: list[tuple[int | None, str, int, int]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [[], [], [], []]
-    return pa.table(
-        [pa.array(list(c), f.type) for c, f in zip(columns, arrow_schema(SCHEMA), strict=True)],
-        schema=arrow_schema(SCHEMA),
-    )
-
-
-def put(
-    writer: PointWriter, entry: int, rows: list[tuple[int | None, str, int, int]], horizon: int = 0, **more
-) -> None:
-    writer.commit(entry, writer.stage(entry, [train(rows)]), horizon, **more)
-
-
-def seqs(table: pa.Table) -> list[int]:
-    return table["_seq"].to_pylist()
+from .points import SCHEMA, put, seqs, train
 
 
 @pytest.fixture

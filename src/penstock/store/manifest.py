@@ -218,12 +218,16 @@ class Manifest:
     def write_entry(self, entry: Entry) -> None:
         durable.write_record(self.entry_path(entry.number), entry.as_json())
 
+    def generation(self) -> int:
+        """The number of the newest base, 0 if there is none yet."""
+        return max((int(p.stem) for p in (self.path / BASES).iterdir() if p.suffix == ".json"), default=0)
+
     def base(self) -> Base:
         """The newest base. A torn one is an error and not a reason to go back: older files may be gone."""
         while True:
-            newest = max((p for p in (self.path / BASES).iterdir() if p.suffix == ".json"), default=None)
+            newest = self.generation()
             try:
-                return Base.from_json(durable.read_record(newest)) if newest else Base()
+                return Base.from_json(durable.read_record(self.base_path(newest))) if newest else Base()
             except FileNotFoundError:
                 continue  # a newer one came, and this one was deleted, since we listed them
 

@@ -240,10 +240,25 @@ class PointReader:
                 log = {n: known.get(n) or self.manifest.entry(n) for n in numbers}
             except FileNotFoundError:
                 continue  # compacted and deleted since we listed it: there is a newer base
-            if self.manifest.base_path(base.generation + 1).exists():
+            if self.manifest.generation() != base.generation:
                 continue  # a switch since we read the base may have taken entries from the log unseen
             self._base, self._log, self._edition = base, log, head.edition
             return
+
+    @property
+    def base(self) -> Base:
+        """What this reader knows of compaction and retention."""
+        return self._base
+
+    @property
+    def log(self) -> list[Entry]:
+        """The entries that this reader knows of and that are not compacted yet."""
+        return list(self._log.values())
+
+    @property
+    def edition(self) -> int:
+        """Counts replaced entries, as far as this reader knows."""
+        return self._edition
 
     def _newest(self) -> int:
         return next(reversed(self._log), self._base.through)

@@ -1,0 +1,150 @@
+"""Compaction: many small entries become few files sorted by the storage key (Aurora, Sect. 4.4: A70, A71).
+
+Every row keeps its entry number, so a reader positioned in the middle of what was merged still reads exactly the rest.
+Segments are merged when they are of similar size, so a row is rewritten a logarithmic number of times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.store import durable
+from penstock.store.generations import publish, sweep
+from penstock.store.leases import Clock
+from penstock.store.manifest import DataFile, Entry, Manifest, Segment, stamps_of
+from penstock.store.point import PointReader, segment_entries
+from penstock.store.tables import encode, read_files, stored_schema, write_files
+
+_ALL = 2**63 - 1
+_ENTRIES = pa.schema(
+    [("number", pa.int64()), ("rows", pa.int64()), ("horizon", pa.int64()), ("final", pa.bool_()), ("arrival", pa.float64()),
+     ("min_ts", pa.int64()), ("max_ts", pa.int64()), ("previous", pa.int64())]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is merged at once, and how finely the result is cut."""
+
+    min_entries: int = 32  # wait until the log holds so many
+    file_rows: int = 1 << 17
+    segment_rows: int = 1 << 21  # also what one pass holds in memory
+    segment_entries: int = 100_000
+    span: int | None = (
+        None  # greatest distance of timestamps in a segment, so that retention can delete it in time
+    )
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a pass did."""
+
+    generation: int
+    entries: int
+    rows: int
+    files_before: int
+    files_after: int
+
+
+def compact(
+    root: Path | str, name: str, sizes: Sizes | None = None, *, clock: Clock = time.time
+) -> Compaction | None:
+    """Merge the log of a connection point; None if there is too little to do or another process is at it.
+
+    The newest entry stays in the log: it is the one that a restarted producer may commit again.
+    """
+    sizes = sizes or Sizes()
+    reader = PointReader(root, name)
+    with durable.locked(reader.manifest.maintenance_lock, wait=False) as mine:
+        if not mine:
+            return None
+        reader.reload()
+        entries = _prefix(reader.log[:-1], sizes)
+        if len(reader.log) - 1 < max(1, sizes.min_entries):
+            return None
+        done = _merge(reader, entries, _neighbours(reader.base.segments, entries, sizes), sizes)
+    sweep(reader.manifest, clock)
+    return done
+
+
+def _prefix(entries: Sequence[Entry], sizes: Sizes) -> list[Entry]:
+    """The oldest entries, as many as a segment holds, at least one."""
+    taken: list[Entry] = []
+    rows = 0
+    for entry in entries:
+        rows += entry.rows
+        if taken and (rows > sizes.segment_rows or len(taken) == sizes.segment_entries):
+            break
+        taken.append(entry)
+    return taken
+
+
+def _neighbours(segments: Sequence[Segment], entries: Sequence[Entry], sizes: Sizes) -> list[Segment]:
+    """The newest segments that are not much larger than what is added to them."""
+    rows = sum(entry.rows for entry in entries)
+    files = [file for entry in entries for file in entry.files]
+    count, taken = len(entries), list[Segment]()
+    for segment in reversed(segments):
+        total = rows + segment.rows
+        count += segment.entries.rows
+        if segment.rows > 2 * rows or total > sizes.segment_rows or count > sizes.segment_entries:
+            break
+        if not _near([*files, *segment.files], sizes.span):
+            break
+        rows, files, taken = total, [*files, *segment.files], [segment, *taken]
+    return taken
+
+
+def _near(files: list[DataFile], span: int | None) -> bool:
+    least, greatest = stamps_of(files)
+    return span is None or least is None or greatest is None or greatest - least <= span
+
+
+def _merge(
+    reader: PointReader, entries: list[Entry], merged: list[Segment], sizes: Sizes
+) -> Compaction | None:
+    manifest, base = reader.manifest, reader.base
+    parts = [*(segment.files for segment in merged), *(entry.files for entry in entries)]
+    files = [file for part in parts for file in part]
+    summaries = [entry for segment in merged for entry in segment_entries(manifest, segment)] + entries
+    made = _write_segment(reader, files, summaries, base.generation + 1, sizes)
+    with durable.locked(manifest.switch_lock):
+        head = manifest.head()
+        if head is None or head.edition != reader.edition:
+            # An entry was replaced while we merged its old content: leave it to the next pass.
+            _discard(manifest, made)
+            return None
+        segments = (*base.segments[: len(base.segments) - len(merged)], made)
+        after = publish(manifest, base, replace(base, through=made.last, segments=segments), entries)
+    return Compaction(after.generation, len(entries), made.rows, len(files), len(made.files))
+
+
+def _write_segment(
+    reader: PointReader, files: list[DataFile], entries: list[Entry], generation: int, sizes: Sizes
+) -> Segment:
+    manifest, schema = reader.manifest, stored_schema(reader.schema)
+    table = pa.concat_tables([schema.empty_table(), *read_files(manifest.data, files, 0, _ALL, schema)])
+    stem = f"c{generation:012d}"
+    written = write_files(manifest.data, table, reader.key, lambda n: f"{stem}-{n:05d}", rows=sizes.file_rows)
+    index = _write_entries(manifest, entries, stem)
+    durable.sync_directory(manifest.data)
+    return Segment(entries[0].number, entries[-1].number, table.num_rows, index, tuple(written))
+
+
+def _write_entries(manifest: Manifest, entries: list[Entry], stem: str) -> DataFile:
+    rows = [{name: getattr(entry, name) for name in _ENTRIES.names} for entry in entries]
+    data = encode(pa.Table.from_pylist(rows, schema=_ENTRIES))
+    crc = durable.checksum(data)
+    name = f"{stem}-entries-{crc:08x}.parquet"
+    durable.write_bytes(manifest.data / name, data, sync_parent=False)
+    return DataFile(name, len(entries), len(data), crc, entries[0].number, entries[-1].number)
+
+
+def _discard(manifest: Manifest, segment: Segment) -> None:
+    for file in (segment.entries, *segment.files):
+        (manifest.data / file.name).unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""Leases: what a running reader still needs is not deleted, and a dead reader does not hold it for ever.
+
+A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.4: A63, A64); here the tail is a
+small file with the reader's position, which any process can write next to the table. It expires by itself unless it is renewed; `seconds=None`
+makes one that stays until released, for the network's own sub-networks, which must find their place after any pause.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+from penstock.store import durable
+from penstock.store.errors import HistoryLostError, LeaseLostError
+from penstock.store.manifest import Manifest
+from penstock.store.point import PointReader
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A reader needs every entry after `position`, and the files of base `generation`."""
+
+    reader: str
+    position: int
+    generation: int
+    expires: float | None  # wall time in seconds; None: never
+
+    def live(self, now: float) -> bool:
+        return self.expires is None or now < self.expires
+
+
+def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
+    """The leases that have not run out, by reader."""
+    now = clock()
+    return sorted(
+        (lease for lease in _all(manifest).values() if lease.live(now)), key=lambda lease: lease.reader
+    )
+
+
+def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
+    """Take away the leases that have run out and give the live ones; under the switch lock, before deleting."""
+    now, kept = clock(), []
+    for path, lease in _all(manifest).items():
+        if lease.live(now):
+            kept.append(lease)
+        else:
+            path.unlink(missing_ok=True)
+    return kept
+
+
+def _all(manifest: Manifest) -> dict[Path, Lease]:
+    found = {}
+    for path in manifest.leases.glob("*.json"):
+        try:
+            found[path] = Lease(**durable.read_record(path))
+        except FileNotFoundError:
+            continue  # released since we listed it
+    return found
+
+
+class ReaderLease:
+    """A lease in its reader's hand.
+
+    Call `renew(position)` between trains: plans made before it are no longer protected. Call `renew()` from anywhere,
+    also while a train is being read, to stay alive. Neither writes more often than `every` seconds: a lease that lags holds too
+    much, never too little.
+    """
+
+    def __init__(
+        self, reader: PointReader, lease: Lease, seconds: float | None, every: float, clock: Clock
+    ) -> None:
+        self._reader, self._lease, self._seconds, self._every, self._clock = (
+            reader,
+            lease,
+            seconds,
+            every,
+            clock,
+        )
+        self._path = _lease_path(reader.manifest, lease.reader)
+        self._written = clock()
+        self._position = lease.position
+        self._mutex = threading.Lock()
+
+    @property
+    def position(self) -> int:
+        """The last entry that the reader has done with."""
+        return self._position
+
+    def renew(self, position: int | None = None) -> None:
+        """Say that the reader lives, and, with a position, that it is done with everything up to there."""
+        with self._mutex:
+            self._position = max(self._position, -1 if position is None else position)
+            now = self._clock()
+            if self._every and 0 <= now - self._written < self._every:
+                return
+            with durable.locked(self._reader.manifest.switch_lock):
+                self._renew(now, between_trains=position is not None)
+
+    def _renew(self, now: float, *, between_trains: bool) -> None:
+        if not self._path.exists():
+            raise LeaseLostError(
+                f"reader '{self._lease.reader}' of connection point '{self._reader.name}' has lost its lease",
+                found="not renewed in time", expected=f"a renewal within {self._seconds} s",
+                hint="start again from everything retained, or take longer leases",
+            )  # fmt: skip
+        lease = replace(self._lease, expires=None if self._seconds is None else now + self._seconds)
+        if between_trains:
+            self._reader.reload()
+            lease = replace(lease, position=self._position, generation=self._reader.generation)
+        durable.write_record(self._path, vars(lease))
+        self._lease, self._written = lease, now
+
+    def release(self) -> None:
+        """Give the lease back; the reader needs nothing any more."""
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def take_lease(
+    reader: PointReader,
+    name: str,
+    position: int | None = None,
+    *,
+    seconds: float | None = 60.0,
+    every: float = 1.0,
+    clock: Clock = time.time,
+) -> ReaderLease:
+    """Hold everything after `position` (None: everything retained) for a reader of this name.
+
+    Taking it again under the same name, after a restart, replaces the one before. The reader is brought up to date, so plans made
+    from here on are protected.
+    """
+    with durable.locked(reader.manifest.switch_lock):
+        reader.reload()
+        start = reader.removed if position is None else position
+        if position is not None and -1 < position < reader.thinned:
+            raise HistoryLostError(
+                f"reader '{name}' of connection point '{reader.name}' comes too late",
+                found=f"tuples of entries up to {reader.thinned} have been deleted",
+                expected=f"everything after entry {position}", hint="start again from everything retained (no position)",
+            )  # fmt: skip
+        lease = Lease(name, start, reader.generation, None if seconds is None else clock() + seconds)
+        durable.write_record(_lease_path(reader.manifest, name), vars(lease))
+    return ReaderLease(reader, lease, seconds, every, clock)
+
+
+def _lease_path(manifest: Manifest, reader: str) -> Path:
+    return manifest.leases / f"{quote(reader, safe='').replace('.', '%2E')}.json"
