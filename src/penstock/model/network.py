@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,8 @@ from penstock.model.types import StreamType
 from penstock.model.user_functions import name_of
 
 Point = ConnectionPoint | View
+# pictures look at networks, so a network finds them only when asked for one
+_DRAW = "penstock.model.draw"
 
 
 class Network:
@@ -223,6 +226,21 @@ class Network:
         return self.name == other.name and mine == theirs and self._groups == other._groups
 
     __hash__ = None  # type: ignore[assignment]
+
+    def explain(self) -> str:
+        """What each node does, reads and gives, as text."""
+        return import_module(_DRAW).explain(self)  # type: ignore[no-any-return]
+
+    def to_mermaid(self) -> str:
+        """The picture as a Mermaid flowchart."""
+        return import_module(_DRAW).to_mermaid(self)  # type: ignore[no-any-return]
+
+    def to_svg(self) -> str:
+        """The picture as SVG."""
+        return import_module(_DRAW).to_svg(self)  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str:
+        return import_module(_DRAW).to_html(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}: {len(self._nodes)} nodes)"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock.model import expressions
 from penstock.model.boxes import (
     ConnectionPoint,
     Drop,
@@ -95,8 +96,6 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
 
 def _predicate(node: Node, text: str, schema: Schema) -> None:
     with placed(node.name, node.where, part=f"predicate '{text}'"):
-        from penstock.model import expressions
-
         type_ = expressions.infer(text, schema)
     if type_ != "BOOLEAN":
         raise wrong(node, f"predicate '{text}' is not true or false", found=type_, expected="BOOLEAN", hint="compare it with something, for example '... > 0'")  # fmt: skip
@@ -120,8 +119,6 @@ def _map(node: Map, inputs: Inputs) -> StreamType:
 
 def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
     with placed(node.name, node.where, part=f"{name} = '{text}'"):
-        from penstock.model import expressions
-
         return expressions.infer(text, schema)
 
 

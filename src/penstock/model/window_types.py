@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.model import expressions
 from penstock.model.boxes import Latch, Resample, Slide, Tumble, Windowed
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.places import placed, wrong
@@ -60,8 +61,6 @@ def _positive(node: Windowed | Latch, extent: Extent) -> None:
 
 def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType, schema: Schema) -> str:
     with placed(node.name, node.where, part=f"{name} = '{text}'"):
-        from penstock.model import expressions
-
         made = expressions.split_aggregates(text, schema, keys=stream.keys)
     if isinstance(node.size, Count) and any(
         call.function in ("window_start", "window_end") for call in made.calls
