@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from penstock.testing.compare import assert_same_result, assert_same_rows, same_rows
     from penstock.testing.crash import crash_at, crash_point
     from penstock.testing.engines import Engine, engines, run_network
-    from penstock.testing.lists import collect, rows_source
+    from penstock.testing.lists import collect, rows_source, values
 
 _HOME = {
     "HandClock": "clock",
     "assert_same_result": "compare", "assert_same_rows": "compare", "same_rows": "compare",
     "crash_at": "crash", "crash_point": "crash",
     "Engine": "engines", "engines": "engines", "run_network": "engines",
-    "collect": "lists", "rows_source": "lists",
+    "collect": "lists", "rows_source": "lists", "values": "lists",
 }  # fmt: skip
 
 __all__ = [
     "Engine", "HandClock", "assert_same_result", "assert_same_rows", "collect", "crash_at", "crash_point", "engines",
-    "rows_source", "run_network", "same_rows",
+    "rows_source", "run_network", "same_rows", "values",
 ]  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
+from penstock.engine.local.rows import value_order
+from penstock.engine.local.values import micros
 from penstock.model.formats import Memory, Rows
 from penstock.model.types import Schema
 
@@ -19,5 +22,19 @@ def rows_source(schema: str | Schema, rows: Iterable[Any] = ()) -> Rows:
 
 
 def collect() -> Memory:
-    """A sink that keeps what it gets: `sink = collect(); net.output("x", stream, to=sink)`, then `sink.rows`."""
+    """A sink that keeps what it gets in its `rows`, for `net.output(name, stream, to=...)`."""
     return Memory()
+
+
+def values(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+    """The rows as sorted tuples of these columns (all, if none is named), times in seconds since 1970: easy to write down.
+
+    >>> values([{"n": 2, "k": "b"}, {"n": 1, "k": None}], "k", "n")
+    [(None, 1), ('b', 2)]
+    """
+    shown = [tuple(_short(row[name]) for name in columns or row) for row in rows]
+    return sorted(shown, key=lambda row: [value_order(value) for value in row])
+
+
+def _short(value: Any) -> Any:
+    return micros(value) / 1_000_000 if isinstance(value, datetime) else value

@@ -188,7 +188,7 @@ def _aggregates(draw: Draw, stream: Stream) -> dict[str, str]:
         ]
     for name in _columns(stream, *INTEGRAL):
         texts += [f"sum({name})", f"avg({name})", f"sum({name}) / count(*)"]
-    texts += [f"sum(10 / {name}) > 1" for name in _columns(stream, "INT")]
+    texts += [f"max(10 / {name}) > 1" for name in _columns(stream, "INT")]
     chosen = draw(st.lists(st.sampled_from(texts), min_size=1, max_size=3))
     return {f"{_fresh(stream)}_{place}": text for place, text in enumerate(chosen)}
 
