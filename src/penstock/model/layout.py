@@ -15,7 +15,7 @@ from penstock.model.network import Network
 Path = tuple[str, ...]
 Point = tuple[float, float]
 Size = tuple[float, float]
-GAP_X, GAP_Y, PAD, HEADER = 56.0, 20.0, 18.0, 22.0
+GAP_X, GAP_Y, PAD, HEADER = 44.0, 20.0, 18.0, 22.0
 
 
 @dataclass
@@ -27,6 +27,7 @@ class Item:
     layer: int = 0
     x: float = 0.0
     y: float = 0.0
+    column: tuple[float, float] = (0.0, 0.0)
     before: list[Item] = field(default_factory=list)
     after: list[Item] = field(default_factory=list)
 
@@ -47,11 +48,12 @@ class Rect:
 
 @dataclass
 class Picture:
-    """All places: nodes, groups (outer first), and the points that each arrow (tail, head, index) runs through."""
+    """All places: nodes and the ends of their layers, groups (outer first), the points that each arrow runs through."""
 
     width: float
     height: float
     nodes: dict[str, Rect]
+    columns: dict[str, tuple[float, float]]
     groups: dict[Path, Rect]
     routes: dict[tuple[str, str, int], list[Point]]
 
@@ -101,6 +103,7 @@ class _Level:
             rect = Rect(x + item.x, y + item.y, item.width, item.height)
             if isinstance(key, str):
                 picture.nodes[key] = rect
+                picture.columns[key] = (x + item.column[0], x + item.column[1])
             else:
                 assert isinstance(key, tuple)
                 picture.groups[key] = rect
@@ -159,6 +162,7 @@ def _place(items: list[Item], last: int, *, header: float) -> Size:
     for layer in layers:
         width = max((item.width for item in layer), default=0.0)
         for item in layer:
+            item.column = (right, right + width)
             # the way of an arrow spans the whole layer, so that it passes beside the boxes there
             if item.width == 0.0:
                 item.x, item.width = right, width
@@ -217,7 +221,7 @@ def _mean(values: list[float] | list[int], default: float) -> float:
 def lay_out(network: Network, size_of: Callable[[str], Size]) -> Picture:
     """The picture of a network whose nodes have these sizes."""
     level = _Level(network, (), size_of)
-    picture = Picture(level.width, level.height, {}, {}, {})
+    picture = Picture(level.width, level.height, {}, {}, {}, {})
     level.collect(picture, 0.0, 0.0)
     for route in picture.routes.values():
         # outer levels come first; sorted by x they form the way of an arrow that runs to the right

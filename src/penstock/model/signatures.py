@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.model.boxes import Node
+from penstock.model.boxes import Function, Node
 from penstock.model.places import placed, wrong
 from penstock.model.types import Schema, StreamType
 
@@ -17,11 +18,45 @@ def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) ->
             schema.type_of(name)
 
 
-def check_function(node: Any, schema: Schema) -> None:
-    """A user function declares what it makes (A22); what it says it reads must be there."""
+def check_function(node: Any, schema: Schema, *arguments: str) -> None:
+    """A user function declares what it makes (A22); what it says it reads must be there; it takes these arguments."""
+    takes(node, node.function, *arguments)
     need_columns(node, "reads", node.reads, schema)
     if not node.produces.columns:
-        raise wrong(node, f"the function '{node.function.name}' does not say what it produces", expected="produces='name TYPE, ...'", hint="the columns of the table that it returns")  # fmt: skip
+        raise wrong(
+            node,
+            f"the function '{node.function.name}' does not say what it produces",
+            expected="produces='name TYPE, ...'",
+            hint="the columns of the table that it returns",
+        )
+
+
+def takes(node: Node, function: Function, *arguments: str) -> None:
+    """The function can be called with these arguments; where Python cannot tell, it is trusted."""
+    try:
+        signature = inspect.signature(function.call)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise wrong(
+            node,
+            f"the function '{function.name}' cannot be called by a {node.kind.replace('_', ' ')}",
+            found=f"({', '.join(signature.parameters)})",
+            expected=f"({', '.join(arguments)})",
+        ) from None
+
+
+def no_twins(node: Node, schema: Schema) -> None:
+    """Spark takes 'Speed' and 'speed' for one column, so no stream may have both."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise wrong(
+                node, f"columns '{other}' and '{name}' differ only in case", hint="rename one of them"
+            )
 
 
 def stamped(node: Node, stream: StreamType, *, unbounded: bool = False) -> None:

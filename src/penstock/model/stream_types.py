@@ -37,10 +37,12 @@ from penstock.model.qos import QoS
 from penstock.model.signatures import (
     check_function,
     need_columns,
+    no_twins,
     same_grouping,
     same_schema,
     same_timestamp,
     stamped,
+    takes,
 )
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
 from penstock.model.window_types import latch_type, resample_type, slide_type, tumble_type
@@ -63,7 +65,9 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         )
         raise wrong(node, f"a {node.kind} box with {len(inputs)} inputs", expected=wanted)
     with placed(node.name, node.where):
-        return _RULES[type(node)](node, inputs)
+        made = _RULES[type(node)](node, inputs)
+    no_twins(node, made.schema)
+    return made
 
 
 def _source(node: Source, _inputs: Inputs) -> StreamType:
@@ -89,7 +93,9 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
             expected="exactly one of them",
             hint='.filter("spd < 40")',
         )
-    if node.predicate:
+    if node.function is not None:
+        takes(node, node.function, "batch")
+    else:
         _predicate(node, node.predicate, schema)
     return inputs[0]
 
@@ -104,7 +110,7 @@ def _predicate(node: Node, text: str, schema: Schema) -> None:
 def _map(node: Map, inputs: Inputs) -> StreamType:
     stream = inputs[0]
     if node.function is not None:
-        check_function(node, stream.schema)
+        check_function(node, stream.schema, "batch")
         made = list(node.produces)
     else:
         made = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]

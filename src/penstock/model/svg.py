@@ -11,7 +11,7 @@ from penstock.model.layout import Picture, Point, Rect, lay_out
 from penstock.model.network import Network
 from penstock.model.qos import QoS
 
-_LONGEST = 40
+_LONGEST = 32
 _STYLE = """
 .ps text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2933}
 .ps .kind{font-size:10px;fill:#5b6875;letter-spacing:.03em}.ps .name{font-size:13px;font-weight:600}
@@ -121,16 +121,20 @@ def _arrow(network: Network, picture: Picture, arrow: Arrow) -> str:
     count = len(network.nodes[arrow.head].inputs)
     start = (tail.x + tail.width, tail.y + tail.height / 2)
     end = (head.x, head.y + head.height * (arrow.index + 1) / (count + 1))
-    between = [
-        p for p in picture.routes.get((arrow.tail, arrow.head, arrow.index), []) if start[0] < p[0] < end[0]
-    ]
-    return f'<path class="arrow" marker-end="url(#ps-head)" d="{_curve([start, *between, end])}"/>'
+    route = picture.routes.get((arrow.tail, arrow.head, arrow.index), [])
+    between = [point for point in route if start[0] < point[0] < end[0]]
+    # an arrow bends between the layers only, so that it crosses no box of its own layer
+    leave, enter = (picture.columns[arrow.tail][1], start[1]), (picture.columns[arrow.head][0], end[1])
+    way = [start, leave, *between, enter, end] if leave[0] < enter[0] else [start, end]
+    return f'<path class="arrow" marker-end="url(#ps-head)" d="{_curve(way)}"/>'
 
 
 def _curve(points: list[Point]) -> str:
     """A line that leaves and enters each point level."""
     text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in pairwise(points):
+        if (x0, y0) == (x1, y1):
+            continue
         bend = max(abs(x1 - x0) / 2, 24.0) if x1 <= x0 else (x1 - x0) / 2
         text += f" C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
     return text

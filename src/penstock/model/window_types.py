@@ -39,7 +39,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
     if (node.function is None) == (not node.aggregates):
         raise wrong(node, f"a {node.kind} box needs aggregates or a function", expected="exactly one of them", hint='.tumble("1 minute", speed="avg(spd)")')  # fmt: skip
     if node.function is not None:
-        check_function(node, schema)
+        check_function(node, schema, "table")
         made = list(node.produces)
     else:
         made = [Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates]
@@ -132,7 +132,7 @@ def _latest_of(inputs: Inputs) -> StreamType:
 def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamType:
     if node.aggregates:
         raise wrong(node, "a latch has aggregates or a function, not both", expected="exactly one of them")
-    check_function(node, schema)
+    check_function(node, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:
         raise wrong(

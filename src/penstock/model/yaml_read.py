@@ -60,7 +60,7 @@ def read_network(text: str, file: str) -> Network:
 
 def _compose(text: str, file: str) -> yaml.Node:
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise NetworkError(
