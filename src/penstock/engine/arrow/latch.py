@@ -1,19 +1,20 @@
-"""Latch: like Tumble, but it keeps its state between windows, for ever (Aurora, Sect. 2.1; A12).
+"""Latch with a function: state that is kept for ever, per key (Aurora, Sect. 2.1; A12).
 
-The function form is the one vectorised way to keep state per key: tuples in canonical order and the state of their
-keys in, answers and the changed state out.
+The one vectorised way to keep state: tuples in canonical order and the state of their keys in, answers and the
+changed state out.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import to_numpy
+from penstock.engine.arrow.columns import concat, empty, one_array
 from penstock.engine.arrow.functions import call, same_length, table_from, wrong
-from penstock.engine.arrow.logic import Answer
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.order import INPUT, Reorder
 from penstock.engine.arrow.state import KeyedTable, Parts
 from penstock.model.boxes import Latch
@@ -38,7 +39,8 @@ class LatchFunction(Parts):
             return Answer(arrow_schema(self.output.schema).empty_table(), dead)
         out, changed = self._call(self._batch(rows), self._state_of(rows))
         self.state.upsert(changed)
-        return Answer(self._stamped(out, rows), dead)
+        out, unstamped = self._stamped(out, rows)
+        return Answer(out, concat([dead, unstamped], DEAD_SCHEMA))
 
     def _batch(self, rows: Any) -> Any:
         """What the function sees: visible columns, and which input a tuple came by if there are several."""
@@ -60,16 +62,19 @@ class LatchFunction(Parts):
             self.node, answer[1], self.row
         )
 
-    def _stamped(self, out: Any, rows: Any) -> Any:
+    def _stamped(self, out: Any, rows: Any) -> tuple[Any, Any]:
         """Timestamps from the function if it makes them, else those of the tuples, one for one."""
         if self.output.timestamp not in self.node.produces:
             same_length(self.node, out.num_rows, rows.num_rows)
-            return out.append_column(STAMP, rows.column(STAMP)).append_column(SEQ, rows.column(SEQ))
-        stamp = out.column(self.output.timestamp)
-        if stamp.null_count:
-            raise wrong(
-                self.node, f"{stamp.null_count} nulls in '{self.output.timestamp}'", "a timestamp in each row"
-            )
+            kept = out.append_column(STAMP, rows.column(STAMP)).append_column(SEQ, rows.column(SEQ))
+            return kept, empty(DEAD_SCHEMA)
         # which tuple a row stems from is the function's secret, so none of theirs can be its place
-        ts = pa.array(to_numpy(stamp)[0])
-        return out.append_column(STAMP, ts).append_column(SEQ, pa.array([0] * out.num_rows, pa.int64()))
+        stamp = one_array(out.column(self.output.timestamp))
+        made = out.append_column(STAMP, stamp.view(pa.int64())).append_column(
+            SEQ, pa.array(np.zeros(len(stamp), np.int64))
+        )
+        if not stamp.null_count:
+            return made, empty(DEAD_SCHEMA)
+        lost = made.filter(stamp.is_null())
+        letters = dead_letters(lost, ["timestamp is null"] * lost.num_rows, self.node.name)
+        return made.filter(stamp.is_valid()), letters

@@ -72,7 +72,7 @@ def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic
 # by name, so that a worker loads only the boxes it runs
 _PLACES = {
     **dict.fromkeys(("filter", "map", "drop", "union", "group_by"), "stateless:stateless_logic"),
-    **dict.fromkeys(("tumble", "slide"), "windows:TimeWindows"),
+    **dict.fromkeys(("tumble", "slide"), "windows:time_windows"),
     "latch": "latch:LatchFunction",
     "resample": "resample:ResampleLogic",
     "join": "join:JoinLogic",
@@ -83,9 +83,11 @@ def _place(node: Node) -> str | None:
     if isinstance(node, Windowed) and isinstance(node.size, Count):
         return "count_windows:CountWindows"
     if isinstance(node, Windowed) and node.function is not None:
-        return "function_windows:FunctionWindows"
+        return "function_windows:KeptWindows"
     if isinstance(node, Latch) and node.function is None:
-        return "latch:LatchCounts" if isinstance(node.size, Count) else "latch:LatchTimes"
+        return (
+            "latch_aggregates:LatchCounts" if isinstance(node.size, Count) else "latch_aggregates:LatchTimes"
+        )
     return _PLACES.get(node.kind)
 
 

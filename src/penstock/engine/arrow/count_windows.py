@@ -1,0 +1,96 @@
+"""Tumble and Slide over tuples (Aurora, Sect. 2.1; A10, A11): every so many tuples of a key, in canonical order.
+
+The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). State: how many tuples
+each key has had, and the tuples that a later window still needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
+from penstock.engine.arrow.order import Reorder
+from penstock.engine.arrow.shape import Shaper
+from penstock.engine.arrow.spans import Spans
+from penstock.engine.arrow.state import Buffer, KeyedTable, Parts
+from penstock.model.boxes import Latch, Slide, Windowed
+from penstock.model.durations import Count
+from penstock.model.types import StreamType
+
+PLACE, SEEN = "_place", "_seen"
+
+
+def _spans(node: Windowed | Latch) -> Spans:
+    every = node.every if isinstance(node, Slide) else node.size
+    assert isinstance(node.size, Count)
+    assert isinstance(every, Count)
+    return Spans(node.size.tuples, every.tuples)
+
+
+class CountWindows(Parts):
+    """Aggregates, or a function, over so many tuples of a key."""
+
+    def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.shaper, self.spans = node, Shaper(node, inputs, output), _spans(node)
+        self.order, keys = Reorder(node.name, inputs), self.shaper.keys
+        fields = [self.shaper.partial_schema.field(key) for key in keys]
+        self.seen = KeyedTable(pa.schema([*fields, pa.field(SEEN, pa.int64())]), keys)
+        self.kept = Buffer(self.shaper.row_schema.append(pa.field(PLACE, pa.int64())))
+        super().__init__(order=self.order, seen=self.seen, kept=self.kept)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train of tuples."""
+        rows, windows, dead = self.complete(inputs, horizons, final=final)
+        if self.node.function is not None:
+            return Answer(self.shaper.apply_function(rows, windows), dead)
+        partials, distincts = self.shaper.partial(rows, windows), self.shaper.distincts(rows, windows)
+        answer = self.shaper.emit(self.shaper.counted(partials, distincts), None)
+        return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
+
+    def complete(
+        self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool
+    ) -> tuple[Any, np.ndarray, Any]:
+        """The tuples of the windows that are complete now, once for each; which window it is; dead letters."""
+        released, late = self.order.release(inputs, horizons, final=final)
+        rows, failed = self.shaper.measure(released)
+        dead = concat([late, failed], DEAD_SCHEMA)
+        placed = rows.append_column(PLACE, pa.array(self._places(rows)))
+        self.kept.append(placed.filter(pa.array(self.spans.inside(integers(placed, PLACE)))))
+        before = self._seen_of(self.kept.rows)
+        self._count(rows)
+        which, windows = self._due(before, final=final)
+        return which, windows, dead
+
+    def _places(self, rows: Any) -> np.ndarray:
+        places: np.ndarray = groups_of(codes_of(rows, self.shaper.keys)).ranks() + self._seen_of(rows)
+        return places
+
+    def _seen_of(self, rows: Any) -> np.ndarray:
+        """How many tuples of each row's key there have been."""
+        at = self.seen.lookup(rows)
+        counts = self.seen.values(SEEN)
+        return np.where(at >= 0, counts[at], 0) if len(counts) else np.zeros(len(at), np.int64)
+
+    def _count(self, rows: Any) -> None:
+        groups = groups_of(codes_of(rows, self.shaper.keys))
+        keys = rows.select(list(self.shaper.keys)).take(pa.array(groups.first))
+        counts = self._seen_of(rows)[groups.first] + groups.sizes
+        self.seen.upsert(
+            keys.append_column(SEEN, pa.array(counts)) if self.shaper.keys else pa.table({SEEN: counts})
+        )
+
+    def _due(self, before: np.ndarray, *, final: bool) -> tuple[Any, np.ndarray]:
+        rows = self.kept.rows
+        places, seen = integers(rows, PLACE), None if final else self._seen_of(rows)
+        which, windows = self.spans.of_times(places, before, seen)
+        due = rows.take(pa.array(which))
+        self.kept.drop(self.spans.done_times(places, seen))
+        if final:
+            # a later stream starts counting afresh
+            self.seen.delete_rows(self.seen.rows())
+        return due, windows

@@ -1,0 +1,63 @@
+"""Windows of time that keep their tuples: for a user's function on each window (A09), and for first() and last().
+
+A function wants a window as a table in canonical order, so nothing can be aggregated beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
+from penstock.engine.arrow.order import Gate, canonical, merge
+from penstock.engine.arrow.shape import Shaper
+from penstock.engine.arrow.spans import Spans
+from penstock.engine.arrow.state import Buffer, Parts
+from penstock.model.boxes import Latch, Windowed
+from penstock.model.types import STAMP, StreamType
+
+
+class KeptWindows(Parts):
+    """Tuples wait until every window that has them is closed."""
+
+    def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.shaper, self.spans = node, Shaper(node, inputs, output), Spans.of(node)
+        self.gate, self.kept = Gate(node.name, len(inputs)), Buffer(self.shaper.row_schema)
+        super().__init__(acted=self.gate.acted, kept=self.kept)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train of tuples."""
+        dead = self.keep(inputs)
+        rows, windows = self.closing_rows(horizons, final=final)
+        if self.node.function is not None:
+            return Answer(self.shaper.apply_function(rows, windows), dead)
+        partials, distincts = self._aggregated(rows, windows)
+        answer = self.shaper.emit(self.shaper.counted(partials, distincts), self.spans.edges)
+        return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
+
+    def keep(self, inputs: list[Any]) -> Any:
+        """Keep the tuples that are in time and inside a window; the dead letters of the others."""
+        in_time, late = self.gate.admit(inputs)
+        rows, failed = self.shaper.measure(canonical(merge(in_time, self.shaper.tuple_schema)))
+        self.kept.append(rows.filter(pa.array(self.spans.inside(integers(rows, STAMP)))))
+        return concat([late, failed], DEAD_SCHEMA)
+
+    def closing_rows(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
+        """The tuples of the windows that close now, in canonical order, once for each; and which window it is."""
+        since = min(self.gate.acted.values)
+        until = min(self.gate.act(horizons))
+        bound = None if final else until
+        which, _ = self.spans.of_times(integers(self.kept.rows, STAMP), since, bound)
+        needed = canonical(self.kept.rows.take(pa.array(pa.array(which).unique())))
+        which, windows = self.spans.of_times(integers(needed, STAMP), since, bound)
+        self.kept.drop(self.spans.done_times(integers(self.kept.rows, STAMP), bound))
+        return needed.take(pa.array(which)), windows
+
+    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, dict[int, Any]]:
+        """As `TimeWindows.closing`."""
+        return self._aggregated(*self.closing_rows(horizons, final=final))
+
+    def _aggregated(self, rows: Any, windows: Any) -> tuple[Any, dict[int, Any]]:
+        return self.shaper.partial(rows, windows), self.shaper.distincts(rows, windows)

@@ -1,0 +1,167 @@
+"""Boxes that look at one tuple at a time (Aurora, Sect. 2.1): Filter, Map, Drop, Union, GroupBy (A14-A17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, empty, integers, to_numpy
+from penstock.engine.arrow.expressions import compile_arrow
+from penstock.engine.arrow.functions import same_length, table_from, wrong
+from penstock.engine.arrow.hashing import drop_hash
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic, dead_letters
+from penstock.engine.arrow.state import Parts
+from penstock.model.boxes import Drop, Filter, Function, Map, Node
+from penstock.model.types import SEQ, StreamType, arrow_schema
+
+Pieces = list[tuple[Any, Any]]  # rows, and what a function answered for them
+
+
+def stateless_logic(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
+    """The logic of a box without state."""
+    if isinstance(node, Filter):
+        return FilterLogic(node, inputs, output)
+    if isinstance(node, Map):
+        return MapLogic(node, inputs, output)
+    return DropLogic(node) if isinstance(node, Drop) else Pass(output)
+
+
+class Pass(Parts):
+    """Union and GroupBy: tuples pass, those of the first input first."""
+
+    def __init__(self, output: StreamType) -> None:
+        super().__init__()
+        self.schema = arrow_schema(output.schema)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        del horizons, final
+        return Answer(concat(inputs, self.schema), empty(DEAD_SCHEMA))
+
+
+class FilterLogic(Parts):
+    """Passes what the predicate says is true; null is not true."""
+
+    def __init__(self, node: Filter, inputs: list[StreamType], output: StreamType) -> None:
+        super().__init__()
+        self.node, self.visible, self.schema = node, list(inputs[0].schema.names), arrow_schema(output.schema)
+        self.predicate = None if node.function else compile_arrow(node.predicate, inputs[0].schema)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        del horizons, final
+        if self.predicate is None:
+            return self._by_function(inputs[0])
+        values, failures = self.predicate(inputs[0].select(self.visible))
+        passing = to_numpy(values)
+        return _split(inputs[0], _true(*passing), failures, self.node.name)
+
+    def _by_function(self, rows: Any) -> Answer:
+        assert self.node.function is not None
+        pieces, dead = answered(self.node, self.node.function, rows, self.visible)
+        passing = [
+            part.filter(pa.array(_booleans(self.node, answer, part.num_rows))) for part, answer in pieces
+        ]
+        return Answer(concat(passing, self.schema), dead)
+
+
+def _true(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
+    return values.astype(bool) if valid is None else values.astype(bool) & valid
+
+
+def _booleans(node: Filter, answer: Any, length: int) -> np.ndarray:
+    array = answer if isinstance(answer, pa.Array | pa.ChunkedArray) else pa.array(answer, from_pandas=True)
+    if len(array) != length:
+        raise wrong(node, f"{len(array)} values", f"{length}: one boolean for each tuple")
+    if not pa.types.is_boolean(array.type) and not pa.types.is_null(array.type):
+        raise wrong(node, f"values of type {array.type}", "booleans")
+    return _true(*to_numpy(array.cast(pa.bool_())))
+
+
+def _split(rows: Any, passing: np.ndarray, failures: dict[int, str], box: str) -> Answer:
+    if not failures:
+        return Answer(rows if passing.all() else rows.filter(pa.array(passing)), empty(DEAD_SCHEMA))
+    bad = sorted(failures)
+    passing = passing.copy()
+    passing[bad] = False
+    letters = dead_letters(rows.take(pa.array(bad)), [failures[row] for row in bad], box)
+    return Answer(rows.filter(pa.array(passing)), letters)
+
+
+class MapLogic(Parts):
+    """New columns from old ones; the hidden columns stay."""
+
+    def __init__(self, node: Map, inputs: list[StreamType], output: StreamType) -> None:
+        super().__init__()
+        self.node, self.visible, self.schema = node, list(inputs[0].schema.names), arrow_schema(output.schema)
+        self.columns = [(name, compile_arrow(text, inputs[0].schema)) for name, text in node.columns]
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        del horizons, final
+        return self._by_expressions(inputs[0]) if self.node.function is None else self._by_function(inputs[0])
+
+    def _by_expressions(self, rows: Any) -> Answer:
+        seen, made = rows.select(self.visible), {}
+        failures: dict[int, str] = {}
+        for name, evaluate in self.columns:
+            made[name], failed = evaluate(seen)
+            failures = {**failed, **failures}
+        if not failures:
+            return Answer(self._shape(rows, made), empty(DEAD_SCHEMA))
+        letters = _split(rows, np.ones(rows.num_rows, bool), failures, self.node.name).dead
+        return Answer(
+            _split(self._shape(rows, made), np.ones(rows.num_rows, bool), failures, self.node.name).out,
+            letters,
+        )
+
+    def _by_function(self, rows: Any) -> Answer:
+        assert self.node.function is not None
+        pieces, dead = answered(self.node, self.node.function, rows, self.visible)
+        made = []
+        for part, answer in pieces:
+            table = table_from(self.node, answer, self.node.produces)
+            same_length(self.node, table.num_rows, part.num_rows)
+            made.append(self._shape(part, dict(zip(table.column_names, table.columns, strict=True))))
+        return Answer(concat(made, self.schema), dead)
+
+    def _shape(self, rows: Any, made: dict[str, Any]) -> Any:
+        columns = [made[name] if name in made else rows.column(name) for name in self.schema.names]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def answered(node: Node, function: Function, rows: Any, visible: list[str]) -> tuple[Pieces, Any]:
+    """What the function says to these tuples, in as few pieces as it takes to leave out those where it raises."""
+    pieces: Pieces = []
+    letters: list[Any] = []
+    _halve(node, function, rows, (visible, pieces, letters))
+    return pieces, concat(letters, DEAD_SCHEMA)
+
+
+def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pieces, list[Any]]) -> None:
+    visible, pieces, letters = found
+    if not rows.num_rows:
+        return
+    try:
+        pieces.append((rows, function.call(rows.select(visible))))
+    except Exception as error:
+        if rows.num_rows == 1:
+            reason = f"function {function.name} failed: {type(error).__name__}: {error}"
+            letters.append(dead_letters(rows, [reason], node.name))
+            return
+        middle = rows.num_rows // 2
+        _halve(node, function, rows.slice(0, middle), found)
+        _halve(node, function, rows.slice(middle), found)
+
+
+class DropLogic(Parts):
+    """Drops by a hash of seed and `_seq`: a replayed train loses the same tuples. `rate` may be set between trains."""
+
+    def __init__(self, node: Drop) -> None:
+        super().__init__()
+        self.seed, self.rate = node.seed, node.rate
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        del horizons, final
+        bar = round(self.rate * 1_000_000)
+        kept = drop_hash(self.seed, integers(inputs[0], SEQ)) % np.uint64(1_000_000) >= bar
+        return Answer(inputs[0].filter(pa.array(kept)), empty(DEAD_SCHEMA))

@@ -1,0 +1,125 @@
+"""Tumble and Slide over time (Aurora, Sect. 2.1; A09-A11): aggregates of windows that no tuple can still enter.
+
+Time is cut into panes (the greatest common divisor of step and size; for Tumble a pane is the window), each tuple
+falls in one pane, and the state holds one partial for each pane and key. A window is the merge of its panes, so a
+tuple is aggregated once however many windows it lies in.
+
+An engine that can aggregate by itself calls `merge` with partials of its own instead of `process`'s `partial`:
+columns `_window` (pane: floor(_ts / pane), BIGINT), the keys, `_ts`, `_input` (INT, 0), `_seq` of the tuple that gives
+the timestamp (earliest: the smallest (_ts, _seq); latest: the largest _ts, then the smallest _seq), then those of
+`aggregates.py`. Values of count(distinct) go in a table for each such call: `_window`, keys, `_value`, not null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.function_windows import KeptWindows
+from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic
+from penstock.engine.arrow.order import Gate, canonical, merge
+from penstock.engine.arrow.shape import VALUE, WINDOW, Shaper
+from penstock.engine.arrow.spans import Spans
+from penstock.engine.arrow.state import KeyedTable, Parts
+from penstock.model.boxes import Latch, Windowed
+from penstock.model.types import STAMP, StreamType
+
+
+def time_windows(node: Windowed, inputs: list[StreamType], output: StreamType) -> Logic:
+    """Windows with first() or last() keep their tuples; all others keep partials."""
+    if node.function is not None or Shaper(node, inputs, output).needs_order:
+        return KeptWindows(node, inputs, output)
+    return TimeWindows(node, inputs, output)
+
+
+class Panes(Parts):
+    """Partials by pane and key, and the values seen by each count(distinct)."""
+
+    def __init__(self, shaper: Shaper, spans: Spans) -> None:
+        self.shaper, self.spans = shaper, spans
+        self.table = KeyedTable(shaper.partial_schema, (WINDOW, *shaper.keys))
+        self.distincts = {
+            number: KeyedTable(schema, (WINDOW, *shaper.keys, VALUE))
+            for number, schema in shaper.distinct_schemas.items()
+        }
+        super().__init__(panes=self.table, **{f"distinct{n}": table for n, table in self.distincts.items()})
+
+    def add(self, partials: Any, distincts: dict[int, Any]) -> None:
+        """Merge partials of a train into the state."""
+        at = self.table.lookup(partials)
+        known = self.table.take(at[at >= 0])
+        self.table.upsert(self.shaper.merge(concat([known, partials], self.shaper.partial_schema)))
+        for number, values in distincts.items():
+            new = self.distincts[number].lookup(values) < 0
+            self.distincts[number].upsert(values.filter(pa.array(new)))
+
+    def close(self, since: int, until: int | None) -> tuple[Any, dict[int, Any]]:
+        """Partials and distinct values of the windows with since < end <= until (None: all); done panes go."""
+        partials = self._expanded(self.table, since, until)
+        distincts = {number: self._expanded(table, since, until) for number, table in self.distincts.items()}
+        for table in (self.table, *self.distincts.values()):
+            rows = table.rows()
+            table.delete_rows(rows[self.spans.done(table.values(WINDOW)[rows], until)])
+        return self.shaper.merge(partials), {n: _unique(table) for n, table in distincts.items()}
+
+    def _expanded(self, table: KeyedTable, since: int, until: int | None) -> Any:
+        """Each pane once for each of its windows that closes now, `_window` being the window."""
+        rows = table.rows()
+        which, windows = self.spans.of_panes(table.values(WINDOW)[rows], since, until)
+        made = table.take(rows[which])
+        return made.set_column(0, made.field(0), pa.array(windows))
+
+
+def _unique(table: Any) -> Any:
+    first = groups_of(codes_of(table, tuple(table.column_names))).first
+    return table if len(first) == table.num_rows else table.take(pa.array(np.sort(first)))
+
+
+class TimeWindows(Parts):
+    """Aggregates over windows of time, aligned to 1970 UTC."""
+
+    def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.shaper, self.spans = node, Shaper(node, inputs, output), Spans.of(node)
+        self.gate, self.panes = Gate(node.name, len(inputs)), Panes(self.shaper, self.spans)
+        super().__init__(acted=self.gate.acted, panes=self.panes)
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train of tuples."""
+        dead = self.keep(inputs)
+        answer = self.close(horizons, final=final)
+        return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
+
+    def keep(self, inputs: list[Any]) -> Any:
+        """Take tuples into the state; the dead letters of the others."""
+        partials, distincts, dead = self.partial(inputs)
+        self.merge(partials, distincts)
+        return dead
+
+    def partial(self, inputs: list[Any]) -> tuple[Any, dict[int, Any], Any]:
+        """Partials of these tuples by pane and key, the values of each count(distinct), and dead letters."""
+        in_time, late = self.gate.admit(inputs)
+        rows = canonical(merge(in_time, self.shaper.tuple_schema))
+        rows, failed = self.shaper.measure(rows)
+        rows = rows.filter(pa.array(self.spans.inside(integers(rows, STAMP))))
+        panes = self.spans.pane(integers(rows, STAMP))
+        made = self.shaper.partial(rows, panes), self.shaper.distincts(rows, panes)
+        return *made, concat([late, failed], DEAD_SCHEMA)
+
+    def merge(self, partials: Any, distincts: dict[int, Any] | None = None) -> None:
+        """Take partials (several for one pane and key are well) into the state."""
+        self.panes.add(self.shaper.merge(partials), distincts or {})
+
+    def close(self, horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """The rows of all windows that close at these horizons."""
+        partials, distincts = self.closing(horizons, final=final)
+        return self.shaper.emit(self.shaper.counted(partials, distincts), self.spans.edges)
+
+    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, dict[int, Any]]:
+        """Their partials and distinct values."""
+        since = min(self.gate.acted.values)
+        until = min(self.gate.act(horizons))
+        return self.panes.close(since, None if final else until)
