@@ -72,7 +72,6 @@ class Refused:
 class Gate:
     """What the sequential rules remember from one chunk to the next."""
 
-    con: duckdb.DuckDBPyConnection
     last: int | None = None
     keys: Any = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -196,19 +195,18 @@ def sieve(
 
     The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows.
     """
-    gate, waiting = Gate(con), None
+    gate = Gate()
+    waiting: list[_Waiting] = []
     for chunk in source:
         why = malformed(con, chunk)
         formed = np.ones(len(chunk.readable), dtype=bool)
         formed[list(why)] = False
-        if not formed.any():
-            yield chunk, formed, _listed(chunk, why)
-            continue
-        if waiting:
-            yield _judged(gate, waiting, int(chunk.columns[_TIME][np.argmax(formed)]))
-        waiting = _Waiting(chunk, why, formed)
-    if waiting:
-        yield _judged(gate, waiting, None)
+        if formed.any():
+            following = int(chunk.columns[_TIME][np.argmax(formed)])
+            yield from (_judged(gate, earlier, following) for earlier in waiting)
+            waiting = []
+        waiting.append(_Waiting(chunk, why, formed))
+    yield from (_judged(gate, earlier, None) for earlier in waiting)
 
 
 def _judged(gate: Gate, waiting: _Waiting, following: int | None) -> tuple[Chunk, Any, list[Refused]]:

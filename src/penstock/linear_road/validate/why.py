@@ -15,7 +15,8 @@ from penstock.linear_road.validate.oracle import Oracle
 from penstock.linear_road.validate.travel import legs
 
 _DIRECTIONS = ("east", "west")
-_LISTED = 60
+_LISTED = 1000
+_WIDTH = 240
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,9 @@ def working(oracle: Oracle, kind: int, fault: Fault, most: int = 8) -> list[str]
         lines = why_report(oracle, fault.key["vid"], fault.key["time"])
     else:
         lines = why_request(oracle, kind, fault.key["time"], fault.key["qid"])
-    return (
-        lines
-        if len(lines) <= most
-        else [*lines[: most - 1], f"... {len(lines) - most + 1} more lines: use --why"]
-    )
+    if len(lines) > most:
+        lines = [*lines[: most - 1], f"... {len(lines) - most + 1} more lines: use --why"]
+    return [line if len(line) <= _WIDTH else f"{line[:_WIDTH]} ..." for line in lines]
 
 
 def why_report(oracle: Oracle, vid: int, time: int) -> list[str]:
