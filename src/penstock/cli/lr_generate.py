@@ -1,0 +1,118 @@
+"""`penstock lr generate` and `penstock lr describe`: options, progress on stderr, one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from penstock.linear_road.inputs import InputError
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Bad options and files: one sentence on stderr and exit code 2; a failing disk: the same and code 1."""
+    from penstock.linear_road.generate import GenerateError  # noqa: PLC0415  (numba is slow to import; help is not)
+
+    try:
+        yield
+    except (GenerateError, InputError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
+    except OSError as error:
+        typer.echo(
+            f"Error: {error.filename or 'the output'} cannot be read or written: {error.strerror}.", err=True
+        )
+        raise typer.Exit(1) from error
+    except BrokenProcessPool as error:
+        typer.echo("Error: a worker process was killed; run the same command again to go on.", err=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[str, object] = {}
+
+        def show(step: str, done: int, of: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=of)
+            bars.update(tasks[step], completed=done, total=of)  # type: ignore[arg-type]
+
+        yield show
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def generate(
+    xways: Annotated[
+        float, typer.Option("--xways", help="Expressways L; half an expressway is direction 0 (0.5, 2.5).")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Directory to write; an interrupted run there goes on.")],
+    minutes: Annotated[int, typer.Option("--minutes", help="Length of the run, 1..180.")] = 180,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same bytes.")] = 1,
+    form: Annotated[str, typer.Option("--format", help="csv (no header) or parquet.")] = "csv",
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: all cores.")] = None,
+) -> None:
+    """Generate the traffic of L expressways: position reports and requests in order of time."""
+    with _one_sentence():
+        from penstock.linear_road.generate import generate as run  # noqa: PLC0415
+
+        with _progress() as progress:
+            manifest = run(
+                out,
+                xways=xways,
+                minutes=minutes,
+                seed=seed,
+                form=form,
+                jobs=_cores() if jobs is None else jobs,
+                progress=progress,
+            )
+    typer.echo(
+        f"{out}: {manifest['rows']:,} rows in {len(manifest['files'])} files, {manifest['vehicles']:,} vehicles, "
+        f"{manifest['accidents']} accidents, hash {manifest['hash']}"
+    )
+
+
+def describe(
+    path: Annotated[
+        Path, typer.Argument(metavar="DIR|FILE", help="A generated directory, or one csv or parquet file.")
+    ],
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Directory for the PNG plots; default: beside the input.")
+    ] = None,
+    no_plots: Annotated[bool, typer.Option("--no-plots", help="Figures only.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+) -> None:
+    """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
+    with _one_sentence():
+        from penstock.linear_road.describe import describe as run  # noqa: PLC0415
+        from penstock.linear_road.describe_show import draw, plot_directory, tables, write_json  # noqa: PLC0415
+
+        with _progress() as progress:
+            description = run(path, progress=progress)
+        console = Console()
+        for table in tables(description):
+            console.print(table)
+        if json_file is not None:
+            write_json(description, json_file)
+        if not no_plots:
+            for picture in draw(description, plot_directory(path) if plots is None else plots):
+                typer.echo(str(picture))

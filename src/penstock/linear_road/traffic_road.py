@@ -1,0 +1,325 @@
+"""How vehicles move: one direction of an expressway, compiled with numba.
+
+Idea: a vehicle only matters when it reports, so it is moved once every 30 s, at its own second (its phase). Between
+two reports it drives at a speed that depends on how crowded its lane is here and just ahead (quarter-mile cells), within
+what it can accelerate; it changes to a freer lane, and it leaves by the exit ramp once it has reached it.
+An accident is two vehicles held at one place of one lane: the lane is closed there, the others pass slowly,
+so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004, section 2.1 ("Traffic" in the shared page).
+
+One mph is 44 feet in 30 s. At most 100 mph is 4,400 feet, so no segment (5,280 feet) is crossed without a report.
+State lies in arrays of records: numba hands a record on as a bare pointer, where a tuple of arrays would count
+references at each access (measured: 20 times slower).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+CELL = 1320.0
+CELLS = 400
+FEET_PER_MPH = 44.0
+TOP_SPEED, RAMP_SPEED = 100.0, 38.0
+FREE_SPEED, CRAWL_SPEED = 58.0, 11.0
+CROWDED = 98.0
+"""Vehicles per mile and lane at which the speed has lost half of what it can lose."""
+
+GAIN, LOSS = 27.0, 35.0
+"""Most mph a vehicle gains or loses between two reports."""
+
+NO_LIMIT, PASSING_SPEED, CLOSED_SPEED = 200.0, 12.0, 4.0
+PLANNED, ONE_STOPPED, BLOCKED, CLEARED = 0, 1, 2, 3
+REQUEST_SHARE = 0.01
+
+VEHICLE = np.dtype(
+    [
+        ("entry_place", "f8"),  # places in feet along the direction of travel
+        ("exit_place", "f8"),
+        ("entry_speed", "f8"),
+        ("temper", "f8"),  # the speed this driver takes where others drive 1
+        ("place", "f8"),
+        ("speed", "f8"),
+        ("entry_time", "i4"),
+        ("exit_time", "i4"),
+        ("lane", "i4"),
+        ("held_by", "i4"),  # the accident that holds the vehicle, or -1
+    ]
+)
+CELL_STATE = np.dtype([("crowd", "i8"), ("limit", "f8")])
+"""Vehicles in a cell of a lane, and the highest speed there because of an accident."""
+
+ACCIDENT = np.dtype(
+    [
+        ("start", "i8"),
+        ("segment", "i8"),
+        ("cleared_after", "i8"),
+        ("phase", "i8"),
+        ("place", "f8"),
+        ("lane", "i8"),
+        ("first", "i8"),
+        ("second", "i8"),
+        ("stopped", "i8"),
+        ("clear_from", "i8"),
+        ("cleared", "i8"),
+    ]
+)
+REPORT = np.dtype(
+    [
+        ("time", "i4"),
+        ("trip", "i4"),
+        ("pos", "i4"),
+        ("speed", "i1"),
+        ("lane", "i1"),
+        ("request", "i1"),
+        ("unused", "i1"),
+    ]
+)
+"""A report; `pos` is along the direction of travel, `request` is 0 or the type of the request it carries."""
+
+_compiled = numba.njit(error_model="numpy")
+
+
+def speed_table() -> np.ndarray:
+    """Speed by vehicles in a half mile of one lane (two cells)."""
+    per_mile = 2.0 * np.arange(4096)
+    return CRAWL_SPEED + (FREE_SPEED - CRAWL_SPEED) / (1.0 + per_mile / CROWDED)
+
+
+@_compiled
+def _uniform(random: Any) -> float:
+    """The next number of splitmix64 in [0, 1): the same on every machine and for any number of processes."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@_compiled
+def _request(random: Any) -> int:
+    """Which request a report carries: 1 % of them, half balance, a tenth daily, the rest travel time."""
+    draw = _uniform(random)
+    if draw >= REQUEST_SHARE:
+        return 0
+    if draw < REQUEST_SHARE * 0.5:
+        return 2
+    return 3 if draw < REQUEST_SHARE * 0.6 else 4
+
+
+@_compiled
+def _cell(place: float) -> int:
+    return min(int(place / CELL), CELLS - 1)
+
+
+@_compiled
+def _lane_speed(cells: Any, speed_of: Any, lane: int, cell: int) -> float:
+    here, ahead = cells[lane, cell], cells[lane, min(cell + 1, CELLS - 1)]
+    return float(min(speed_of[here.crowd + ahead.crowd], here.limit, ahead.limit))
+
+
+@_compiled
+def _choose_lane(cells: Any, speed_of: Any, random: Any, lane: int, cell: int) -> int:
+    """The neighbouring lane if it is clearly faster; not everyone bothers unless the own lane is closed."""
+    best, best_speed = lane, _lane_speed(cells, speed_of, lane, cell) + 3.0
+    closed = best_speed <= CLOSED_SPEED + 3.0
+    if _uniform(random) < 0.5 and not closed:
+        return lane
+    for other in (lane - 1, lane + 1):
+        if 1 <= other <= 3 and _lane_speed(cells, speed_of, other, cell) > best_speed:
+            best, best_speed = other, _lane_speed(cells, speed_of, other, cell)
+    return best
+
+
+@_compiled
+def _put(cells: Any, car: Any, lane: int, place: float) -> None:
+    """Move a vehicle to another lane and place, and keep the count of each cell."""
+    if 1 <= car.lane <= 3:
+        cells[car.lane, _cell(car.place)].crowd -= 1
+    if 1 <= lane <= 3:
+        cells[lane, _cell(place)].crowd += 1
+    car.lane = lane
+    car.place = place
+
+
+@_compiled
+def _next_speed(car: Any, wanted: float, random: Any) -> float:
+    if wanted > CLOSED_SPEED:
+        wanted = wanted * car.temper + 6.0 * (_uniform(random) - 0.5)
+    return float(min(max(wanted, car.speed - LOSS, 3.0), car.speed + GAIN, TOP_SPEED))
+
+
+@_compiled
+def _drive(cells: Any, speed_of: Any, random: Any, car: Any) -> None:
+    """Move a vehicle by 30 s: lane, speed, place, and the exit ramp once it is reached."""
+    cell = _cell(car.place)
+    if car.lane == 0:
+        lane = 1 + int(3.0 * _uniform(random))
+    else:
+        lane = _choose_lane(cells, speed_of, random, car.lane, cell)
+    speed = _next_speed(car, _lane_speed(cells, speed_of, lane, cell), random)
+    place = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
+    if place >= car.exit_place:
+        speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
+        end_of_segment = (int(car.exit_place / 5280.0) + 1) * 5280.0 - 1.0
+        place = min(car.exit_place + 0.2 * (place - car.exit_place), end_of_segment)
+        lane = 4
+    _put(cells, car, lane, place)
+    car.speed = speed
+
+
+@_compiled
+def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
+    """Stop a vehicle at the accident's place and lane."""
+    _put(cells, car, accident.lane, accident.place)
+    car.speed = 0.0
+    car.held_by = which
+
+
+@_compiled
+def _close_lane(cells: Any, accident: Any, closed: bool) -> None:
+    """Close (or open) the lane at the accident and half a mile before it; the other lanes pass slowly."""
+    at = _cell(accident.place)
+    for lane in range(1, 4):
+        mine = lane == accident.lane
+        for cell in range(max(at - (2 if mine else 0), 0), at + 1):
+            cells[lane, cell].limit = (CLOSED_SPEED if mine else PASSING_SPEED) if closed else NO_LIMIT
+
+
+@_compiled
+def _may_stop_first(car: Any, accident: Any, t: int) -> bool:
+    """A vehicle near the planned segment that drives on well past it; the longer none comes, the farther we look."""
+    if accident.phase != PLANNED or t < accident.start or not 1 <= car.lane <= 3:
+        return False
+    reach = 0.5 + (t - accident.start) / 20.0
+    near = abs(car.place / 5280.0 - accident.segment - 0.5) < reach
+    return bool(near and car.exit_place > car.place + 10560.0)
+
+
+@_compiled
+def _may_stop_second(car: Any, accident: Any, before: float) -> bool:
+    """A vehicle that has just passed the one that stopped: it runs into it instead."""
+    passed = before < accident.place <= car.place
+    return bool(accident.phase == ONE_STOPPED and passed and 1 <= car.lane <= 3)
+
+
+@_compiled
+def _stop_first(cells: Any, car: Any, accident: Any, which: int, trip: int) -> None:
+    accident.place = np.floor(car.place)
+    accident.lane = car.lane
+    accident.first = trip
+    accident.phase = ONE_STOPPED
+    _hold(cells, car, accident, which)
+    _close_lane(cells, accident, True)
+
+
+@_compiled
+def _first_report(entry_time: int, t: int) -> int:
+    """The first second from t on at which a vehicle reports."""
+    return t + (entry_time - t) % 30
+
+
+@_compiled
+def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int, t: int, end: int) -> None:
+    accident.second = trip
+    accident.stopped = t
+    accident.phase = BLOCKED
+    _hold(cells, vehicles[trip], accident, which)
+    found = t + 90
+    latest = end - 31 - found
+    # Cleared within the run where ten minutes are left for it.
+    if latest >= 600:
+        accident.cleared_after = min(accident.cleared_after, latest)
+    accident.clear_from = found + accident.cleared_after
+    accident.cleared = min(
+        _first_report(vehicles[accident.first].entry_time, accident.clear_from),
+        _first_report(vehicles[trip].entry_time, accident.clear_from),
+    )
+
+
+@_compiled
+def _let_go(cells: Any, car: Any, accident: Any, t: int) -> bool:
+    """Free a held vehicle when its accident is cleared; True if it drives on."""
+    if accident.phase < BLOCKED or t < accident.clear_from:
+        return False
+    if accident.phase == BLOCKED:
+        accident.phase = CLEARED
+        _close_lane(cells, accident, False)
+    car.held_by = -1
+    return True
+
+
+@_compiled
+def _move(
+    vehicles: Any, cells: Any, accidents: Any, speed_of: Any, random: Any, trip: int, t: int, end: int
+) -> None:
+    """One vehicle's half minute, with whatever accident it meets."""
+    car = vehicles[trip]
+    if car.held_by >= 0 and not _let_go(cells, car, accidents[car.held_by], t):
+        return
+    before = car.place
+    _drive(cells, speed_of, random, car)
+    for which in range(len(accidents)):
+        accident = accidents[which]
+        if accident.phase > ONE_STOPPED:
+            continue
+        if _may_stop_first(car, accident, t):
+            _stop_first(cells, car, accident, which, trip)
+        elif _may_stop_second(car, accident, before):
+            _stop_second(cells, vehicles, accident, which, trip, t, end)
+
+
+@_compiled
+def _report(report: Any, car: Any, random: Any, trip: int, t: int) -> None:
+    report.time = t
+    report.trip = trip
+    report.pos = int(car.place)
+    report.speed = int(car.speed)
+    report.lane = car.lane
+    report.request = _request(random)
+
+
+# Only the outermost function is cached on disk: the others are compiled into it.
+@numba.njit(cache=True, error_model="numpy")
+def advance(
+    vehicles: Any,
+    cells: Any,
+    accidents: Any,
+    bucket: Any,
+    bucket_size: Any,
+    entered: int,
+    speed_of: Any,
+    random: Any,
+    reports: Any,
+    t0: int,
+    t1: int,
+    end: int,
+) -> tuple[int, int]:
+    """Run the seconds t0..t1-1 and write their reports; returns how many, and how many trips have entered.
+
+    `bucket[phase]` lists the trips that report at this second of the half minute.
+    """
+    row = 0
+    for t in range(t0, t1):
+        phase = t % 30
+        kept = 0
+        for slot in range(bucket_size[phase]):
+            trip = bucket[phase, slot]
+            _move(vehicles, cells, accidents, speed_of, random, trip, t, end)
+            _report(reports[row], vehicles[trip], random, trip, t)
+            row += 1
+            if vehicles[trip].lane == 4:
+                vehicles[trip].exit_time = t
+            else:
+                bucket[phase, kept] = trip
+                kept += 1
+        while entered < len(vehicles) and vehicles[entered].entry_time == t:
+            _report(reports[row], vehicles[entered], random, entered, t)
+            row += 1
+            bucket[phase, kept] = entered
+            kept += 1
+            entered += 1
+        bucket_size[phase] = kept
+    return row, entered
