@@ -21,7 +21,7 @@ from penstock.testing import (
     values,
 )
 from penstock.testing.crash import parse_plan
-from penstock.testing.engines import chosen_engines
+from penstock.testing.suite import chosen_engines
 
 SCRIPT = """
 from penstock.testing.crash import crash_point

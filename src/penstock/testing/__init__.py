@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from penstock.testing.clock import HandClock
     from penstock.testing.compare import assert_same_result, assert_same_rows, same_rows
     from penstock.testing.crash import crash_at, crash_point
-    from penstock.testing.engines import Engine, engines, run_network
     from penstock.testing.lists import collect, rows_source, values
+    from penstock.testing.suite import Engine, engines, run_network
 
 _HOME = {
     "HandClock": "clock",
     "assert_same_result": "compare", "assert_same_rows": "compare", "same_rows": "compare",
     "crash_at": "crash", "crash_point": "crash",
-    "Engine": "engines", "engines": "engines", "run_network": "engines",
+    "Engine": "suite", "engines": "suite", "run_network": "suite",
     "collect": "lists", "rows_source": "lists", "values": "lists",
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.testing.engines import ENGINES, Engine, chosen_engines
+from penstock.testing.suite import ENGINES, Engine, chosen_engines
 
 
 @pytest.fixture(scope="session")

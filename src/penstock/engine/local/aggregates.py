@@ -56,9 +56,7 @@ class Aggregator:
 def _compile(name: str, text: str, schema: Schema, keys: tuple[str, ...]) -> _Compiled:
     split = split_aggregates(text, schema, keys)
     arguments = tuple(_argument(call, schema) for call in split.calls)
-    inner = Schema(tuple(c for c in schema if c.name in keys)).with_columns(
-        Column(f"a{i}", call.type) for i, call in enumerate(split.calls)
-    )
+    inner = split.schema(Column(key, schema.type_of(key)) for key in keys)
     return _Compiled(name, split.calls, arguments, compile_row(split.result, inner))
 
 
@@ -101,11 +99,11 @@ def _average(values: list[Any]) -> float | None:
     return sum(map(float, values), 0.0) / len(values) if values else None
 
 
-def _variance(values: list[Any]) -> float | None:
+def _variance(values: list[float]) -> float | None:
     if len(values) < 2:
         return None
     mean = sum(map(float, values), 0.0) / len(values)
-    return sum((value - mean) * (value - mean) for value in values) / (len(values) - 1)
+    return sum(((value - mean) * (value - mean) for value in values), 0.0) / (len(values) - 1)
 
 
 def _stddev(values: list[Any]) -> float | None:

@@ -36,7 +36,7 @@ class JoinLogic:
                     self._give(one, other, answer)
 
     def _near(self, left: Row, right: Row) -> bool:
-        ahead = right[STAMP] - left[STAMP]
+        ahead: int = right[STAMP] - left[STAMP]
         return -self.node.within[1] <= ahead <= self.node.within[0]
 
     def _equal(self, left: Row, right: Row) -> bool:

