@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.boxes import Function, Node
 from penstock.model.durations import Extent, parse_duration, parse_extent
-from penstock.model.errors import NetworkError, Where
+from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean
 from penstock.model.places import placed
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
@@ -55,7 +55,14 @@ class Draft:
 
     def qos(self, given: QoSLike) -> QoS | None:
         with self.part("qos"):
-            return QoS(**given) if isinstance(given, Mapping) else given
+            if not isinstance(given, Mapping):
+                return given
+            for key in given:
+                if key not in QoS.__dataclass_fields__:
+                    raise ExpressionError(
+                        f"unknown part '{key}'", hint=did_you_mean(key, QoS.__dataclass_fields__)
+                    )
+            return QoS(**{"delay": (), **given})
 
     def add(self, inputs: Iterable[Stream], **config: Any) -> Stream:
         """Check the box against its inputs and put it into the network."""

@@ -7,7 +7,7 @@ checks that need the whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
@@ -58,7 +58,8 @@ class Network:
         """A network from its nodes in any order. `given`: types of nodes that are fed from elsewhere."""
         network = Network(name)
         network._groups = dict(groups or {})
-        for node in ordered(nodes).values():
+        here = caller()
+        for node in ordered(n if n.where.file else replace(n, where=here) for n in nodes).values():
             network._nodes[node.name] = node
             network._types[node.name] = network._type(node, given or {})
             network._note_group(node.about.group)
@@ -155,17 +156,22 @@ class Network:
             )
         return Stream(self, name)
 
-    @contextmanager
-    def group(self, name: str, *, tag: str = "", description: str = "", manual: str = "") -> Iterator[None]:
-        """Boxes written inside belong to this superbox; groups nest (A32)."""
+    def group(
+        self, name: str, *, tag: str = "", description: str = "", manual: str = ""
+    ) -> AbstractContextManager[None]:
+        """Boxes written inside `with net.group(...)` belong to this superbox; groups nest (A32)."""
         if "/" in name or not name.strip():
             raise NetworkError(
                 f"'{name}' cannot be the name of a group", where=caller(), expected="a text without '/'"
             )
+        return self._group(name, About(tag, description, manual, group=self._open))
+
+    @contextmanager
+    def _group(self, name: str, about: About) -> Iterator[None]:
         outer, self._open = self._open, (*self._open, name)
         self._note_group(self._open)
-        if tag or description or manual:
-            self._groups[self._open] = About(tag, description, manual, group=outer)
+        if about.tag or about.description or about.manual:
+            self._groups[self._open] = about
         try:
             yield
         finally:

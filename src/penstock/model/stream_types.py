@@ -60,10 +60,10 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
     """
     low, high = _INPUTS.get(type(node), (1, 1))
     if not low <= len(inputs) <= high:
-        wanted = {(0, 0): "none", (1, 1): "one input", (2, 2): "two inputs"}.get(
-            (low, high), f"{low} or more inputs"
+        wanted = {(0, 0): "none", (1, 1): "one", (2, 2): "two"}.get((low, high), f"{low} or more")
+        raise wrong(
+            node, f"a wrong number of inputs for {node.kind}", found=str(len(inputs)), expected=wanted
         )
-        raise wrong(node, f"a {node.kind} box with {len(inputs)} inputs", expected=wanted)
     with placed(node.name, node.where):
         made = _RULES[type(node)](node, inputs)
     no_twins(node, made.schema)

@@ -41,16 +41,14 @@ def _find(name: str) -> Callable[..., Any]:
         found: Any = importlib.import_module(module)
     except ImportError as error:
         raise ExpressionError(
-            f"function '{name}': no module '{module}'",
+            f"no module '{module}' for '{name}'",
             found=str(error),
             hint="is its directory on the Python path?",
         ) from None
     for part in path.split("."):
         if not hasattr(found, part):
             public = [known for known in dir(found) if not known.startswith("_")]
-            raise ExpressionError(
-                f"function '{name}': no '{part}' in '{module}'", hint=did_you_mean(part, public)
-            )
+            raise ExpressionError(f"no '{part}' in '{module}'", hint=did_you_mean(part, public))
         found = getattr(found, part)
     if not callable(found):
         raise ExpressionError(f"'{name}' is no function", found=type(found).__name__)

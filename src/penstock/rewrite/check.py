@@ -26,10 +26,10 @@ def check(network: Network) -> None:
     >>> import penstock as ps
     >>> net = ps.Network("n")
     >>> ticks = net.source("ticks", ps.rate(5))
-    >>> check(net)
+    >>> check(net)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    penstock.model.errors.NetworkError: network 'n' has no end
+    penstock.model.errors.NetworkError: ...: network 'n' has no end
       found:    1 node, no output, view or connection point
       expected: at least one of them
       hint:     net.output("name", stream, to=ps.console())
@@ -68,7 +68,7 @@ def _has_an_end(network: Network) -> Problems:
         count = len(network.nodes)
         yield NetworkError(
             f"network '{network.name}' has no end",
-            where=next((node.where for node in network.nodes.values()), Where()) if count > 1 else None,
+            where=next((node.where for node in reversed(list(network.nodes.values()))), Where()),
             found=f"{count} node{'s' * (count != 1)}, no output, view or connection point",
             expected="at least one of them",
             hint='net.output("name", stream, to=ps.console())',
