@@ -1,0 +1,313 @@
+"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 7, keeps it in an embedded store: A93).
+
+Any thread and any process may open it: a thread has its own connection, readers never wait for writers (WAL), and
+writers wait for one another. It stays bounded: the records of old trains are summed up and deleted, so that
+counts over all time remain exact while their history is cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from penstock.model.boxes import Node
+from penstock.store import durable
+from penstock.store.errors import StoreError
+from penstock.store.records import (
+    ArrowRecord,
+    BoxCount,
+    Event,
+    Latency,
+    NetworkVersion,
+    NodeRecord,
+    Place,
+    Topology,
+    Totals,
+    TrainRecord,
+)
+
+FORMAT = 1
+_TABLES = """
+CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
+CREATE TABLE nodes (version INTEGER, place INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
+                    grouping TEXT, PRIMARY KEY (version, place)) WITHOUT ROWID;
+CREATE TABLE arrows (version INTEGER, tail TEXT, head TEXT, place INTEGER, PRIMARY KEY (version, head, place)) WITHOUT ROWID;
+CREATE TABLE trains (subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
+                     PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
+CREATE TABLE box_counts (subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
+                         dropped INTEGER, PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
+CREATE TABLE past_trains (subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
+CREATE TABLE past_counts (subnetwork TEXT, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER, dropped INTEGER,
+                          PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
+CREATE TABLE latencies (id INTEGER PRIMARY KEY, output TEXT, time REAL, samples INTEGER, p50 REAL, p95 REAL, p99 REAL, max REAL);
+CREATE INDEX latencies_by_output ON latencies (output, id);
+CREATE TABLE places (name TEXT, kind TEXT, path TEXT, time REAL, PRIMARY KEY (name, kind)) WITHOUT ROWID;
+CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, subject TEXT, time REAL, detail TEXT);
+CREATE VIEW totals AS
+  SELECT subnetwork, sum(trains) AS trains, sum(rows_in) AS rows_in, sum(duration) AS duration FROM (
+    SELECT subnetwork, trains, rows_in, duration FROM past_trains
+    UNION ALL SELECT subnetwork, 1, rows_in, duration FROM trains) GROUP BY subnetwork;
+CREATE VIEW selectivities AS
+  SELECT box, sum(rows_in) AS rows_in, sum(rows_out) AS rows_out, sum(dead) AS dead, sum(dropped) AS dropped,
+         CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
+    SELECT box, rows_in, rows_out, dead, dropped FROM past_counts
+    UNION ALL SELECT box, rows_in, rows_out, dead, dropped FROM box_counts) GROUP BY box;
+"""
+_ROLL_UP = """
+INSERT INTO past_trains SELECT subnetwork, count(*), sum(rows_in), sum(duration) FROM trains
+  WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork
+  ON CONFLICT DO UPDATE SET trains = trains + excluded.trains, rows_in = rows_in + excluded.rows_in,
+    duration = duration + excluded.duration;
+INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped) FROM box_counts
+  WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, box
+  ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
+    dead = dead + excluded.dead, dropped = dropped + excluded.dropped;
+DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
+DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t
+"""
+
+
+class Catalog:
+    """The catalog of a checkpoint, `<checkpoint>/catalog.db`; made on first use.
+
+    `keep`: how many trains of each sub-network, latency windows of each output and events keep a record of their own.
+    """
+
+    def __init__(self, path: Path | str, *, keep: int = 10_000) -> None:
+        self.path, self.keep = Path(path), keep
+        self._own = threading.local()
+        self._all: list[sqlite3.Connection] = []
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Switching to WAL does not wait for others by itself, hence the lock.
+        with durable.locked(self.path.with_name(self.path.name + ".lock")):
+            self._prepare()
+
+    def _prepare(self) -> None:
+        try:
+            db = self._db()
+            found = db.execute("PRAGMA user_version").fetchone()[0]
+            if found == 0:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"{self.path} is no catalog",
+                found=str(error),
+                hint="move it away: a new one is made at the next start",
+            ) from None
+        if found not in (0, FORMAT):
+            raise StoreError(
+                f"{self.path} was written by another version",
+                found=f"format {found}",
+                expected=f"format {FORMAT}",
+            )
+
+    def _db(self) -> sqlite3.Connection:
+        """The connection of the calling thread; transactions are opened by hand."""
+        db: sqlite3.Connection | None = getattr(self._own, "db", None)
+        if db is None:
+            db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            # The catalog only tells what happened; after a power cut it may lack the last moments.
+            db.execute("PRAGMA synchronous = NORMAL")
+            self._own.db = db
+            self._all.append(db)
+        return db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        db = self._db()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield db
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._db().execute(sql, values).fetchall()
+
+    def close(self) -> None:
+        """Close the connections of all threads; none may be using the catalog."""
+        while self._all:
+            self._all.pop().close()
+        self._own = threading.local()
+
+    def record_network(
+        self,
+        name: str,
+        text: str,
+        nodes: Iterable[Node],
+        *,
+        form: str = "yaml",
+        subnetworks: Mapping[str, str] | None = None,
+        at: float | None = None,
+    ) -> int:
+        """Keep a version of the network and its topology; the same text as the newest one makes no new version."""
+        digest = hashlib.sha256(f"{name}\n{form}\n{text}".encode()).hexdigest()
+        runs_in = subnetworks or {}
+        with self._writing() as db:
+            newest = db.execute("SELECT version, hash FROM networks ORDER BY version DESC LIMIT 1").fetchone()
+            if newest and newest[1] == digest:
+                return int(newest[0])
+            version = newest[0] + 1 if newest else 1
+            db.execute(
+                "INSERT INTO networks VALUES (?, ?, ?, ?, ?, ?)",
+                (version, name, form, text, digest, _now(at)),
+            )
+            for place, node in enumerate(nodes):
+                about, subnetwork = node.about, runs_in.get(node.name, "")
+                row = (
+                    version,
+                    place,
+                    node.name,
+                    node.kind,
+                    subnetwork,
+                    about.tag,
+                    about.description,
+                    json.dumps(about.group),
+                )
+                db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                arrows = [(version, tail, node.name, index) for index, tail in enumerate(node.inputs)]
+                db.executemany("INSERT INTO arrows VALUES (?, ?, ?, ?)", arrows)
+        return int(version)
+
+    def networks(self) -> list[NetworkVersion]:
+        """All versions, oldest first."""
+        return [NetworkVersion(*row) for row in self._rows("SELECT * FROM networks ORDER BY version")]
+
+    def topology(self, version: int | None = None) -> Topology | None:
+        """The nodes and arrows of a version (default: the newest); None before any was recorded."""
+        chosen = version if version is not None else self._rows("SELECT max(version) FROM networks")[0][0]
+        nodes = self._rows(
+            "SELECT name, kind, subnetwork, tag, description, grouping FROM nodes WHERE version = ? ORDER BY place",
+            chosen,
+        )
+        if not nodes:
+            return None
+        arrows = self._rows(
+            "SELECT tail, head, place FROM arrows WHERE version = ? ORDER BY head, place", chosen
+        )
+        made = tuple(
+            NodeRecord(name, kind, sub, tag, text, tuple(json.loads(group)))
+            for name, kind, sub, tag, text, group in nodes
+        )
+        return Topology(chosen, made, tuple(ArrowRecord(*row) for row in arrows))
+
+    def record_train(self, record: TrainRecord) -> None:
+        """Keep what a train did; a replayed one takes the place of its first attempt."""
+        sub, train = record.subnetwork, record.train
+        with self._writing() as db:
+            db.execute("DELETE FROM box_counts WHERE subnetwork = ? AND train = ?", (sub, train))
+            row = (sub, train, record.start, record.end, record.rows_in, record.duration)
+            db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?)", row)
+            boxes = [(sub, train, *astuple(count)) for count in record.boxes]
+            db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?)", boxes)
+            self._roll_up(db, sub)
+
+    def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
+        # In batches of a tenth: summing up at every train would cost more than the record itself.
+        oldest = "SELECT train FROM trains WHERE subnetwork = ? ORDER BY train DESC LIMIT 1 OFFSET ?"
+        if db.execute(oldest, (subnetwork, self.keep + self.keep // 10)).fetchone() is None:
+            return
+        (train,) = db.execute(oldest, (subnetwork, self.keep)).fetchone()
+        for statement in _ROLL_UP.split(";"):
+            db.execute(statement, {"s": subnetwork, "t": train})
+
+    def trains(self, subnetwork: str, last: int = 100) -> list[TrainRecord]:
+        """The last trains of a sub-network, oldest first."""
+        rows = self._rows(
+            "SELECT train, start, end, rows_in FROM trains WHERE subnetwork = ? ORDER BY train DESC LIMIT ?",
+            subnetwork,
+            last,
+        )
+        found = [
+            TrainRecord(subnetwork, train, start, end, rows_in, self._boxes(subnetwork, train))
+            for train, start, end, rows_in in rows
+        ]
+        return found[::-1]
+
+    def _boxes(self, subnetwork: str, train: int) -> tuple[BoxCount, ...]:
+        sql = "SELECT box, rows_in, rows_out, dead, dropped FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
+        return tuple(BoxCount(*row) for row in self._rows(sql, subnetwork, train))
+
+    def totals(self) -> dict[str, Totals]:
+        """Trains, tuples and time of each sub-network, over all time."""
+        return {
+            row[0]: Totals(*row)
+            for row in self._rows("SELECT subnetwork, trains, rows_in, duration FROM totals")
+        }
+
+    def counts(self) -> dict[str, BoxCount]:
+        """What each box did, over all time."""
+        rows = self._rows("SELECT box, rows_in, rows_out, dead, dropped FROM selectivities ORDER BY box")
+        return {row[0]: BoxCount(*row) for row in rows}
+
+    def selectivity(self, box: str, last: int | None = None) -> float | None:
+        """Tuples out for each tuple in, over all time or the last trains; None if none came."""
+        if last is None:
+            rows = self._rows("SELECT selectivity FROM selectivities WHERE box = ?", box)
+            return rows[0][0] if rows else None
+        sql = """SELECT CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) FROM
+                 (SELECT rows_in, rows_out FROM box_counts WHERE box = ? ORDER BY train DESC LIMIT ?)"""
+        value: float | None = self._rows(sql, box, last)[0][0]
+        return value
+
+    def record_latency(self, latency: Latency) -> None:
+        """Keep the figures of one window of an output."""
+        with self._writing() as db:
+            made = db.execute(
+                "INSERT INTO latencies (output, time, samples, p50, p95, p99, max) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                astuple(latency),
+            )
+            if made.lastrowid and made.lastrowid % 64 == 0:
+                db.execute(
+                    "DELETE FROM latencies WHERE output = :o AND id <= (SELECT id FROM latencies WHERE output = :o ORDER BY id DESC LIMIT 1 OFFSET :k)",
+                    {"o": latency.output, "k": self.keep},
+                )
+
+    def latency(self, output: str) -> Latency | None:
+        """The newest window of an output."""
+        return next(iter(self.latencies(output, last=1)), None)
+
+    def latencies(self, output: str, last: int = 100) -> list[Latency]:
+        """The last windows of an output, oldest first."""
+        sql = "SELECT output, time, samples, p50, p95, p99, max FROM latencies WHERE output = ? ORDER BY id DESC LIMIT ?"
+        return [Latency(*row) for row in self._rows(sql, output, last)][::-1]
+
+    def record_place(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
+        """Say where something is kept; the last word counts."""
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", (name, kind, str(path), _now(at)))
+
+    def places(self) -> list[Place]:
+        """Checkpoints and tables, by name."""
+        return [
+            Place(*row) for row in self._rows("SELECT name, kind, path, time FROM places ORDER BY name, kind")
+        ]
+
+    def record_event(self, kind: str, subject: str, at: float | None = None, **detail: Any) -> None:
+        """Keep what happened; details are anything JSON can say, as in `blip=0.31`."""
+        with self._writing() as db:
+            row = (kind, subject, _now(at), json.dumps(detail))
+            db.execute("INSERT INTO events (kind, subject, time, detail) VALUES (?, ?, ?, ?)", row)
+            db.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (self.keep,))
+
+    def events(self, kind: str | None = None, subject: str | None = None, last: int = 1000) -> list[Event]:
+        """The last events, oldest first, of one kind or subject if given."""
+        sql = """SELECT kind, subject, time, detail FROM events WHERE (?1 IS NULL OR kind = ?1)
+                 AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3"""
+        rows = self._rows(sql, kind, subject, last)
+        return [Event(kind, subject, at, json.loads(detail)) for kind, subject, at, detail in rows][::-1]
+
+
+def _now(at: float | None) -> float:
+    return time.time() if at is None else at

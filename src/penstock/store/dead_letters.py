@@ -1,0 +1,131 @@
+"""Dead letters: tuples that could not be read or whose expression failed, kept with the reason and the place.
+
+One file for each train and partition, named by them: a replayed train writes the same file again, so a letter is there once. Nothing else
+of the run depends on this table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.store import durable
+from penstock.store.errors import CorruptFileError, StoreError
+
+SCHEMA = pa.schema(
+    [
+        ("raw", pa.string()),
+        ("reason", pa.string()),
+        ("source", pa.string()),
+        ("offset", pa.string()),
+        ("box", pa.string()),
+        ("train", pa.int64()),
+    ]
+)
+
+
+class DeadLetters:
+    """The dead-letter table of a checkpoint; any process may read it. It can be pickled, so tasks may write."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.path = Path(root) / "dead_letters"
+
+    def append(self, subnetwork: str, train: int, letters: pa.Table, *, part: int | str = 0) -> int:
+        """Write the letters of one partition of a train; gives how many there are.
+
+        Columns raw, reason, source, offset, box; a missing one is null, and `train` is filled in.
+        """
+        path = self._file(subnetwork, train, part)
+        if letters.num_rows == 0:
+            path.unlink(missing_ok=True)  # a replay that has none must not keep those of the first attempt
+            return 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sink = pa.BufferOutputStream()
+        pq.write_table(_conform(letters, train), sink)
+        durable.write_bytes(path, memoryview(sink.getvalue()))
+        return int(letters.num_rows)
+
+    def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:
+        """Letters of the trains after `after`, up to `through` if given, by sub-network, train and part."""
+        tables = [_read(path) for path in self._files(subnetwork, after, through)]
+        return pa.concat_tables([SCHEMA.empty_table(), *tables])
+
+    def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
+        """How many letters by 'reason', 'box' or 'source', most first."""
+        if column not in SCHEMA.names:
+            raise StoreError(
+                f"dead letters have no column '{column}'", expected=f"one of: {', '.join(SCHEMA.names)}"
+            )
+        counted: Counter[str] = Counter()
+        for path in self._files(subnetwork, -1, None):
+            for pair in pc.value_counts(_read(path)[column]).to_pylist():
+                counted[str(pair["values"] or "")] += pair["counts"]
+        return dict(counted.most_common())
+
+    def count(self, subnetwork: str | None = None) -> int:
+        """How many letters there are, from the files' footers alone: the run's limit asks for it."""
+        return sum(_rows(path) for path in self._files(subnetwork, -1, None))
+
+    def _file(self, subnetwork: str, train: int, part: int | str) -> Path:
+        name = f"{part:05d}" if isinstance(part, int) else quote(part, safe="")
+        return self.path / _quoted(subnetwork) / f"{train:012d}-{name}.parquet"
+
+    def _files(self, subnetwork: str | None, after: int, through: int | None) -> list[Path]:
+        folder = "*" if subnetwork is None else _quoted(subnetwork)
+        found = sorted(path for path in self.path.glob(f"{folder}/*.parquet") if path.name[0] != ".")
+        return [
+            path
+            for path in found
+            if after < int(path.name[:12]) <= (through if through is not None else 10**12)
+        ]
+
+    def subnetworks(self) -> list[str]:
+        """The sub-networks that have letters."""
+        return sorted({unquote(path.parent.name) for path in self._files(None, -1, None)})
+
+
+def _quoted(name: str) -> str:
+    # Dots too: '..' is a name like any other here, and must not lead out of the table.
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def _conform(letters: pa.Table, train: int) -> pa.Table:
+    unknown = set(letters.column_names) - set(SCHEMA.names)
+    if unknown:
+        raise StoreError(
+            f"a dead letter has no column '{min(unknown)}'", expected=f"some of: {', '.join(SCHEMA.names)}"
+        )
+    columns = [
+        letters[f.name].cast(f.type) if f.name in letters.column_names else pa.nulls(letters.num_rows, f.type)
+        for f in SCHEMA
+    ]
+    table = pa.table(columns, schema=SCHEMA)
+    at = SCHEMA.get_field_index("train")
+    return table.set_column(at, SCHEMA.field(at), pa.repeat(pa.scalar(train, pa.int64()), table.num_rows))
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(pa.BufferReader(path.read_bytes()), use_threads=False).cast(SCHEMA)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _torn(path, error) from None
+
+
+def _rows(path: Path) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _torn(path, error) from None
+
+
+def _torn(path: Path, error: Exception) -> CorruptFileError:
+    return CorruptFileError(
+        f"{path}: this file of dead letters cannot be read",
+        found=str(error),
+        hint="delete it; nothing else depends on it",
+    )
