@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-SHARED = Path("/work/shared/data")
+# The data lies beside the repository; LINEAR_ROAD_DATA names another place.
+SHARED = Path(os.environ.get("LINEAR_ROAD_DATA", Path(__file__).parents[3] / "shared" / "data"))
 GOLDEN = SHARED / "golden"
 MITSIM = SHARED / "mitsim"
 needs_data = pytest.mark.skipif(not GOLDEN.is_dir(), reason="the shared Linear Road data is not there")
@@ -32,8 +34,8 @@ def daily(time: int, vid: int, qid: int, day: int, xway: int = 0) -> str:
     return f"3,{time},{vid},-1,{xway},-1,-1,-1,-1,{qid},-1,-1,-1,-1,{day}"
 
 
-def travel(time: int, vid: int, qid: int, sinit: int, send: int, dow: int, tod: int) -> str:
-    return f"4,{time},{vid},-1,0,-1,-1,-1,-1,{qid},{sinit},{send},{dow},{tod},-1"
+def travel(time: int, vid: int, qid: int, sinit: int, send: int, dow: int, tod: int, xway: int = 0) -> str:
+    return f"4,{time},{vid},-1,{xway},-1,-1,-1,-1,{qid},{sinit},{send},{dow},{tod},-1"
 
 
 def by_time(*rows: str) -> list[str]:

@@ -192,3 +192,30 @@ def test_travel_passes_midnight_into_the_next_day_of_the_week(case, tmp_path):
     (history / "SegmentHistory.csv").write_text("7,1440,0,0,5,60,0,0\n1,1,0,0,6,20,60,0\n8,1,0,0,6,40,61,0\n")
     # lav 30, cnt 60.5: 120 s and 2 * 10.5^2 = 220.5, rounded up.
     assert case.expected([travel(0, 1, 7, 5, 7, 7, 1440)], history) == ["4,0,0,7,180,221"]
+
+
+def test_shifted_copies_share_one_history(case, tmp_path):
+    history = tmp_path / "history"
+    history.mkdir()
+    (history / "TollHistory.csv").write_text("1,5,0,30\n1,5,1,40\n")
+    (history / "SegmentHistory.csv").write_text("1,9,1,0,5,30,0,0\n")
+    (history / "manifest.json").write_text('{"copies": {"count": 3, "vid": 100, "xway": 2}}')
+    rows = [
+        daily(0, 1, 1, 5),
+        daily(0, 201, 2, 5, xway=5),
+        daily(0, 101, 3, 5, xway=5),
+        daily(0, 301, 4, 5, xway=7),
+        travel(0, 1, 5, 5, 6, 1, 9, xway=5),
+        travel(0, 1, 6, 5, 6, 1, 9, xway=4),
+        travel(0, 1, 7, 5, 6, 1, 9, xway=7),
+    ]
+    # Expressway 5 is 1 of copy 2; vehicle 101 belongs to copy 1; expressway 7 would be of copy 3, which is not there.
+    assert case.expected(rows, history) == [
+        "3,0,0,1,30",
+        "3,0,0,2,40",
+        "3,0,0,3,0",
+        "3,0,0,4,0",
+        "4,0,0,5,120,0",
+        "4,0,0,6,60,0",
+        "4,0,0,7,60,0",
+    ]

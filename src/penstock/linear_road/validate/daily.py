@@ -6,11 +6,12 @@ import duckdb
 
 DAILY = """
 CREATE TABLE expected_3 AS
-WITH asked AS (SELECT time, qid, vid, xway, day FROM requests WHERE type = 3),
-     spent AS (SELECT h.vid, h.day, h.xway, sum(h.tolls) AS bal FROM toll_history h
-               WHERE (h.vid, h.day, h.xway) IN (SELECT vid, day, xway FROM asked) GROUP BY ALL)
+WITH asked AS (SELECT *, home_vid(vid, xway) AS home, home_xway(xway) AS road
+               FROM (SELECT time, qid, vid, xway, day FROM requests WHERE type = 3)),
+     spent AS (SELECT h.vid AS home, h.day, h.xway AS road, sum(h.tolls) AS bal FROM toll_history h
+               WHERE (h.vid, h.day, h.xway) IN (SELECT home, day, road FROM asked) GROUP BY ALL)
 SELECT time, qid, vid, xway, day, coalesce(bal, 0)::BIGINT AS bal
-FROM asked LEFT JOIN spent USING (vid, day, xway)"""
+FROM asked LEFT JOIN spent USING (home, day, road)"""
 
 
 def look_up_days(con: duckdb.DuckDBPyConnection) -> None:

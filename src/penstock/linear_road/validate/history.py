@@ -1,25 +1,55 @@
-"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be absent."""
+"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be absent.
+
+Shifted copies of an input may share one history by reference; the history's manifest then says `copies`: copy k has
+the rows of the files with k times `vid` added to VID and k times `xway` to XWay. The macros `home_xway` and `home_vid`
+lead from a request to the row it shares.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import duckdb
 
-from penstock.linear_road.inputs import InputError
+from penstock.linear_road.inputs import MANIFEST, InputError
 
 TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "toll_history": ("TollHistory", ("vid", "day", "xway", "tolls")),
     "segment_history": ("SegmentHistory", ("day", "min", "xway", "dir", "seg", "lav", "cnt", "toll")),
 }
 
+HOME = """
+CREATE OR REPLACE MACRO copy_of(x) AS CASE WHEN x // {xway} < {count} THEN x // {xway} ELSE 0 END;
+CREATE OR REPLACE MACRO home_xway(x) AS x - copy_of(x) * {xway};
+CREATE OR REPLACE MACRO home_vid(v, x) AS v - copy_of(x) * {vid}"""
+
 
 def open_history(con: duckdb.DuckDBPyConnection, directory: Path | None) -> None:
     """Make `toll_history` and `segment_history`, empty where there is no file."""
     if directory is not None and not directory.is_dir():
         raise InputError(f"History {directory} is not a directory with TollHistory and SegmentHistory files.")
+    con.execute(HOME.format(**_copies(directory)))
     for table, (name, columns) in TABLES.items():
         _open(con, table, columns, _file(directory, name))
+
+
+def _copies(directory: Path | None) -> dict[str, int]:
+    """How many copies share the files, and what each adds to VID and XWay."""
+    alone = {"count": 1, "vid": 0, "xway": 1}
+    manifest = directory / MANIFEST if directory else None
+    if manifest is None or not manifest.is_file():
+        return alone
+    try:
+        copies = json.loads(manifest.read_text(encoding="utf-8")).get("copies") or alone
+        found = {name: int(copies[name]) for name in alone}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"The manifest {manifest} of the history cannot be read: {error!r}.") from error
+    if min(found["count"], found["xway"]) < 1:
+        raise InputError(
+            f"The manifest {manifest} of the history has copies {found}; count and xway must be above 0."
+        )
+    return found
 
 
 def _file(directory: Path | None, name: str) -> Path | None:

@@ -23,7 +23,7 @@ LEGS = """
 WITH RECURSIVE legs AS (
     SELECT row_number() OVER () AS id, time, qid, vid, CASE WHEN sinit <= send THEN 0 ELSE 1 END AS dir, sinit AS seg,
            send, dow, tod, tod::DOUBLE AS y, 0.0::DOUBLE AS toll, NULL::DOUBLE AS lav, NULL::DOUBLE AS cnt
-    FROM requests WHERE type = 4 AND xway = {xway} {only}
+    FROM requests WHERE type = 4 AND home_xway(xway) = {xway} {only}
   UNION ALL
     SELECT id, time, qid, vid, dir, seg + 1 - 2 * dir, send, dow, tod, y + 60 / greatest(lav, 1),
            toll + CASE WHEN lav < 40 AND cnt > 50 THEN 2 * (cnt - 50) ** 2 ELSE 0 END, lav, cnt
@@ -43,7 +43,7 @@ SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e
 def travel(con: duckdb.DuckDBPyConnection) -> None:
     """Answer the travel time requests, an expressway at a time."""
     con.execute(TABLES)
-    asked = con.execute("SELECT DISTINCT xway FROM requests WHERE type = 4 ORDER BY 1").fetchall()
+    asked = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
     for (xway,) in asked:
         con.execute(MEANS.format(xway=xway))
         con.execute(JOURNEYS.format(xway=xway, only=""))
@@ -52,8 +52,10 @@ def travel(con: duckdb.DuckDBPyConnection) -> None:
 
 def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Any]:
     """The steps of one journey: segment reached, clock y, toll so far, and the lav and cnt of the segment crossed."""
-    con.execute(MEANS.format(xway=xway))
-    only = f"AND time = {int(time)} AND qid = {int(qid)}"
+    row = con.execute(f"SELECT home_xway({int(xway)})").fetchone()
+    home = row[0] if row else xway
+    con.execute(MEANS.format(xway=home))
+    only = f"AND xway = {int(xway)} AND time = {int(time)} AND qid = {int(qid)}"
     return con.execute(
-        LEGS.format(xway=xway, only=only) + " SELECT id, dir, seg, y, toll, lav, cnt FROM legs ORDER BY id, y"
+        LEGS.format(xway=home, only=only) + " SELECT id, dir, seg, y, toll, lav, cnt FROM legs ORDER BY id, y"
     ).fetchall()

@@ -231,7 +231,9 @@ def _balance(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[
 def _daily(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[str]:
     vid, xway, day = row[0], row[1], row[6]
     found = oracle.con.execute(
-        "SELECT tolls FROM toll_history WHERE vid = ? AND xway = ? AND day = ?", [vid, xway, day]
+        """SELECT tolls FROM toll_history
+           WHERE vid = home_vid($vid, $xway) AND xway = home_xway($xway) AND day = $day""",
+        {"vid": vid, "xway": xway, "day": day},
     ).fetchall()
     text = " + ".join(str(tolls) for (tolls,) in found) or "0 (no row)"
     return [
