@@ -96,7 +96,10 @@ def describe(
         Path, typer.Argument(metavar="DIR|FILE", help="A generated directory, or one csv or parquet file.")
     ],
     plots: Annotated[
-        Path | None, typer.Option("--plots", help="Directory for the PNG plots; default: beside the input.")
+        Path | None,
+        typer.Option(
+            "--plots", help="Directory for the PNG plots; default: DIR/plots, or NAME-plots here for a file."
+        ),
     ] = None,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Figures only.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,

@@ -29,7 +29,7 @@ CROWDED = 98.0
 GAIN, LOSS = 27.0, 35.0
 """Most mph a vehicle gains or loses between two reports."""
 
-NO_LIMIT, PASSING_SPEED, CLOSED_SPEED = 200.0, 12.0, 4.0
+NO_LIMIT, PASSING_SPEED, SLOWING_SPEED, CLOSED_SPEED = 200.0, 12.0, 25.0, 4.0
 PLANNED, ONE_STOPPED, BLOCKED, CLEARED = 0, 1, 2, 3
 REQUEST_SHARE = 0.01
 
@@ -180,12 +180,14 @@ def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
 
 @_compiled
 def _close_lane(cells: Any, accident: Any, closed: bool) -> None:
-    """Close (or open) the lane at the accident and half a mile before it; the other lanes pass slowly."""
+    """Close (or open) the lane at the accident and half a mile before it; the other lanes slow down and pass."""
     at = _cell(accident.place)
     for lane in range(1, 4):
-        mine = lane == accident.lane
-        for cell in range(max(at - (2 if mine else 0), 0), at + 1):
-            cells[lane, cell].limit = (CLOSED_SPEED if mine else PASSING_SPEED) if closed else NO_LIMIT
+        for cell in range(max(at - 2, 0), at + 1):
+            limit = PASSING_SPEED if cell == at else SLOWING_SPEED
+            if lane == accident.lane:
+                limit = CLOSED_SPEED
+            cells[lane, cell].limit = limit if closed else NO_LIMIT
 
 
 @_compiled
