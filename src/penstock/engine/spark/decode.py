@@ -1,0 +1,280 @@
+"""From packed slices to tuples: one record carries a slice's bytes; here they become columns, `_ts` and `_seq`.
+
+The quick way parses a whole block; a block with anything wrong in it is parsed line by line, so that good rows next to
+a bad one are kept and the bad one goes to the dead letters with its text and the reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.local.values import convert
+from penstock.engine.spark.inputs import SEQ_BITS
+from penstock.engine.spark.ticket import Slice
+from penstock.model.boxes import Source
+from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+
+_QUICK_ROWS = 4096
+Decoded = tuple[Any, Any]  # tuples, dead letters
+
+
+def pack(slice_: Slice) -> bytes:
+    """The bytes of a slice, as they travel through Spark."""
+    match slice_["kind"]:
+        case "bytes":
+            with open(slice_["path"], "rb") as file:  # noqa: PTH123 - the path may be any file system's
+                file.seek(slice_["start"])
+                return file.read(slice_["end"] - slice_["start"])
+        case "spool":
+            with open(slice_["path"], "rb") as file:  # noqa: PTH123
+                return file.read()
+        case "groups":
+            with pq.ParquetFile(slice_["path"]) as file:
+                return _ipc(file.read_row_groups(list(range(slice_["first"], slice_["last"]))))
+    return b""
+
+
+def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
+    """The tuples of a packed slice, and the rows that are none."""
+    match slice_["kind"]:
+        case "bytes":
+            first = (slice_["file"] << SEQ_BITS) + slice_["line"]
+            if slice_["header"]:
+                chunk, first = chunk[chunk.find(b"\n") + 1 :], first + 1
+            kind = source.format.format  # type: ignore[union-attr]
+            parse = _csv_block if kind == "csv" else _json_block
+            table, dead = _blocks(source, chunk, first, parse)
+        case "spool":
+            table, dead = _spooled(source, slice_["row"], chunk)
+        case "groups":
+            table = pa.ipc.open_stream(chunk).read_all().select(list(source.schema.names))
+            table = table.cast(arrow_schema(source.schema, hidden=False))
+            table, dead = _numbered(table, np.arange(table.num_rows) + ((slice_["file"] << SEQ_BITS) + slice_["row"])), _no_dead()
+        case "rate":
+            table, dead = _rate(source, slice_), _no_dead()
+    return _stamped(source, table, dead)
+
+
+def _blocks(source: Source, chunk: bytes, first: int, parse: Callable[..., Decoded | None]) -> Decoded:
+    """All at once if every row is sound, else block by block, else line by line."""
+    whole = parse(source, chunk, first)
+    if whole is not None:
+        return whole
+    lines = chunk.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    by_line = _csv_lines if parse is _csv_block else _json_lines
+    parts = []
+    for at in range(0, len(lines), _QUICK_ROWS):
+        block = lines[at : at + _QUICK_ROWS]
+        quick = parse(source, b"\n".join(block) + b"\n", first + at)
+        parts.append(quick if quick is not None else by_line(source, block, first + at))
+    return pa.concat_tables([t for t, _ in parts]), pa.concat_tables([d for _, d in parts])
+
+
+def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
+    """The block as a table, or None if any row is doubtful."""
+    options = dict(source.format.options)  # type: ignore[union-attr]
+    names = list(source.schema.names)
+    types = {f.name: f.type for f in arrow_schema(source.schema, hidden=False)}
+    times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
+    # times are read as text or numbers first: Arrow takes one form of them only, Spark and people several
+    types |= dict.fromkeys(times, pa.string())
+    if not chunk.strip():
+        return _numbered(arrow_schema(source.schema, hidden=False).empty_table(), np.arange(0)), _no_dead()
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(chunk),
+            pacsv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(chunk) + 1, 1024)),
+            pacsv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")), ignore_empty_lines=False),
+            pacsv.ConvertOptions(
+                column_types=types, null_values=[options.get("nullValue", "")], strings_can_be_null=True, quoted_strings_can_be_null=False,
+                true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"],
+            ),
+        )  # fmt: skip
+        for name in times:
+            at = names.index(name)
+            table = table.set_column(at, name, _times(table.column(name)))
+    except (pa.ArrowInvalid, ValueError):
+        return None
+    if table.num_rows != chunk.count(b"\n") + (0 if chunk.endswith(b"\n") else 1):
+        return None
+    return _numbered(table, np.arange(first, first + table.num_rows)), _no_dead()
+
+
+def _times(column: Any) -> Any:
+    """Texts as UTC times: ISO with or without zone, or seconds since 1970."""
+    utc = pa.timestamp("us", tz="UTC")
+    try:
+        return pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), 1_000_000), utc)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return pc.assume_timezone(pc.cast(column, pa.timestamp("us")), "UTC")
+    except pa.ArrowInvalid:
+        return pc.cast(column, utc)
+
+
+def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
+    options = dict(source.format.options)  # type: ignore[union-attr]
+    null = options.get("nullValue", "")
+    sep = options.get("sep", options.get("delimiter", ","))
+
+    def values(text: str) -> list[Any]:
+        fields = next(csv.reader([text], delimiter=sep), [])
+        if len(fields) != len(source.schema.columns):
+            raise ValueError(f"{len(fields)} fields, expected {len(source.schema.columns)}")
+        return [_from_text(None if f == null else f, c.type, c.name) for f, c in zip(fields, source.schema, strict=True)]
+
+    return _line_by_line(source.schema, lines, first, values)
+
+
+def _json_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
+    # the row parser is the only one that keeps Spark's meaning of missing and ill-typed members
+    return None if chunk.count(b"\n") > _QUICK_ROWS else _json_lines(source, chunk.removesuffix(b"\n").split(b"\n"), first)
+
+
+def _json_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
+    def values(text: str) -> list[Any]:
+        row = json.loads(text)
+        if not isinstance(row, dict):
+            raise ValueError("not a JSON object")  # noqa: TRY004 - a row is refused, no caller is at fault
+        return [_member(row.get(c.name), c.type, c.name) for c in source.schema]
+
+    return _line_by_line(source.schema, lines if lines != [b""] else [], first, values)
+
+
+def _spooled(source: Source, first: int, chunk: bytes) -> Decoded:
+    def values(text: str) -> list[Any]:
+        row = json.loads(text)
+        if isinstance(row, dict):
+            return [_member(row.get(c.name), c.type, c.name) for c in source.schema]
+        if not isinstance(row, list) or len(row) != len(source.schema.columns):
+            raise ValueError(f"expected a dict or {len(source.schema.columns)} values")
+        return [_member(value, c.type, c.name) for value, c in zip(row, source.schema, strict=True)]
+
+    return _line_by_line(source.schema, chunk.removesuffix(b"\n").split(b"\n"), first, values)
+
+
+def _line_by_line(schema: Schema, lines: list[bytes], first: int, values: Callable[[str], list[Any]]) -> Decoded:
+    good: list[list[Any]] = []
+    numbers: list[int] = []
+    dead: list[tuple[str, str, int]] = []
+    for number, line in enumerate(lines, first):
+        text = line.decode("utf-8", "replace").removesuffix("\r")
+        try:
+            good.append(values(text))
+            numbers.append(number)
+        except (ValueError, csv.Error, RecursionError) as error:
+            dead.append((text, f"malformed: {error}", number))
+    types = arrow_schema(schema, hidden=False)
+    columns = [pa.array([row[i] for row in good], f.type) for i, f in enumerate(types)]
+    table = pa.Table.from_arrays(columns, schema=types) if columns else types.empty_table()
+    return _numbered(table, np.array(numbers, np.int64)), _dead(dead)
+
+
+def _from_text(text: str | None, type_: str, name: str) -> Any:
+    """A field's text as a value of its column type, strictly: no spaces, no underscores."""
+    if text is None or type_ == "STRING":
+        return text
+    if text != text.strip() or "_" in text:
+        raise ValueError(f"column '{name}': {text!r} is no {type_}")
+    try:
+        match type_:
+            case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+                return convert(int(text), type_)
+            case "FLOAT" | "DOUBLE":
+                return convert(float(text), type_)
+            case "BOOLEAN":
+                return {"true": True, "false": False}[text.lower()]
+            case "BINARY":
+                return text.encode()
+            case "TIMESTAMP":
+                return convert(_seconds(text), type_)
+        return convert(text, type_)
+    except (ValueError, KeyError) as error:
+        detail = str(error) if "range" in str(error) else f"{text!r} is no {type_}"
+        raise ValueError(f"column '{name}': {detail}") from None
+
+
+def _seconds(text: str) -> int | float | str:
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+def _member(value: Any, type_: str, name: str) -> Any:
+    if isinstance(value, dict) and set(value) == {"base64"} and type_ == "BINARY":
+        return base64.b64decode(value["base64"])
+    if type_ in ("TINYINT", "SMALLINT", "INT", "BIGINT") and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        return convert(value, type_)
+    except ValueError as error:
+        raise ValueError(f"column '{name}': {error}") from None
+
+
+def _rate(source: Source, slice_: Slice) -> Any:
+    numbers = np.arange(slice_["row"], slice_["row"] + slice_["rows"], dtype=np.int64)
+    stamps = slice_["start"] + numbers * 1_000_000 // slice_["rate"]
+    table = pa.table({source.schema.names[0]: pa.array(stamps).cast(pa.timestamp("us", tz="UTC")), source.schema.names[1]: pa.array(numbers)})
+    return _numbered(table, numbers)
+
+
+def _numbered(table: Any, numbers: Any) -> Any:
+    return table.append_column(SEQ, pa.array(numbers, pa.int64()))
+
+
+def _stamped(source: Source, table: Any, dead: Any) -> Decoded:
+    """Give each tuple its `_ts`; a stamped source refuses a tuple without a time."""
+    at = len(source.schema.columns)
+    if source.timestamp is None:
+        return table.add_column(at, STAMP, pa.nulls(table.num_rows, pa.int64())), dead
+    stamps = table.column(source.timestamp).cast(pa.int64())
+    table = table.add_column(at, STAMP, stamps)
+    if not stamps.null_count:
+        return table, dead
+    missing = table.filter(pc.is_null(table.column(STAMP)))
+    raw = [json.dumps({k: v for k, v in row.items() if not k.startswith("_")}, default=str) for row in missing.to_pylist()]
+    more = [(text, "timestamp is null", seq) for text, seq in zip(raw, missing.column(SEQ).to_pylist(), strict=True)]
+    return table.filter(pc.is_valid(table.column(STAMP))), pa.concat_tables([dead, _dead(more)])
+
+
+def _dead(rows: list[tuple[str, str, int]]) -> Any:
+    raw, reason, offset = zip(*rows, strict=True) if rows else ((), (), ())
+    box = [""] * len(rows)
+    return pa.Table.from_arrays([pa.array(raw, pa.string()), pa.array(reason, pa.string()), pa.array(offset, pa.int64()), pa.array(box, pa.string())], schema=DEAD_SCHEMA)
+
+
+def _no_dead() -> Any:
+    return DEAD_SCHEMA.empty_table()
+
+
+def _ipc(table: Any) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def read_slices(source: Source, slices: list[Slice]) -> Iterator[Decoded]:
+    """Read and decode in one place: for tests and for readers outside of Spark."""
+    for slice_ in slices:
+        yield unpack(source, slice_, pack(slice_))

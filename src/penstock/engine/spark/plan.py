@@ -1,0 +1,178 @@
+"""How a sub-network is laid out on Spark: native boxes as DataFrame operations, the rest in fused stages.
+
+A stage is a set of adjacent vectorised boxes with the same partitioning; it runs as one crossing into Python for each
+train, with one state version for each partition. Stateless boxes behind a stage join it: what comes out of windows is
+small, and sending it back to the JVM only to filter it would cost a job. Boxes in front of the first stage stay native.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Trait, Union
+from penstock.model.network import Network
+from penstock.rewrite.subnetworks import SubNetwork
+
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An arrow into a stage: from `tail` to input `index` of box `head`, to be partitioned by `keys` of the tail."""
+
+    tail: str
+    head: str
+    index: int
+    keys: Keys
+
+
+@dataclass
+class Stage:
+    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one partition."""
+
+    name: str
+    keys: Keys | None
+    nodes: list[str] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def stateful(self) -> bool:
+        return self.keys is not None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Native boxes in order, stages in order, and where each node lives (None: native)."""
+
+    native: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    home: dict[str, Stage]
+
+
+def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
+    """Give every box its place; `fuse=False` puts each vectorised box into a stage of its own."""
+    net = sub.network
+    native: list[str] = []
+    stages: list[Stage] = []
+    home: dict[str, Stage] = {}
+    for node in net.nodes.values():
+        if not _is_box(node):
+            continue
+        stage = _stage_for(net, node, home, fuse=fuse)
+        if stage is None:
+            native.append(node.name)
+            continue
+        if stage not in stages:
+            stages.append(stage)
+        stage.nodes.append(node.name)
+        home[node.name] = stage
+        _enter(net, node, stage, home)
+    return Layout(tuple(native), tuple(stages), home)
+
+
+def _is_box(node: Node) -> bool:
+    return node.kind not in ("source", "output", "connection_point", "view")
+
+
+def vectorised(node: Node) -> bool:
+    """True for a box that needs Python: it keeps state, or is a user's function."""
+    return Trait.STATELESS not in node.traits or getattr(node, "function", None) is not None
+
+
+def behind(net: Network, name: str) -> str:
+    """The box whose tuples an arrow carries: connection points inside a sub-network only pass them on."""
+    node = net.nodes[name]
+    while node.kind in ("connection_point", "view") and node.inputs:
+        node = net.nodes[node.inputs[0]]
+    return node.name
+
+
+def box_keys(net: Network, node: Node, index: int) -> Keys | None:
+    """By which columns of input `index` the box must be partitioned."""
+    if Trait.STATELESS in node.traits:
+        return None
+    if isinstance(node, Join):
+        return tuple(pair[index] for pair in node.on)
+    return net.types[node.inputs[index]].keys
+
+
+def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) -> Stage | None:
+    feeding = [home.get(behind(net, name)) for name in node.inputs]
+    if not vectorised(node):
+        # Only if all its input is there already: otherwise it would drag native arrows into Python.
+        first = feeding[0]
+        return first if first is not None and all(stage is first for stage in feeding) else None
+    if fuse:
+        for stage in feeding:
+            if stage is not None and _may_join(net, node, stage, home):
+                return stage
+    return Stage(node.name, box_keys(net, node, 0))
+
+
+def _may_join(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> bool:
+    """The stage's partitioning puts tuples together that the box needs together, and no arrow leads round about."""
+    for index, name in enumerate(node.inputs):
+        if home.get(behind(net, name)) is not stage:
+            if Trait.STATELESS in node.traits or _depends(net, name, stage):
+                return False
+        elif not _compatible(net, node, index, stage):
+            return False
+    return True
+
+
+def _compatible(net: Network, node: Node, index: int, stage: Stage) -> bool:
+    wanted = box_keys(net, node, index)
+    if wanted is None:
+        return True
+    if not stage.keys or not wanted:
+        return stage.keys == wanted == ()
+    if isinstance(node, Join) or len(node.inputs) > 1:
+        # other inputs enter by the same columns, so these must be the very keys, in order
+        return wanted == stage.keys and _carried(net, node.inputs[index], stage, stage.keys)
+    return set(stage.keys) <= set(wanted) and _carried(net, node.inputs[index], stage, stage.keys)
+
+
+def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
+    """True if the columns reach the arrow with the values by which the stage is partitioned.
+
+    A user's function that produces a column of a key's name is taken at its word; the task checks it (`guarded`).
+    """
+    node = net.nodes[behind(net, name)]
+    if node.name not in stage.nodes:
+        return True
+    schema = net.types[node.name].schema
+    if not all(key in schema for key in keys):
+        return False
+    if isinstance(node, Map):
+        if any(column in keys and text != column for column, text in node.columns):
+            return False
+    if isinstance(node, Join) and keys != tuple(pair[0] for pair in node.on):
+        return False
+    return all(_carried(net, up, stage, keys) for up in node.inputs)
+
+
+def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
+    """Boxes with a user's function whose output must keep to the keys that came in, because others are fused behind."""
+    found = {}
+    for name in stage.nodes:
+        node = net.nodes[name]
+        fused = any(reader in stage.nodes for reader in net.readers(name))
+        keys = tuple(key for key in stage.keys or () if key in net.types[name].schema)
+        if fused and keys and getattr(node, "function", None) is not None:
+            found[name] = keys
+    return found
+
+
+def _depends(net: Network, name: str, stage: Stage) -> bool:
+    """True if the arrow's tuples come, further up, out of the stage."""
+    node = net.nodes[name]
+    return node.name in stage.nodes or any(_depends(net, up, stage) for up in node.inputs)
+
+
+def _enter(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> None:
+    for index, name in enumerate(node.inputs):
+        if home.get(behind(net, name)) is not stage:
+            stage.entries.append(Entry(behind(net, name), node.name, index, box_keys(net, node, index) or ()))
+
+
+NATIVE = (Filter, Map, Drop, Union, GroupBy)

@@ -1,0 +1,98 @@
+"""Connection points as inputs: history first, then what comes, by the same entries (A48, A51).
+
+A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.engine.spark.inputs import Taken
+from penstock.engine.spark.native import ddl
+from penstock.engine.spark.ticket import Position, Slice
+from penstock.model.boxes import Filter
+from penstock.model.network import Network
+from penstock.model.types import SEQ, STAMP
+from penstock.store.leases import ReaderLease, take_lease
+from penstock.store.manifest import ENTRY
+from penstock.store.point import PointReader
+from penstock.store.predicates import key_ranges
+
+
+class PointInput:
+    """A connection point seen from the driver of a sub-network that reads it."""
+
+    def __init__(self, checkpoint: Path, name: str, query: str, *, seconds: float | None) -> None:
+        self._reader = PointReader(checkpoint, name)
+        self._query, self._seconds = query, seconds
+        self._lease: ReaderLease | None = None
+
+    def take(self, position: Position, limit: int) -> Taken:
+        """Whole entries, one at least, up to so many tuples."""
+        if self._lease is None:
+            self._lease = take_lease(self._reader, self._query, position.get("entry"), seconds=self._seconds)
+        after = position.get("entry", self._lease.position)
+        entries = self._reader.entries(after)
+        rows, last, horizon, final = 0, after, position.get("horizon"), position.get("final", False)
+        taken = 0
+        for entry in entries:
+            if rows and rows + entry.rows > limit:
+                break
+            rows, last, horizon, final, taken = rows + entry.rows, entry.number, entry.horizon, entry.final, taken + 1
+        moved = {"entry": last, "horizon": horizon, "final": final}
+        if last == after:
+            return Taken([], position, 0)
+        slices: list[Slice] = [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
+        return Taken(slices, moved, rows, more=taken < len(entries))
+
+
+    def done(self, position: Position) -> None:
+        """The train that ends at the position is committed: what lies before may be deleted."""
+        if self._lease is not None:
+            self._lease.renew(position.get("entry"))
+
+    def renew(self) -> None:
+        """Keep the lease while a long train runs."""
+        if self._lease is not None:
+            self._lease.renew()
+
+    def release(self) -> None:
+        """The query is gone for good."""
+        if self._lease is not None:
+            self._lease.release()
+
+
+def point_frame(spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: list[Slice]) -> tuple[DataFrame, tuple[int, int]]:
+    """The tuples of a ticket's entries, less the files that cannot hold what the readers ask for."""
+    schema = net.types[name].schema
+    reader = PointReader(checkpoint, name)
+    ranges = pushed_ranges(net, name, reader.key)
+    skipped = read = 0
+    frames = []
+    for slice_ in slices:
+        plan = reader.plan(slice_["first"], slice_["last"], ranges)
+        skipped, read = skipped + plan.skipped_files, read + len(plan.files)
+        if plan.files:
+            paths = [str(plan.directory / f.name) for f in plan.files]
+            frame = spark.read.schema(f"{ddl(schema)}, {ENTRY} BIGINT").parquet(*paths)
+            frames.append(frame.where(F.col(ENTRY).between(plan.first, plan.last)))
+    columns = [*[F.col(f"`{c.name}`") for c in schema], F.col(STAMP), F.col(SEQ)]
+    if not frames:
+        return spark.createDataFrame([], ddl(schema)), (skipped, read)
+    merged = frames[0]
+    for frame in frames[1:]:
+        merged = merged.unionByName(frame)
+    return merged.select(*columns), (skipped, read)
+
+
+def pushed_ranges(net: Network, name: str, key: str) -> Any:
+    """Ranges of the storage key outside of which no reader looks; None if any reader wants it all."""
+    readers = [net.nodes[r] for r in net.readers(name)]
+    if len(readers) != 1 or not isinstance(readers[0], Filter) or not readers[0].predicate:
+        return None
+    schema = net.types[name].schema
+    return key_ranges(readers[0].predicate, key, schema.type_of(key)) if key in schema else None

@@ -1,0 +1,280 @@
+"""A sub-network as ONE streaming query, and the conductor that writes its tickets.
+
+The conductor decides, train by train: how many tuples (A76), which horizons hold, which inputs are idle, at which rates
+boxes drop. It writes the decision down before Spark sees it, and writes the next one only when the train is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.engine.policy import Situation, TrainPolicy
+from penstock.engine.spark.inputs import Input, Taken, input_for
+from penstock.engine.spark.points import PointInput
+from penstock.engine.spark.source import TrainSource
+from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
+from penstock.engine.spark.train import Outcome, Trains
+from penstock.model.boxes import Source, Trait
+from penstock.model.errors import PenstockError
+from penstock.rewrite.subnetworks import SubNetwork
+
+_LOG = logging.getLogger("penstock")
+_IDLE_WAIT = 0.01  # seconds between looks for new input
+
+
+@dataclass
+class Steering:
+    """What others may set while trains run; the conductor reads it anew for each ticket."""
+
+    policy: TrainPolicy
+    drop_rates: dict[str, float] = field(default_factory=dict)
+    clock: Callable[[], float] = time.time
+    held: bool = False  # hold the input: no new train (A42)
+
+
+@dataclass(frozen=True)
+class TrainDone:
+    """Told to whoever listens when a train is committed."""
+
+    subnetwork: str
+    ticket: Ticket
+    commit: Commit
+    outcome: Outcome
+    started: float
+    outputs: tuple[str, ...] = ()
+
+
+class SubnetworkQuery:
+    """Runs one sub-network until told to stop, or (`once`) until its input is used up."""
+
+    def __init__(
+        self,
+        sub: SubNetwork,
+        spark: SparkSession,
+        checkpoint: Path,
+        steering: Steering,
+        *,
+        partitions: int,
+        once: bool = False,
+        fuse: bool = True,
+        listen: Callable[[TrainDone], None] | None = None,
+        inputs: dict[str, Input] | None = None,
+        lease: float | None = None,
+        close: bool = True,
+        upstream_done: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.sub, self.spark, self.steering, self.once, self.listen = sub, spark, steering, once, listen
+        self.trains = Trains(sub, spark, checkpoint, partitions=partitions, fuse=fuse, done=self._done)
+        self.log = self.trains.log
+        self.upstream_done, self.lease, self.close = upstream_done, lease, close
+        given = inputs or {}
+        self.inputs = {name: given.get(name) or self._input(name, checkpoint) for name in sub.inputs}
+        self.stateful = any(Trait.STATEFUL in n.traits for n in sub.network.nodes.values())
+        self.finished = threading.Event()
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._written = -1
+        self._conductor: threading.Thread | None = None
+        self.query: Any = None
+        self.failure: BaseException | None = None
+        self._recover()
+
+    def _input(self, name: str, checkpoint: Path) -> Input:
+        node = self.sub.network.nodes[name]
+        if isinstance(node, Source):
+            return input_for(node, self.trains.place / "sources" / name)
+        return PointInput(checkpoint, name, self.sub.name, seconds=self.lease)
+
+    def _recover(self) -> None:
+        """Where the last ticket left off."""
+        last = self.log.last()
+        self._last = last
+        self._newest: dict[str, int] = {}
+        self._horizons: dict[str, int] = {}
+        self._positions: dict[str, dict[str, Any]] = {}
+        self._seen: dict[str, float] = {}
+        self._final = False
+        self._departed: float | None = None
+        ticket = self.log.ticket(last) if last >= 0 else None
+        if ticket is not None:
+            self._positions, self._horizons, self._final = dict(ticket.positions), dict(ticket.horizons), ticket.final
+            self._newest = dict(ticket.newest)
+            commit = self.log.commit(last)
+            self._committed = last if commit is not None else last - 1
+            if commit is not None:
+                self._learn(commit)
+        else:
+            self._committed = -1
+        self._quiet = self._committed == last
+
+    def start(self) -> SubnetworkQuery:
+        """Start the streaming query and its conductor."""
+        self.spark.dataSource.register(TrainSource)
+        reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
+        frame = reader.option("parallelism", str(self.trains.partitions)).load()
+        writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
+        self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
+        self._conductor = threading.Thread(target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True)
+        self._conductor.start()
+        return self
+
+    @property
+    def last(self) -> int:
+        """The number of the newest ticket."""
+        return self._last
+
+    def run_train(self, frame: Any, train: int) -> None:
+        self._began = time.time()
+        try:
+            self.trains(frame, train)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def _done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> None:
+        self._learn(commit)
+        self._committed = ticket.train
+        for name, source in self.inputs.items():
+            if isinstance(source, PointInput):
+                source.done(ticket.positions[name])
+        if ticket.train % 50 == 0:
+            self.log.forget(ticket.train - 100)
+        if self.listen is not None:
+            self.listen(TrainDone(self.sub.name, ticket, commit, outcome, self._began, self.sub.outputs))
+        self._wake.set()
+
+    def _learn(self, commit: Commit) -> None:
+        for name, newest in commit.newest.items():
+            self._newest[name] = max(newest, self._newest.get(name, UNKNOWN))
+
+    # -- the conductor
+
+    def _conduct(self) -> None:
+        try:
+            while not self._stop.is_set():
+                if self._committed < self._last or self.steering.held or not self.next_ticket():
+                    self._wake.wait(_IDLE_WAIT)
+                    self._wake.clear()
+                if self.finished.is_set():
+                    return
+        except BaseException as error:
+            _LOG.exception("conductor of %s", self.sub.name)
+            self.failure = error
+            self.finished.set()
+
+    def next_ticket(self) -> bool:
+        """Write the next ticket if there is reason for one; False: nothing to do now."""
+        now = self.steering.clock()
+        length = self.steering.policy.next_train(Situation(self.sub.name, self._last + 1, now, self._departed))
+        if length is None:
+            return False
+        upstream_done = self.upstream_done()  # asked before looking, or the last entry could be missed
+        taken = {name: self.inputs[name].take(self._positions.get(name, {}), length) for name in self.inputs}
+        for name, part in taken.items():
+            self._positions[name] = part.position
+            if part.slices:
+                self._seen[name] = now
+            else:
+                self._seen.setdefault(name, now)
+        fresh = any(part.slices or part.more for part in taken.values())
+        horizons, idle = self._current(taken, now)
+        exhausted = self.once and not fresh and upstream_done
+        moved = self.stateful and horizons != self._horizons
+        passing = bool(self.sub.points) and horizons != self._horizons
+        closing = exhausted and self.close and not self._final
+        if not (fresh or moved or passing or closing):
+            if exhausted:
+                self.finished.set()
+            return False
+        # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for nothing
+        self._write(taken, horizons, idle, final=closing, now=now)
+        return True
+
+    def _write(self, taken: dict[str, Taken], horizons: dict[str, int], idle: list[str], *, final: bool, now: float) -> None:
+        refused = {name: part.refused for name, part in taken.items() if part.refused}
+        ticket = Ticket(
+            train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
+            positions={n: p.position for n, p in taken.items()}, horizons=horizons, newest=dict(self._newest),
+            drop_rates=dict(self.steering.drop_rates), idle=idle, final=final, rows=sum(p.rows for p in taken.values()),
+            refused=refused,
+        )  # fmt: skip
+        self.log.write_ticket(ticket)
+        self._horizons, self._final, self._last, self._departed = horizons, final, ticket.train, now
+
+    def _current(self, taken: dict[str, Taken], now: float) -> tuple[dict[str, int], list[str]]:
+        """What is promised about each input before this train, and which inputs nobody waits for."""
+        found, idle = {}, []
+        for name, part in taken.items():
+            node = self.sub.network.nodes[name]
+            if isinstance(node, Source):
+                newest = self._newest.get(name, UNKNOWN)
+                found[name] = newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
+                silent = node.idle is not None and now - self._seen.get(name, now) > node.idle / 1e6
+                if silent and not part.slices:
+                    idle.append(name)
+            else:
+                horizon = part.position.get("horizon")
+                found[name] = UNKNOWN if horizon is None else horizon
+        live = [h for n, h in found.items() if n not in idle]
+        if live:
+            found |= {n: max(found[n], min(live)) for n in idle}
+        # a horizon never goes back, even when an idle input wakes up: what comes too late then is late
+        return {n: max(h, self._horizons.get(n, UNKNOWN)) for n, h in found.items()}, idle
+
+    # -- stopping
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """Finish the train in hand, leave windows open."""
+        self._stop.set()
+        if self._conductor is not None:
+            self._conductor.join(timeout)
+        until = time.monotonic() + timeout
+        while self._committed < self._last and self.failure is None and self.query is not None and self.query.isActive and time.monotonic() < until:
+            time.sleep(0.005)
+        self._settle(until)
+
+    def _settle(self, until: float) -> None:
+        """Let Spark note the last train as committed, so that a restart need not look at it again."""
+        if self.query is None:
+            return
+        place = self.trains.place / "spark" / "commits" / str(self._last)
+        while self._last >= 0 and not place.exists() and self.query.isActive and self.failure is None and time.monotonic() < until:
+            time.sleep(0.005)
+        self.query.stop()
+
+    def release(self) -> None:
+        """Give up the claim on history: the query will not come back."""
+        for source in self.inputs.values():
+            if isinstance(source, PointInput):
+                source.release()
+
+    def forget_state(self) -> None:
+        """Throw away what boxes remember, keep the place in the input: the next train starts with fresh state."""
+        shutil.rmtree(self.trains.place / "state", ignore_errors=True)
+
+    def wait_ready(self, timeout: float = 60.0) -> None:
+        """Wait until the streaming query polls for tickets."""
+        until = time.monotonic() + timeout
+        while time.monotonic() < until and self.query.isActive and not self.query.status["isTriggerActive"] and not self.query.lastProgress:
+            if "Waiting" in self.query.status["message"]:
+                return
+            time.sleep(0.005)
+
+    def drained(self) -> bool:
+        """No train under way."""
+        return self._committed >= self._last
+
+    def check(self) -> None:
+        """Raise what went wrong, if anything did."""
+        error = self.failure or (self.query.exception() if self.query is not None and not self.query.isActive else None)
+        if error is not None:
+            raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error

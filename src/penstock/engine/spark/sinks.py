@@ -1,0 +1,119 @@
+"""Where outputs go. Files are staged beside their final place and moved there when the train is committed.
+
+A file's final name tells query, train and partition: a train that is run again writes the same files. Staged names are
+unique, so what an orphan of a killed driver still writes harms nobody.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from penstock.model.formats import Callback, Console, Files, Memory, Sink
+from penstock.model.types import Schema
+
+STAGING = "_staging"  # Spark and people's readers pass over names that begin with '_'
+
+
+@dataclass(frozen=True)
+class StagedFiles:
+    """Writes an output's share of a train to a staged file; tells where it lies and where it belongs."""
+
+    path: str
+    format: str
+    options: tuple[tuple[str, str], ...]
+    schema: Schema
+    query: str
+
+    def write(self, table: Any, train: int, partition: int) -> list[list[str]]:
+        if not table.num_rows:
+            return []
+        visible = table.select(list(self.schema.names))
+        staged = Path(self.path) / STAGING / f"{train:08d}-{partition:05d}-{uuid.uuid4().hex}.{self.format}"
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        _WRITERS[self.format](visible, staged, dict(self.options))
+        return [[str(staged), self.final(train, f"{partition:05d}")]]
+
+    def final(self, train: int, part: str) -> str:
+        return str(Path(self.path) / f"part-{self.query}-{train:08d}-{part}.{self.format}")
+
+
+def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:
+    pq.write_table(table, path, compression=options.get("compression", "snappy"))
+
+
+def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
+    header = options.get("header", "false") == "true"
+    choices = pacsv.WriteOptions(include_header=header, delimiter=options.get("sep", ","), quoting_style="needed")
+    pacsv.write_csv(_times_as_text(table), path, choices)
+
+
+def _json(table: Any, path: Path, options: dict[str, str]) -> None:
+    rows = _times_as_text(table).to_pylist()
+    path.write_text("".join(json.dumps({k: v for k, v in row.items() if v is not None}, default=str) + "\n" for row in rows))
+
+
+_WRITERS = {"parquet": _parquet, "csv": _csv, "json": _json}
+
+
+def _times_as_text(table: Any) -> Any:
+    """Times as ISO text in UTC, the form that the CSV and JSON sources read back."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            text = pc.strftime(table.column(i), "%Y-%m-%dT%H:%M:%SZ")
+            table = table.set_column(i, field.name, text)
+    return table
+
+
+def publish(moves: Iterable[Iterable[str]]) -> None:
+    """Move staged files to their places; what is moved already stays moved."""
+    for staged, final in moves:
+        if Path(staged).exists():
+            Path(final).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(staged, final)  # noqa: PTH105 - replace on purpose: a replay overwrites with the same rows
+        elif not Path(final).exists():
+            raise FileNotFoundError(f"{final}: committed, but neither it nor its staged file {staged} is there")
+
+
+def deliver(sink: Sink, name: str, table: Any) -> None:
+    """Hand a train's tuples to a sink in this process."""
+    match sink:
+        case Memory():
+            sink.rows.extend(table.to_pylist())
+        case Callback():
+            sink.function(table)
+        case Console():
+            _print(name, table, sink.limit)
+        case Files():
+            raise TypeError("files are written by the tasks")
+
+
+def _print(name: str, table: Any, limit: int) -> None:
+    for row in table.slice(0, limit).to_pylist():
+        print(f"{name}: " + ", ".join(f"{k}={v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else f"{k}={v}" for k, v in row.items()))
+    if table.num_rows > limit:
+        print(f"{name}: ... and {table.num_rows - limit} more")
+
+
+def ipc_bytes(table: Any) -> bytes:
+    """An Arrow table as bytes, to travel in a record."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def from_ipc(data: bytes) -> Any:
+    """What `ipc_bytes` packed."""
+    return pa.ipc.open_stream(data).read_all()

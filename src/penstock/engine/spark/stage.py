@@ -1,0 +1,221 @@
+"""A stage in one task: the boxes' logics on a train's tuples, the state before and after, what leaves for where.
+
+What comes back to the driver is small: a record of counts and staged files. Tuples come back only for boxes elsewhere,
+or for sinks that live in the driver's process; what goes to files and connection points is written right here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
+from penstock.engine.spark.plan import Keys
+from penstock.engine.spark.sinks import StagedFiles, ipc_bytes
+from penstock.engine.spark.state import PartitionState
+from penstock.model.boxes import Drop, Node
+from penstock.model.errors import PenstockError
+from penstock.model.types import STAMP, StreamType
+from penstock.store.point import PointWriter
+from penstock.store.crash import crash_point
+
+REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """What happens to the tuples behind a node: written to files, to points, sent to the driver, or sent on."""
+
+    node: str
+    files: tuple[StagedFiles, ...] = ()
+    points: tuple[PointWriter, ...] = ()
+    driver: bool = False
+    onward: bool = False
+
+
+@dataclass
+class StageTask:
+    """A stage and one train of it, as it is sent to the tasks."""
+
+    name: str
+    subnetwork: str
+    nodes: list[Node]
+    inputs: dict[str, list[StreamType]]
+    outputs: dict[str, StreamType]
+    entries: list[tuple[str, int]]  # (box, index) of each entry
+    entry_fields: list[Any]  # arrow schema of each entry
+    leaving: list[Leaving]
+    guards: dict[str, Keys]
+    state_root: str
+    state_base: int
+    train: int
+    horizons: dict[str, tuple[int, ...]]
+    lateness: list[int | None]  # of each entry: how far its newest tuple here may be trusted as a horizon
+    drop_rates: dict[str, float]
+    final: bool
+    stateful: bool
+    partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
+    onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        yield from self.run(partition, batches)
+
+    def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """Take the partition's share of the train."""
+        tables = self._entries(batches)
+        state = PartitionState(self.state_root, partition, self._make, self.state_base) if self.stateful else None
+        held = state.at(self.train - 1) if state else None
+        boxes = held.boxes if held else self._make()
+        work = _Work(self, boxes, tables)
+        work.all()
+        crash_point("stage-before-state")
+        written = state.keep(held, self.train) if state and held else 0
+        crash_point("stage-after-state")
+        yield from self._report(work, partition, written)
+
+    def _make(self) -> dict[str, Logic]:
+        return {n.name: logic_for(n, self.inputs[n.name], self.outputs[n.name]) for n in self.nodes}
+
+    def _entries(self, batches: Iterable[Any]) -> list[Any]:
+        """The tuples of each entry; with several they come as one stream of structs, of which one is filled."""
+        held: list[list[Any]] = [[] for _ in self.entries]
+        for batch in batches:
+            if len(self.entries) == 1:
+                held[0].append(batch.select(self.entry_fields[0].names))
+                continue
+            tags = batch.column("_tag")
+            for i in range(len(self.entries)):
+                mine = pc.equal(tags, i)
+                part = batch.column(f"_s{i}").filter(mine)
+                if len(part):
+                    held[i].append(pa.RecordBatch.from_struct_array(part))
+        made = []
+        for schema, parts in zip(self.entry_fields, held, strict=True):
+            table = pa.Table.from_batches(parts) if parts else schema.empty_table()
+            made.append(table.cast(schema))
+        return made
+
+    def _report(self, work: _Work, partition: int, written: int) -> Iterator[Any]:
+        record: dict[str, Any] = {"counts": work.counts, "cost": work.cost, "state_bytes": written, "moves": [], "points": {}}
+        rows: list[tuple[str, str, bytes]] = []
+        for leaving in self.leaving:
+            table = work.tables[leaving.node]
+            for files in leaving.files:
+                record["moves"] += files.write(table, self.train, partition)
+            for point in leaving.points:
+                staged = point.stage(self.train, [table], partition=partition)
+                record["points"].setdefault(point.name, []).extend(asdict(f) for f in staged)
+            if leaving.driver and table.num_rows:
+                rows.append(("rows", leaving.node, ipc_bytes(table)))
+        if work.dead:
+            dead = pa.concat_tables(work.dead)
+            record["dead"] = dead.num_rows
+            rows.append(("dead", "", ipc_bytes(dead)))
+        rows.append(("record", self.name, json.dumps(record).encode()))
+        yield self._batch(rows)
+        for i, (node, schema) in enumerate(self.onward):
+            for batch in work.tables[node].cast(schema).to_batches():
+                yield self._onward(i, node, batch)
+
+    def _batch(self, rows: list[tuple[str, str, bytes]]) -> Any:
+        kinds, names, bodies = zip(*rows, strict=True)
+        columns = [pa.array(kinds), pa.array(names), pa.array(bodies, pa.binary())]
+        columns += [pa.nulls(len(rows), pa.struct(list(schema))) for _, schema in self.onward]
+        return pa.RecordBatch.from_arrays(columns, names=self._names())
+
+    def _onward(self, i: int, node: str, batch: Any) -> Any:
+        count = batch.num_rows
+        columns = [pa.array(["tuple"] * count), pa.array([node] * count), pa.nulls(count, pa.binary())]
+        for j, (_, schema) in enumerate(self.onward):
+            columns.append(batch.to_struct_array() if i == j else pa.nulls(count, pa.struct(list(schema))))
+        return pa.RecordBatch.from_arrays(columns, names=self._names())
+
+    def _names(self) -> list[str]:
+        return [name for name, _ in REPORT] + [f"_o{i}" for i in range(len(self.onward))]
+
+
+class _Work:
+    """One train through the boxes of a stage, in order."""
+
+    def __init__(self, task: StageTask, boxes: dict[str, Logic], entries: list[Any]) -> None:
+        self.task, self.boxes = task, boxes
+        self.given = dict(zip(task.entries, entries, strict=True))
+        self.tables: dict[str, Any] = {}
+        self.dead: list[Any] = []
+        self.counts: dict[str, dict[str, int]] = {}
+        self.cost: dict[str, float] = {}
+        self._local = self._local_horizons(entries)
+
+    def all(self) -> None:
+        for node in self.task.nodes:
+            begin = time.perf_counter()
+            self._box(node)
+            self.cost[node.name] = time.perf_counter() - begin
+
+    def _box(self, node: Node) -> None:
+        task = self.task
+        inputs = [self._input(node, index, name) for index, name in enumerate(node.inputs)]
+        logic = self.boxes[node.name]
+        if isinstance(node, Drop):
+            logic.rate = task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
+        try:
+            if any(task.entries.index((node.name, i)) in task.partials for i in range(len(inputs)) if (node.name, i) in self.given):
+                logic.merge(inputs[0])  # type: ignore[attr-defined]
+                answer = logic.close(self._horizons(node), final=task.final)  # type: ignore[attr-defined]
+            else:
+                answer = logic.process(inputs, self._horizons(node), final=task.final)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise PenstockError(f"{node.where}: box '{node.name}': its function failed: {type(error).__name__}: {error}") from error
+        self._guard(node, inputs, answer.out)
+        self.tables[node.name] = answer.out
+        if answer.dead.num_rows:
+            self.dead.append(answer.dead.cast(DEAD_SCHEMA))
+        self.counts[node.name] = {"in": sum(t.num_rows for t in inputs), "out": answer.out.num_rows, "dead": answer.dead.num_rows}
+
+    def _input(self, node: Node, index: int, name: str) -> Any:
+        given = self.given.get((node.name, index))
+        return given if given is not None else self.tables[name]
+
+    def _horizons(self, node: Node) -> tuple[int, ...]:
+        """What is known from the ticket, or better: what the newest tuple in this partition proves."""
+        known = self.task.horizons[node.name]
+        return tuple(max(h, self._local.get((node.name, i), h)) for i, h in enumerate(known))
+
+    def _local_horizons(self, entries: list[Any]) -> dict[tuple[str, int], int]:
+        # A tuple proves that its source is as far as its own time: later trains bring nothing older than that less the
+        # lateness. So keys here need not wait for the next ticket to learn what they have already seen.
+        found = {}
+        for place, table, lateness in zip(self.task.entries, entries, self.task.lateness, strict=True):
+            newest = pc.max(table.column(STAMP)).as_py() if lateness is not None and table.num_rows else None
+            if newest is not None and lateness is not None:
+                found[place] = newest - lateness
+        return found
+
+    def _guard(self, node: Node, inputs: list[Any], out: Any) -> None:
+        for key in self.task.guards.get(node.name, ()):
+            known = pa.chunked_array([c for t in inputs for c in t.column(key).chunks], type=out.schema.field(key).type)
+            strange = pc.invert(pc.is_in(out.column(key), value_set=pc.unique(known)))
+            if out.num_rows and pc.any(strange).as_py():
+                raise PenstockError(
+                    f"{node.where}: box '{node.name}': its function produced a value of the key '{key}' that did not come in; "
+                    "a column with a group key's name must keep the key (give it another name, or group again)"
+                )
+
+
+def report_ddl(onward: list[tuple[str, Any]], ddl: Callable[[Any], str]) -> str:
+    """The Spark schema of what a stage returns."""
+    columns = [f"{name} {type_}" for name, type_ in REPORT]
+    columns += [f"_o{i} STRUCT<{ddl(schema)}>" for i, (_, schema) in enumerate(onward)]
+    return ", ".join(columns)

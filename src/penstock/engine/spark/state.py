@@ -1,0 +1,173 @@
+"""Columnar partition state: Spark's delta-and-snapshot design with columns instead of rows.
+
+The state of a stage in one partition after train b is version b: the logics of its boxes, resident in the Python
+worker that ran the last train. What a train changed is written as a delta before its task ends, now and then the whole
+as a snapshot, each in a file named by version. A worker whose resident version is not the one wanted (tasks move between
+workers, trains are replayed) loads it from the files. A torn or missing file is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.arrow.logic import Logic
+from penstock.model.errors import PenstockError
+from penstock.store.durable import checksum, read_record, write_bytes, write_record
+
+_MAGIC = b"PSTATE1\n"
+SNAPSHOT_EVERY = 20  # trains; also when the deltas outweigh the last snapshot
+Boxes = dict[str, Logic]
+
+
+class StateError(PenstockError):
+    """State that cannot be trusted: a file is missing, torn, or of another version."""
+
+
+@dataclass
+class Resident:
+    """The state that a worker holds between trains."""
+
+    version: int
+    boxes: Boxes
+    snapshot: int  # version of the last snapshot, or the base
+    since: int = 0  # bytes of deltas since then
+    size: int = 0  # bytes of that snapshot
+
+
+_RESIDENT: dict[tuple[str, int], Resident] = {}
+
+
+@dataclass
+class PartitionState:
+    """The versions of one stage's state in one partition."""
+
+    root: str
+    partition: int
+    make: Callable[[], Boxes]
+    base: int = -1  # the version at which the stage began, empty
+    _folder: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._folder = Path(self.root) / str(self.partition)
+
+    def at(self, version: int) -> Resident:
+        """The state after train `version` (`base`: before the first): resident if it is that one, else from the files."""
+        held = _RESIDENT.pop((self.root, self.partition), None)
+        if held is not None and held.version == version:
+            return held
+        return self._load(version)
+
+    def keep(self, held: Resident, version: int) -> int:
+        """Write what the train changed as `version`, hold the state for the next train; returns bytes written."""
+        delta = {name: logic.delta() for name, logic in held.boxes.items()}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        data = encode(delta, held.version)
+        held.since += len(data)
+        written = len(data)
+        write_bytes(self._path(version, "delta"), data, sync=False)
+        held.version = version
+        if version - held.snapshot >= SNAPSHOT_EVERY or held.since > max(held.size, 1 << 20):
+            written += self._snapshot(held)
+        _RESIDENT[(self.root, self.partition)] = held
+        return written
+
+    def _snapshot(self, held: Resident) -> int:
+        whole = {name: logic.snapshot() for name, logic in held.boxes.items()}
+        data = encode(whole, held.version)
+        write_bytes(self._path(held.version, "snapshot"), data, sync=False)
+        before, held.snapshot, held.since, held.size = held.snapshot, held.version, 0, len(data)
+        self._forget(before)
+        return len(data)
+
+    def _load(self, version: int) -> Resident:
+        boxes = self.make()
+        held = Resident(self.base, boxes, self.base)
+        start = max((v for v in self._versions("snapshot") if v <= version), default=self.base)
+        if start > self.base:
+            data, _ = self._read(start, "snapshot")
+            for name, logic in boxes.items():
+                logic.restore(data.get(name, {}))
+            held.version = held.snapshot = start
+            held.size = self._path(start, "snapshot").stat().st_size
+        while held.version < version:
+            following, base = self._next(held.version, version)
+            if base != held.version:
+                raise StateError(f"{self._folder}: the state of train {held.version + 1} is missing (found {following} after {base})")
+            data, _ = self._read(following, "delta")
+            for name, logic in boxes.items():
+                logic.apply(data.get(name, {}))
+            held.since += self._path(following, "delta").stat().st_size
+            held.version = following
+        return held
+
+    def _next(self, version: int, wanted: int) -> tuple[int, int]:
+        path = self._path(version + 1, "delta")
+        if not path.exists():
+            raise StateError(f"{self._folder}: the state after train {wanted} cannot be rebuilt, version {version + 1} is missing")
+        return version + 1, self._read(version + 1, "delta")[1]
+
+    def _read(self, version: int, kind: str) -> tuple[dict[str, dict[str, Any]], int]:
+        path = self._path(version, kind)
+        try:
+            return decode(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            raise StateError(f"{path}: the state file is missing") from None
+
+    def _versions(self, kind: str) -> list[int]:
+        return [int(p.stem) for p in self._folder.glob(f"*.{kind}")] if self._folder.exists() else []
+
+    def _path(self, version: int, kind: str) -> Path:
+        return self._folder / f"{version:012d}.{kind}"
+
+    def _forget(self, before: int) -> None:
+        """Remove what lies before the last snapshot but one: Spark replays the newest train only."""
+        if before <= self.base:
+            return
+        for entry in os.scandir(self._folder):
+            stem, _, kind = entry.name.partition(".")
+            if stem.isdigit() and (int(stem) < before or (int(stem) == before and kind == "delta")):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def stage_base(root: Path, committed: int) -> int:
+    """The version at which a stage began: noted when it is first seen, so that lost files are not taken for none."""
+    path = root / "base.json"
+    if not path.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        write_record(path, {"base": committed})
+    return int(read_record(path)["base"])
+
+
+def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
+    """Tables by box and name, with the version they build upon and a checksum at the end."""
+    body, index = io.BytesIO(), []
+    for box, tables in state.items():
+        for name, table in tables.items():
+            start = body.tell()
+            with pa.ipc.new_stream(body, table.schema) as writer:
+                writer.write_table(table)
+            index.append([box, name, start, body.tell() - start])
+    head = json.dumps({"base": base, "tables": index}).encode()
+    data = _MAGIC + len(head).to_bytes(8, "little") + head + body.getvalue()
+    return data + checksum(data).to_bytes(4, "little")
+
+
+def decode(data: bytes, path: str) -> tuple[dict[str, dict[str, Any]], int]:
+    """What `encode` wrote; anything else is refused."""
+    if len(data) < 20 or not data.startswith(_MAGIC) or checksum(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
+        raise StateError(f"{path}: the state file is torn or changed")
+    size = int.from_bytes(data[8:16], "little")
+    head = json.loads(data[16 : 16 + size])
+    body = memoryview(data)[16 + size : -4]
+    state: dict[str, dict[str, Any]] = {}
+    for box, name, start, length in head["tables"]:
+        state.setdefault(box, {})[name] = pa.ipc.open_stream(body[start : start + length]).read_all()
+    return state, head["base"]

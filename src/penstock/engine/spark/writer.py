@@ -1,0 +1,85 @@
+"""Native frames to outputs and connection points: Parquet by Spark's own writer, the rest by small Python tasks."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from penstock.engine.spark.native import ddl
+from penstock.engine.spark.sinks import STAGING, StagedFiles
+from penstock.engine.spark.ticket import Ticket
+from penstock.model.formats import Files
+from penstock.model.types import arrow_schema
+from penstock.store.point import PointWriter
+
+if TYPE_CHECKING:
+    from penstock.engine.spark.train import Outcome, Trains
+
+
+class FrameWriter:
+    """Writes what native boxes give to the outputs and points behind them."""
+
+    def __init__(self, trains: Trains, ticket: Ticket, outcome: Outcome) -> None:
+        self.trains, self.ticket, self.outcome = trains, ticket, outcome
+
+    def write(self, name: str, frame: DataFrame) -> None:
+        """Every output, point and view behind the native node `name`."""
+        from penstock.engine.spark.train import staged_files
+
+        for reader in self.trains.terminals(name):
+            node = self.trains.net.nodes[reader]
+            to = getattr(node, "to", None)
+            if to is None:
+                self._by_tasks(frame, reader, self.trains.writers[reader])
+            elif isinstance(to, Files) and to.format == "parquet":
+                self._parquet(frame, staged_files(self.trains, reader))
+            elif isinstance(to, Files):
+                self._by_tasks(frame, reader, staged_files(self.trains, reader))
+            else:
+                schema = arrow_schema(self.trains.net.types[name].schema)
+                self.outcome.rows[name] = [frame.toArrow().select(schema.names).cast(schema)]
+
+    def _parquet(self, frame: DataFrame, files: StagedFiles) -> None:
+        staging = Path(files.path) / STAGING / f"{self.ticket.train:08d}-{uuid.uuid4().hex}"
+        visible = frame.select(*[f"`{c}`" for c in files.schema.names])
+        visible.write.options(**dict(files.options)).parquet(str(staging))
+        for i, part in enumerate(sorted(staging.glob("*.parquet"))):
+            self.outcome.moves.append([str(part), files.final(self.ticket.train, f"{i:05d}")])
+
+    def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> None:
+        schema = self.trains.net.types[reader].schema
+        columns = [f"`{c}`" for c in schema.names]
+        task = WriteTask(target, self.ticket.train)
+        for row in frame.select(*columns, "_ts", "_seq").mapInArrow(task, "body STRING").collect():
+            record = json.loads(row["body"])
+            self.outcome.moves += record["moves"]
+            self.outcome.points.setdefault(reader, []).extend(record["files"]) if record["files"] else None
+        _ = ddl
+
+
+class WriteTask:
+    """Writes one partition of a frame to staged files or to a connection point."""
+
+    def __init__(self, target: StagedFiles | PointWriter, train: int) -> None:
+        self.target, self.train = target, train
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        tables = [pa.Table.from_batches([b]) for b in batches]
+        record: dict[str, Any] = {"moves": [], "files": []}
+        if isinstance(self.target, PointWriter):
+            types = arrow_schema(self.target.schema)
+            record["files"] = [asdict(f) for f in self.target.stage(self.train, (t.cast(types) for t in tables), partition=partition)]
+        elif tables:
+            record["moves"] = self.target.write(pa.concat_tables(tables), self.train, partition)
+        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(record)])], names=["body"])

@@ -1,0 +1,196 @@
+"""What is recorded about a running network: trains, counts, latencies, events, in the catalog (A53); and its status.
+
+Two feeds: the engine tells about each committed train, and a StreamingQueryListener adds what only Spark knows, the
+floor of a micro-batch: how long a trigger took around the train itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from penstock.engine.spark.query import SubnetworkQuery, TrainDone
+from penstock.model.errors import PenstockError
+from penstock.model.network import Network
+from penstock.model.yaml_form import to_yaml
+from penstock.rewrite.subnetworks import split
+from penstock.store.catalog import Catalog
+from penstock.store.records import BoxCount, Latency, TrainRecord
+
+_WINDOW = 512  # latency samples kept for each output
+_LATENCY_EVERY = 2.0  # seconds between two latency records of an output
+_PREFIX = "penstock-"
+
+
+@dataclass(frozen=True)
+class SubnetworkStatus:
+    """One sub-network now. `trigger`: seconds of Spark's last whole micro-batch, `train`: of the work inside it."""
+
+    name: str
+    trains: int
+    rows: int
+    rate: float
+    length: int
+    train: float
+    trigger: float
+    idle: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """The network now: sub-networks, tuples by box so far, latency by output in seconds, dead letters so far."""
+
+    subnetworks: tuple[SubnetworkStatus, ...]
+    boxes: dict[str, BoxCount]
+    latency: dict[str, Latency]
+    dead: int
+
+
+@dataclass
+class _Running:
+    """What is remembered about a sub-network between trains."""
+
+    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=32))  # (time, rows)
+    rows: int = 0
+    trains: int = 0
+    train: float = 0.0
+    length: int = 0
+    idle: tuple[str, ...] = ()
+
+
+class Records:
+    """The catalog's feed; all methods may be called from any thread."""
+
+    def __init__(self, checkpoint: Path, network: Network, spark: Any) -> None:
+        self.catalog = Catalog(checkpoint / "catalog.db")
+        self.dead = 0
+        self.network(network)
+        self._running: dict[str, _Running] = {}
+        self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
+        self.dead = sum(count.dead for count in self._boxes.values())
+        self._latency: dict[str, deque[float]] = {}
+        self._told: dict[str, float] = {}
+        self._trigger: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._spark, self._listener = spark, _Listener(self._trigger)
+        spark.streams.addListener(self._listener)
+
+    def network(self, network: Network) -> None:
+        """Keep this version of the network."""
+        homes = {name: sub.name for sub in split(network) for name in sub.network.nodes if name not in sub.inputs or name in network.sources}
+        try:
+            text, form = to_yaml(network), "yaml"
+        except PenstockError:
+            # Python iterables, memory sinks and the like have no text form; the picture in words is kept instead
+            text, form = network.explain(), "explain"
+        self.catalog.record_network(network.name, text, network.nodes.values(), form=form, subnetworks=homes)
+
+    def place(self, name: str, path: Path) -> None:
+        """Note where a sub-network keeps its checkpoint."""
+        self.catalog.record_place(name, "query", path)
+
+    def event(self, kind: str, subject: str, **detail: Any) -> None:
+        """Note that something was changed while running."""
+        self.catalog.record_event(kind, subject, **detail)
+
+    def train_done(self, done: TrainDone) -> None:
+        """Take note of a committed train."""
+        now = time.time()
+        boxes = tuple(
+            BoxCount(name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0)) for name, c in done.commit.counts.items()
+        )
+        record = TrainRecord(done.subnetwork, done.ticket.train, done.started, now, done.ticket.rows, boxes)
+        with self._lock:
+            self._note(done, now)
+            for count in boxes:
+                self._boxes[count.box] = _sum(self._boxes.get(count.box, BoxCount(count.box)), count)
+            self.dead += done.commit.dead
+            self._outputs(done, now)
+        self.catalog.record_train(record)
+
+    def _note(self, done: TrainDone, now: float) -> None:
+        mine = self._running.setdefault(done.subnetwork, _Running())
+        mine.recent.append((now, done.ticket.rows))
+        mine.rows, mine.trains = mine.rows + done.ticket.rows, done.ticket.train + 1
+        mine.train, mine.length, mine.idle = now - done.started, done.ticket.rows, tuple(done.ticket.idle)
+        if set(done.ticket.idle) - set(mine.idle):
+            self.event("idle", done.subnetwork, inputs=done.ticket.idle)
+
+    def _outputs(self, done: TrainDone, now: float) -> None:
+        """Latency from arrival to sink: of the tuples that left now, when this train's input was seen to be there."""
+        if done.ticket.empty:
+            return
+        for name in done.outputs:
+            samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
+            samples.append(now - done.ticket.arrival)
+            if now - self._told.get(name, 0.0) >= _LATENCY_EVERY:
+                self._told[name] = now
+                latency = Latency.of(name, now, samples)
+                if latency is not None:
+                    self.catalog.record_latency(latency)
+
+    def status(self, queries: dict[str, SubnetworkQuery]) -> Status:
+        """How things stand."""
+        with self._lock:
+            subs = tuple(self._status(name) for name in queries)
+            now = time.time()
+            latency = {name: Latency.of(name, now, samples) for name, samples in self._latency.items()}
+            return Status(subs, dict(self._boxes), {n: l for n, l in latency.items() if l is not None}, self.dead)
+
+    def _status(self, name: str) -> SubnetworkStatus:
+        mine = self._running.get(name, _Running())
+        rows = sum(count for _, count in list(mine.recent)[1:])
+        span = mine.recent[-1][0] - mine.recent[0][0] if len(mine.recent) > 1 else 0.0
+        rate = rows / span if span > 0 else 0.0
+        return SubnetworkStatus(name, mine.trains, mine.rows, rate, mine.length, mine.train, self._trigger.get(name, 0.0), mine.idle)
+
+    def close(self) -> None:
+        """Write what is not written yet and let go of Spark."""
+        for name, samples in self._latency.items():
+            latency = Latency.of(name, time.time(), samples)
+            if latency is not None:
+                self.catalog.record_latency(latency)
+        with contextlib.suppress(Exception):  # the session may be gone already
+            self._spark.streams.removeListener(self._listener)
+        self.catalog.close()
+
+
+def _sum(one: BoxCount, other: BoxCount) -> BoxCount:
+    return BoxCount(
+        one.box, one.rows_in + other.rows_in, one.rows_out + other.rows_out, one.dead + other.dead, one.dropped + other.dropped
+    )
+
+
+class _Listener(StreamingQueryListener):
+    """Spark's own view of our queries: how long each micro-batch took from trigger to commit."""
+
+    def __init__(self, trigger: dict[str, float]) -> None:
+        self._trigger = trigger
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        progress = event.progress
+        name = progress.name or ""
+        if name.startswith(_PREFIX) and "addBatch" in progress.durationMs:
+            self._trigger[name.removeprefix(_PREFIX)] = progress.durationMs.get("triggerExecution", 0) / 1000
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        pass

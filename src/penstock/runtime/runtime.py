@@ -1,0 +1,273 @@
+"""A running network (Aurora, Sect. 2.2, 3 and 4): start, stop, attach, detach, replace, steer.
+
+Every sub-network is one streaming query with a checkpoint of its own; connection points between them hold what the next
+one has not read. So one can be stopped, changed and started again while the others go on (A42, A43).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
+from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.spark.session import local_session
+from penstock.model.boxes import Drop
+from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
+from penstock.model.formats import Sink
+from penstock.model.network import Network
+from penstock.model.qos import QoS
+from penstock.model.stream import Stream
+from penstock.rewrite.check import check
+from penstock.rewrite.subnetworks import SubNetwork, at_point, split
+from penstock.runtime.identity import claim, facts, forget
+from penstock.runtime.records import Records, Status
+from penstock.runtime.upkeep import Upkeep
+from penstock.store.dead_letters import DeadLetters
+
+_LEASE = 60.0  # seconds that an attached query's claim on history outlives its process
+
+
+class Runtime:
+    """Runs a network on Spark, on the session given or one of its own; `with` starts and stops it.
+
+    `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run when more
+    than so many tuples had to be refused. `policy` decides the length of trains, see `penstock.engine.policy`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        spark: Any = None,
+        checkpoint: str | Path = "checkpoint",
+        *,
+        once: bool = False,
+        policy: TrainPolicy | None = None,
+        partitions: int | None = None,
+        fuse: bool = True,
+        dead_letter_limit: int | None = None,
+        clock: Callable[[], float] = time.time,
+        master: str | None = None,
+    ) -> None:
+        check(network)
+        self.network, self.checkpoint, self.once, self.fuse = network, Path(checkpoint).resolve(), once, fuse
+        self.policy = policy or AsSoonAsPossible()
+        self.partitions = partitions or max(2, os.cpu_count() or 2)
+        self.dead_letter_limit = dead_letter_limit
+        self._clock, self._master = clock, master
+        self._given, self._spark = spark, spark
+        self._steering: dict[str, Steering] = {}
+        self._attached: dict[str, SubNetwork] = {}
+        self._lock = threading.RLock()
+        self._upkeep: Upkeep | None = None
+        self.queries: dict[str, SubnetworkQuery] = {}
+        self.drop_rates: dict[str, float] = {}
+        self.subs = split(network)
+        self.records: Records | None = None
+
+    # -- life
+
+    def start(self) -> Self:
+        """Start all sub-networks; the first train runs as soon as there is input."""
+        claim(self.checkpoint, self.network, facts(self.subs, self.partitions, fuse=self.fuse))
+        if self._spark is None:
+            self._spark = local_session(self._master)
+        self.records = Records(self.checkpoint, self.network, self._spark)
+        self._restore_rates()
+        for sub in self.subs:
+            self._begin(sub)
+        self._upkeep = Upkeep(self).start()
+        return self
+
+    def _begin(self, sub: SubNetwork, *, lease: float | None = None) -> SubnetworkQuery:
+        assert self.records is not None
+        steering = self._steering.setdefault(sub.name, Steering(self.policy, self.drop_rates, self._clock))
+        query = SubnetworkQuery(
+            sub, self._spark, self.checkpoint, steering, partitions=self.partitions, once=self.once, fuse=self.fuse,
+            listen=self.records.train_done, lease=lease, upstream_done=lambda: self._upstream_done(sub),
+        )  # fmt: skip
+        self.queries[sub.name] = query
+        self.records.place(sub.name, query.trains.place)
+        return query.start()
+
+    def _upstream_done(self, sub: SubNetwork) -> bool:
+        """Whether all writers of the points it reads have finished: only then has a `once` run seen everything."""
+        writers = [q for q in self.queries.values() if set(q.sub.points) & set(sub.inputs)]
+        return all(q.finished.is_set() for q in writers)
+
+    def stop(self) -> None:
+        """Finish the trains in hand, leave windows open, end what this runtime started."""
+        if self._upkeep is not None:
+            self._upkeep.stop()
+        for query in list(self.queries.values()):
+            query.stop()
+        if self.records is not None:
+            self.records.close()
+        if self._given is None and self._spark is not None:
+            self._spark.stop()
+            self._spark = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until a `once` run is through, or the time is up (False). Raises what went wrong."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not all(query.finished.is_set() and query.drained() for query in self.queries.values()):
+            self.check()
+            if until is not None and time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        self.check()
+        return True
+
+    def wait_idle(self, timeout: float = 60.0, quiet: float = 0.5) -> bool:
+        """Wait until nothing has happened for a while: for tests and demonstrations."""
+        until, since, before = time.monotonic() + timeout, time.monotonic(), -1
+        while time.monotonic() < until:
+            self.check()
+            now = sum(q.last for q in self.queries.values())
+            if now != before or not all(q.drained() for q in self.queries.values()):
+                before, since = now, time.monotonic()
+            elif time.monotonic() - since > quiet:
+                return True
+            time.sleep(0.02)
+        return False
+
+    def check(self) -> None:
+        """Raise what went wrong in any sub-network, or when too many tuples were refused."""
+        for query in list(self.queries.values()):
+            query.check()
+        limit = self.dead_letter_limit
+        if limit is not None and self.records is not None and self.records.dead > limit:
+            letters = DeadLetters(self.checkpoint)
+            most = next(iter(letters.counts().items()), ("", 0))
+            raise PenstockError(
+                f"{self.records.dead} tuples went to the dead letters, the limit is {limit}; most often: {most[0]} ({most[1]})\n"
+                f"  hint:     look at them with: penstock query {self.checkpoint} \"SELECT * FROM dead_letters\""
+            )
+
+    def status(self) -> Status:
+        """What each sub-network is doing: trains, rates, latencies, dead letters."""
+        assert self.records is not None, "not started"
+        return self.records.status(self.queries)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    # -- while it runs
+
+    def attach(self, name: str, point: str, build: Callable[[Stream], Stream], *, to: Sink, qos: QoS | None = None) -> SubnetworkQuery:
+        """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached."""
+        with self._lock:
+            if name in self.queries or name in self.network.nodes:
+                raise NetworkError(f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name")
+            sub = at_point(self.network, point, name, build, to=to, qos=qos)
+            check(sub.network)
+            self._attached[name] = sub
+            query = self._begin(sub, lease=_LEASE)
+            assert self.records is not None
+            self.records.event("attach", name, point=point)
+            return query
+
+    def detach(self, name: str) -> None:
+        """End an ad-hoc query or an output; others do not notice. Its place is given up, so it may be attached anew."""
+        with self._lock:
+            query = self._running(name)
+            query.stop()
+            query.release()
+            del self.queries[name]
+            self._attached.pop(name, None)
+            shutil.rmtree(query.trains.place, ignore_errors=True)
+            assert self.records is not None
+            self.records.event("detach", name)
+
+    def replace(self, network: Network, *, fresh_state: bool = False) -> dict[str, float]:
+        """Change sub-networks while the others run on: hold, drain, change, release (A42). Returns each one's blip in seconds.
+
+        A changed stateful box needs `fresh_state=True`: it starts anew from where its input stands.
+        """
+        with self._lock:
+            check(network)
+            subs = split(network)
+            changed = [sub for sub in subs if not self._same(sub)]
+            gone = [sub for sub in self.subs if sub.name not in {s.name for s in subs}]
+            made = facts(subs, self.partitions, fuse=self.fuse)
+            if fresh_state:
+                forget(self.checkpoint, set(made))
+            claim(self.checkpoint, network, made)
+            blips = {}
+            for sub in gone:
+                self.detach(sub.name)
+            self.network, self.subs = network, subs
+            for sub in changed:
+                blips[sub.name] = self._swap(sub, fresh_state=fresh_state)
+            assert self.records is not None
+            self.records.network(network)
+            return blips
+
+    def _same(self, sub: SubNetwork) -> bool:
+        running = self.queries.get(sub.name)
+        return running is not None and running.sub.network == sub.network
+
+    def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
+        assert self.records is not None
+        begun = time.monotonic()
+        old = self.queries.pop(sub.name, None)
+        if old is not None:
+            old.stop()
+            if fresh_state:
+                old.forget_state()
+        query = self._begin(sub)
+        query.wait_ready()
+        blip = time.monotonic() - begun
+        self.records.event("replace", sub.name, blip=round(blip, 3))
+        return blip
+
+    def _running(self, name: str) -> SubnetworkQuery:
+        if name not in self.queries:
+            raise PenstockError(f"nothing named '{name}' is running; {did_you_mean(name, self.queries)}")
+        return self.queries[name]
+
+    # -- steering
+
+    def set_drop_rate(self, box: str, rate: float) -> None:
+        """Change the rate of a Drop box from the next train on (a shedder will do this)."""
+        drops = [n.name for q in self.queries.values() for n in q.sub.network.nodes.values() if isinstance(n, Drop)]
+        if box not in drops:
+            raise PenstockError(f"no drop box '{box}'; {did_you_mean(box, drops)}")
+        if not 0 <= rate <= 1:
+            raise PenstockError(f"a drop rate of {rate} is out of range; expected 0 to 1")
+        self.drop_rates[box] = float(rate)
+        if self.records is not None:
+            self.records.event("drop_rate", box, rate=rate)
+
+    def set_train(self, length: int | None = None, interval: float | None = None, *, policy: TrainPolicy | None = None, subnetwork: str | None = None) -> None:
+        """Change the length of trains, the time between them, or the whole policy, from the next train on."""
+        targets = [subnetwork] if subnetwork is not None else list(self._steering)
+        for name in targets:
+            steering = self._steering[self._running(name).sub.name]
+            now = steering.policy
+            if policy is not None:
+                steering.policy = policy
+            elif isinstance(now, AsSoonAsPossible):
+                steering.policy = AsSoonAsPossible(length or now.length, now.interval if interval is None else interval)
+            if self.records is not None:
+                self.records.event("train_length", name, length=length, interval=interval)
+
+    def _restore_rates(self) -> None:
+        """Drop rates that were in force when the last run ended hold on."""
+        from penstock.engine.spark.ticket import TrainLog
+
+        for sub in self.subs:
+            log = TrainLog(self.checkpoint / "queries" / sub.name)
+            last = log.ticket(log.last())
+            if last is not None:
+                for box, rate in last.drop_rates.items():
+                    self.drop_rates.setdefault(box, rate)
