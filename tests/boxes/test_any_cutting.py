@@ -1,5 +1,6 @@
 """The heart of the meaning: however a stream is cut into trains, the rows are the same."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,15 +14,26 @@ CHECKS = {
 }
 
 
-@settings(max_examples=150, **CHECKS)
-@given(cases(number_of_cuttings=2, max_size=20))
-def test_cutting_does_not_matter(case):
+def _cut(case):
     whole = LocalEngine(case.network).run([case.rows])
     for trains in case.trains:
         assert_same_result(LocalEngine(case.network).run(trains), whole)
 
 
-@settings(max_examples=50, **CHECKS)
+@settings(max_examples=60, **CHECKS)
+@given(cases(number_of_cuttings=2))
+def test_cutting_does_not_matter(case):
+    _cut(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, **CHECKS)
+@given(cases(number_of_cuttings=3, max_boxes=8))
+def test_cutting_does_not_matter_at_length(case):
+    _cut(case)
+
+
+@settings(max_examples=40, **CHECKS)
 @given(cases(number_of_cuttings=1, max_size=20))
 def test_final_with_the_last_train_or_after_it(case):
     after = LocalEngine(case.network).run(case.trains[0])
@@ -30,13 +42,14 @@ def test_final_with_the_last_train_or_after_it(case):
     assert_same_result(local.train(case.trains[0][-1], final=True), after)
 
 
-@settings(max_examples=50, **CHECKS)
+@settings(max_examples=40, **CHECKS)
 @given(cases(number_of_cuttings=1, max_size=20))
 def test_no_box_finds_tuples_late_when_sources_do_not(case):
     result = LocalEngine(case.network).run(case.trains[0])
     assert not [letter for letter in result.dead_letters if letter.reason.startswith("late")]
 
 
+@settings(**CHECKS)
 @given(st.data())
 def test_streams_keep_within_their_lateness(data):
     lateness = data.draw(st.sampled_from((0, 500_000, 3_000_000)))
@@ -46,6 +59,7 @@ def test_streams_keep_within_their_lateness(data):
         assert row["time"] >= newest - lateness / 1_000_000
 
 
+@settings(**CHECKS)
 @given(st.data())
 def test_cuttings_lose_nothing(data):
     rows = {"a": data.draw(streams()), "b": data.draw(streams())}
