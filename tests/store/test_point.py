@@ -177,6 +177,19 @@ def test_an_unknown_point_is_named_with_the_nearest(tmp_path, writer):
         PointReader(tmp_path, "..")
 
 
+def test_a_plan_can_be_checked_without_reading(tmp_path, writer):
+    put(writer, 0, [(1, "a", 1, 0)])
+    plan = PointReader(tmp_path, "minutes").plan(0, 0)
+    plan.check()
+    path = plan.directory / plan.files[0].name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptFileError, match="torn"):
+        plan.check()
+    path.unlink()
+    with pytest.raises(MissingFileError, match="missing"):
+        plan.check()
+
+
 def test_missing_and_changed_files_are_refused(tmp_path, writer):
     put(writer, 0, [(1, "a", 1, 0)])
     path = next((writer.manifest.path / "data").iterdir())

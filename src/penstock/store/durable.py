@@ -65,6 +65,16 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_length(path: Path, size: int) -> None:
+    """Refuse a file that is missing or not as long as it was committed, without reading it."""
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        raise MissingFileError(f"{path}: the file is missing", expected=f"{size} bytes") from None
+    if found != size:
+        raise CorruptFileError(f"{path}: the file is torn", found=f"{found} bytes", expected=f"{size} bytes")
+
+
 def read_checked(path: Path, size: int, crc: int) -> bytes:
     """The bytes of a file of known length and checksum; anything else is refused."""
     try:

@@ -48,6 +48,7 @@ from penstock.store.tables import FILE_ROWS, conform, read_files, stored_schema,
 
 # Rows sorted at once in a task: a train may be larger than its memory.
 _SORT_ROWS = 1 << 20
+_SEGMENTS_HELD = 16
 
 
 class PointWriter:
@@ -193,6 +194,11 @@ class ReadPlan:
         chosen = self.files if files is None else files
         return read_files(self.directory, chosen, self.first, self.last, self.schema, columns)
 
+    def check(self) -> None:
+        """Refuse missing and torn files by their length alone: for engines that read the files by themselves."""
+        for file in self.files:
+            durable.check_length(self.directory / file.name, file.bytes)
+
 
 class PointReader:
     """A reader's side, for one thread. Without a lease (leases.py) what it has not read yet may be deleted."""
@@ -204,6 +210,7 @@ class PointReader:
         self._edition = 0
         self._base = Base()
         self._log: dict[int, Entry] = {}  # in growing order
+        self._segments: dict[str, list[Entry]] = {}
         self.reload()
 
     @property
@@ -279,21 +286,29 @@ class PointReader:
         self.refresh()
         self._check_retained(after)
         kept = [s for s in self._base.segments if s.last > after]
-        old = [e for segment in kept for e in segment_entries(self.manifest, segment) if e.number > after]
+        old = [e for segment in kept for e in self._entries_of(segment) if e.number > after]
         return old + [entry for number, entry in self._log.items() if number > after]
+
+    def _entries_of(self, segment: Segment) -> list[Entry]:
+        """A reader that works through history asks for the same segments again and again."""
+        name = segment.entries.name
+        if name not in self._segments:
+            self._segments = dict([*self._segments.items()][-_SEGMENTS_HELD + 1 :])
+            self._segments[name] = segment_entries(self.manifest, segment)
+        return self._segments[name]
 
     def latest(self) -> Entry | None:
         """The newest entry, which carries the horizon."""
         self.refresh()
         if self._log:
             return self._log[next(reversed(self._log))]
-        return segment_entries(self.manifest, self._base.segments[-1])[-1] if self._base.segments else None
+        return self._entries_of(self._base.segments[-1])[-1] if self._base.segments else None
 
     def oldest(self) -> Entry | None:
         """The oldest retained entry."""
         self.refresh()
         if self._base.segments:
-            return segment_entries(self.manifest, self._base.segments[0])[0]
+            return self._entries_of(self._base.segments[0])[0]
         return next(iter(self._log.values()), None)
 
     def plan(
