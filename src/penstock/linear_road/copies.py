@@ -99,9 +99,13 @@ def span_of(source: Input) -> Span:
     return Span(int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1, xways, len(roads) / 2)
 
 
-def shift_values(values: Array, copies: Copies, k: int) -> Array:
-    """The rows of copy `k` as numbers."""
-    shifted = values.copy()
-    for column, offset in zip((VID_FIELD, QID_FIELD, XWAY_FIELD), copies.offsets(k), strict=True):
-        shifted[:, column] += np.where(values[:, column] >= 0, offset, 0).astype(np.int32)
-    return shifted
+def shift_column(values: Array, copies: Copies, k: int, column: int) -> Array:
+    """A column of the rows of copy `k`; only VID, QID and XWay differ from the original.
+
+    >>> shift_column(np.array([5, -1], np.int32), Copies(2, vid=1000, qid=50, xway=1), 1, QID_FIELD).tolist()
+    [55, -1]
+    """
+    shifted = dict(zip((VID_FIELD, QID_FIELD, XWAY_FIELD), copies.offsets(k), strict=True))
+    if not shifted.get(column):
+        return values
+    return np.where(values >= 0, values + np.int32(shifted[column]), values)

@@ -177,13 +177,17 @@ def drive(
     plan: Drive, *, progress: Progress = silent, preparing: Progress = silent, say: Say = lambda _: None
 ) -> DriveReport:
     """Deliver an input, prepared or not, and report how late it was."""
-    with _slices_of(plan, preparing, say) as slices, _stop_on_signal() as stop:
-        feed = feed_of(plan, slices)
-        target = open_target(plan.to, slices.format, resume=plan.resume)
-        try:
-            return _Run(plan, feed, target, stop, progress, say).run()
-        finally:
-            target.close()
+    # The target first: a wrong one shall not cost the cutting of a large input.
+    target = open_target(plan.to, _form(plan), resume=plan.resume)
+    try:
+        with _slices_of(plan, preparing, say) as slices, _stop_on_signal() as stop:
+            return _Run(plan, feed_of(plan, slices), target, stop, progress, say).run()
+    finally:
+        target.close()
+
+
+def _form(plan: Drive) -> Format:
+    return open_slices(plan.source).format if is_slices(plan.source) else plan.format or "csv"
 
 
 def prepare_for(plan: Drive, out: Path, progress: Progress = silent) -> Slices:
@@ -222,8 +226,7 @@ def _scratch_plan(plan: Drive) -> Plan:
     copies = 1 if span is None else copies_of(span, count=plan.copies, length=plan.length).count
     stored = 1 if span is None else stored_groups(plan.groups or 1, copies, span.xways)
     # Copies are made on the way out, so the scratch slices stay as small as the input.
-    form = plan.format or "csv"
-    return Plan(source, stored, form, Copies(), span, plan.begin, plan.end, plan.lenient)
+    return Plan(source, stored, plan.format or "csv", Copies(), span, plan.begin, plan.end, plan.lenient)
 
 
 def feed_of(plan: Drive, slices: Slices) -> Feed:

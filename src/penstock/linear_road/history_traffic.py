@@ -60,7 +60,7 @@ def demand(direction: int, weekday: int) -> Array:
     minute = np.arange(MINUTES, dtype=np.float32)[:, None]
     inbound = _inbound(direction)
     if weekday in WEEKEND:
-        over_day = 5 + (44 if weekday == WEEKEND[0] else 36) * _hump(minute, 840, 200) * np.ones_like(inbound)
+        over_day = 5 + (52 if weekday == WEEKEND[0] else 40) * _hump(minute, 840, 200) * np.ones_like(inbound)
     else:
         evening = 92 if weekday == 5 else 85
         over_day = (

@@ -305,7 +305,7 @@ class _Group:
     def slice(self, second: int, form: Format) -> Slice:
         begin, end = np.searchsorted(self.seconds, (second, second + 1))
         if form == "parquet":
-            data = encode(self.values[begin:end]) if end > begin else np.zeros(0, np.uint8)
+            data = encode(list(self.values[begin:end].T)) if end > begin else np.zeros(0, np.uint8)
         else:
             data = self.text[self.starts[begin] : self.starts[end]]
         return Slice(data, int(end - begin))

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.linear_road import csv_rows
-from penstock.linear_road.copies import Copies, Span, shift_values
+from penstock.linear_road.copies import Copies, Span, shift_column
 from penstock.linear_road.csv_rows import MOST_DIGITS, Array
 from penstock.linear_road.inputs import MANIFEST, Format, InputError
-from penstock.linear_road.rows import PARQUET_SCHEMA
+from penstock.linear_road.rows import COLUMNS, PARQUET_SCHEMA
 
 KIND = "linear-road-slices"
 Unit = tuple[int, int]
@@ -159,20 +159,29 @@ def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Array:
 
 
 def _assemble_parquet(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Array:
-    decoded = {id(part.data): decode(part.data) for _, part in parts}
-    return encode(np.concatenate([shift_values(decoded[id(part.data)], copies, k) for k, part in parts]))
+    decoded: dict[int, list[Array]] = {}
+    for _, part in parts:
+        if id(part) not in decoded:
+            decoded[id(part)] = decode(part.data)
+    return encode([_column(parts, decoded, copies, j) for j in range(len(COLUMNS))])
 
 
-def encode(values: Array) -> Array:
-    """Rows as the bytes of a parquet file."""
-    columns = [pa.array(np.ascontiguousarray(values[:, j])) for j in range(values.shape[1])]
+def _column(
+    parts: Sequence[tuple[int, Slice]], decoded: dict[int, list[Array]], copies: Copies, j: int
+) -> Array:
+    return np.concatenate([shift_column(decoded[id(part)][j], copies, k, j) for k, part in parts])
+
+
+def encode(columns: Sequence[Array]) -> Array:
+    """Rows, given as their fifteen columns, as the bytes of a parquet file."""
     out = io.BytesIO()
-    table = pa.Table.from_arrays(columns, schema=PARQUET_SCHEMA)
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
+    table = pa.Table.from_arrays(arrays, schema=PARQUET_SCHEMA)
     pq.write_table(table, out, compression="snappy", use_dictionary=False, write_statistics=False)
     return np.frombuffer(out.getbuffer(), np.uint8)
 
 
-def decode(data: Array) -> Array:
-    """The rows of a parquet slice."""
-    table = pq.read_table(pa.BufferReader(pa.py_buffer(data)))
-    return np.stack([column.to_numpy() for column in table.columns], axis=1)
+def decode(data: Array) -> list[Array]:
+    """The columns of a parquet slice."""
+    table = pq.read_table(pa.BufferReader(pa.py_buffer(data)), use_threads=False)
+    return [column.to_numpy() for column in table.columns]

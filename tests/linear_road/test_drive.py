@@ -1,0 +1,323 @@
+"""The driver: one clock, whole seconds, never early, never reordered, none dropped."""
+
+import errno
+import io
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from penstock.linear_road import drive as drive_module
+from penstock.linear_road import targets
+from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
+from penstock.linear_road.drive import STATE_FILE, Drive, drive, prepare_for
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.targets import DirectoryTarget, StreamTarget, TargetError, file_name, open_target
+
+SECONDS = 12
+
+
+def rows_of(first=0, seconds=SECONDS, xways=2):
+    rows = []
+    for t in range(first, first + seconds):
+        if t == first + 5:
+            continue  # a second without rows
+        rows += [
+            [0, t, 10 * v + t % 3, 40, v % xways, 1, v % 2, 2, 11000, -1, -1, -1, -1, -1, -1]
+            for v in (4, 1, 3, 2)
+        ]
+        rows.append([2, t, 10, -1, -1, -1, -1, -1, -1, t, -1, -1, -1, -1, -1])
+    return rows
+
+
+@pytest.fixture
+def source(tmp_path):
+    file = tmp_path / "rows.dat"
+    file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows_of()))
+    return file
+
+
+def text_of(folder):
+    return "".join(file.read_text() for file in sorted(folder.glob("t*")))
+
+
+def test_a_directory_gets_one_file_a_second_in_time_order(source, tmp_path):
+    report = drive(Drive(source, str(tmp_path / "to"), speed=50, most_late=50))
+    names = sorted(file.name for file in (tmp_path / "to").glob("t*"))
+    assert names == [file_name(t, 0, "csv") for t in range(SECONDS) if t != 5]
+    assert text_of(tmp_path / "to") == source.read_text()
+    assert report.rows == len(rows_of())
+    assert report.valid
+    assert not [file.name for file in (tmp_path / "to").iterdir() if file.name.startswith(".")]
+
+
+def test_no_file_is_early_and_lateness_is_what_was_measured(source, tmp_path):
+    report = drive(Drive(source, str(tmp_path / "to"), speed=20))
+    clock = Clock.load(tmp_path / "to")
+    assert (clock.t0, clock.speed) == (0, 20)
+    # A rename sets the change time. The kernel's coarse clock may lag by a tick.
+    changed = {int(file.name[1:7]): file.stat().st_ctime for file in (tmp_path / "to").glob("t*")}
+    assert all(changed[t] >= clock.due(t) - 0.011 for t in changed)
+    assert report.lateness_ms is not None
+    latest = max(changed[t] - clock.due(t) for t in changed) * 1000
+    assert report.lateness_ms["max"] == pytest.approx(latest, abs=30)
+    assert 0 <= report.lateness_ms["p50"] <= report.lateness_ms["p99"] <= report.lateness_ms["max"]
+
+
+def test_the_run_takes_its_time(source, tmp_path):
+    began = time.perf_counter()
+    drive(Drive(source, str(tmp_path / "to"), speed=20, end=11))
+    assert time.perf_counter() - began >= 10 / 20
+
+
+def test_from_and_until_bound_the_seconds_and_t0(source, tmp_path):
+    report = drive(Drive(source, str(tmp_path / "to"), speed=100, begin=3, end=8))
+    assert DirectoryTarget(tmp_path / "to").delivered() == [3, 4, 6, 7]
+    assert Clock.load(tmp_path / "to").t0 == 3
+    assert (report.t0, report.t1) == (3, 8)
+
+
+def test_t0_is_the_first_second_of_the_input(tmp_path):
+    file = tmp_path / "rows.dat"
+    file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows_of(first=7000, seconds=3)))
+    began = time.perf_counter()
+    report = drive(Drive(file, str(tmp_path / "to"), speed=10))
+    assert report.t0 == 7000
+    assert time.perf_counter() - began < 20, "waited for the clock to come from 0 to 7000"
+
+
+def test_standard_output_gets_the_same_bytes(source, monkeypatch):
+    out = io.BytesIO()
+    monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: StreamTarget(out))
+    drive(Drive(source, "-", speed=100))
+    assert out.getvalue() == source.read_bytes()
+
+
+def receive(server, into, pause=0.0):
+    connection, _ = server.accept()
+    with connection:
+        while data := connection.recv(4096):
+            into.append(data)
+            time.sleep(pause)
+
+
+def test_tcp_gets_the_same_bytes_and_an_end(source):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        got = []
+        reader = threading.Thread(target=receive, args=(server, got))
+        reader.start()
+        drive(Drive(source, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=100))
+        reader.join(10)
+    assert b"".join(got) == source.read_bytes()
+
+
+def hang_up(server):
+    connection, _ = server.accept()
+    connection.close()
+
+
+def test_a_receiver_that_goes_away_makes_the_run_invalid(tmp_path):
+    file = tmp_path / "rows.dat"
+    file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows_of(seconds=60)))
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closer = threading.Thread(target=hang_up, args=(server,))
+        closer.start()
+        report = drive(Drive(file, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=60), say=said.append)
+        closer.join(10)
+    assert not report.valid
+    assert "was lost at second" in str(report.lost)
+    assert any("this run is not valid" in sentence for sentence in said)
+
+
+class SlowTarget(StreamTarget):
+    """A receiver that needs 50 ms a second."""
+
+    def deliver(self):
+        time.sleep(0.05)
+        super().deliver()
+
+
+def test_a_driver_that_falls_behind_says_so_drops_nothing_and_is_invalid(source, monkeypatch):
+    out, said = io.BytesIO(), []
+    monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: SlowTarget(out))
+    report = drive(Drive(source, "-", speed=100), say=said.append)
+    assert not report.valid
+    assert report.late_seconds > 5
+    assert report.first_late is not None
+    assert out.getvalue() == source.read_bytes()
+    assert len([sentence for sentence in said if sentence.startswith("The driver fell behind: second")]) == 1
+
+
+def test_what_counts_as_late_can_be_said(source, monkeypatch):
+    monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: SlowTarget(io.BytesIO()))
+    assert drive(Drive(source, "-", speed=100, most_late=1000)).valid
+
+
+def test_maximum_speed_has_no_clock_and_says_so(source, tmp_path):
+    report = drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+    assert report.lateness_ms is None
+    assert report.speed == "max"
+    assert "Emit = Time" in report.clock
+    assert not Clock.load(tmp_path / "to").ticks
+    assert text_of(tmp_path / "to") == source.read_text()
+
+
+def test_the_clock_can_be_written_elsewhere(source, tmp_path):
+    drive(Drive(source, str(tmp_path / "to"), speed=100, clock_file=tmp_path / "clock.json"))
+    assert Clock.load(tmp_path / "clock.json") == Clock.load(tmp_path / "to")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_prepared_slices_drive_the_same_rows_with_or_without_copies(source, tmp_path, form):
+    plan = Drive(source, groups=2, format=form, copies=2)
+    prepare_for(plan, tmp_path / "with")
+    prepare_for(Drive(source, format=form), tmp_path / "without")
+    one = drive(Drive(tmp_path / "with", str(tmp_path / "a"), speed=MAXIMUM))
+    two = drive(Drive(tmp_path / "without", str(tmp_path / "b"), speed=MAXIMUM, copies=2, groups=2))
+    three = drive(Drive(source, str(tmp_path / "c"), speed=MAXIMUM, length=2, groups=2, format=form))
+    files = [{file.name: file.read_bytes() for file in (tmp_path / x).glob("t*")} for x in "abc"]
+    assert files[0] == files[1] == files[2]
+    assert len(files[0]) == 2 * (SECONDS - 1)
+    for report in (one, two, three):
+        assert report.copies == {"count": 2, "vid": 43, "qid": 12, "xway": 2}
+        assert report.xways == 2
+        assert report.rows == 2 * len(rows_of())
+
+
+def test_slices_in_another_format_are_refused(source, tmp_path):
+    prepare_for(Drive(source), tmp_path / "p")
+    with pytest.raises(InputError, match="are csv; --format parquet needs another --prepare"):
+        drive(Drive(tmp_path / "p", str(tmp_path / "to"), format="parquet"))
+
+
+def test_seconds_outside_the_slices_are_refused(source, tmp_path):
+    prepare_for(Drive(source, begin=4), tmp_path / "p")
+    with pytest.raises(InputError, match=r"hold seconds 4\.\.11; --from 2 is outside"):
+        drive(Drive(tmp_path / "p", str(tmp_path / "to"), begin=2))
+
+
+def test_lenient_slices_need_lenient_driving(source, tmp_path):
+    source.write_text("nonsense\n" + source.read_text())
+    with pytest.raises(InputError, match=r"row 1 of rows\.dat breaks the format"):
+        drive(Drive(source, str(tmp_path / "to")))
+    prepare_for(Drive(source, lenient=True), tmp_path / "p")
+    with pytest.raises(InputError, match="hold 1 rows that break the format; --lenient passes them on"):
+        drive(Drive(tmp_path / "p", str(tmp_path / "to")))
+    with pytest.raises(InputError, match="such rows cannot be shifted"):
+        drive(Drive(tmp_path / "p", str(tmp_path / "to"), lenient=True, copies=2))
+    report = drive(Drive(tmp_path / "p", str(tmp_path / "to"), lenient=True, speed=MAXIMUM))
+    assert text_of(tmp_path / "to") == source.read_text()
+    assert report.refused_rows_passed_on == 1
+
+
+def test_a_clean_stop_pauses_the_clock_and_a_resumed_drive_goes_on(source, tmp_path):
+    target = tmp_path / "to"
+    timer = threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGTERM))
+    prepare_for(Drive(source), tmp_path / "p")
+    timer.start()
+    first = drive(Drive(tmp_path / "p", str(target), speed=20))
+    timer.join()
+    assert first.stopped_at is not None
+    assert not first.valid
+    assert Clock.load(target).paused_at is not None
+    assert not list(target.glob(".t*"))
+    time.sleep(0.5)  # longer than a delivery may be late: only a paused clock forgives it
+    second = drive(Drive(tmp_path / "p", str(target), speed=20, resume=True, most_late=5))
+    assert second.valid
+    assert text_of(target) == source.read_text()
+    assert second.rows + first.rows == len(rows_of())
+    assert Clock.load(target).paused_at is None
+
+
+def test_after_a_crash_the_clock_has_gone_on_and_nothing_comes_twice(source, tmp_path):
+    target = tmp_path / "to"
+    drive(Drive(source, str(target), speed=100, end=6))
+    Clock(time.time() - 1, 0, 100).save(target / CLOCK_FILE)
+    (target / STATE_FILE).write_text(json.dumps({"next": 4, "report": None}))
+    (target / ".t000006-g000.csv.tmp").write_text("half a row")
+    before = {file: file.stat().st_mtime_ns for file in target.glob("t*")}
+    report = drive(Drive(source, str(target), speed=100, resume=True))
+    assert text_of(target) == source.read_text()
+    assert all(file.stat().st_mtime_ns == kept for file, kept in before.items())
+    assert not report.valid, "what came after the crash came late"
+    assert not list(target.glob(".t*"))
+
+
+def test_resuming_at_another_speed_is_refused(source, tmp_path):
+    drive(Drive(source, str(tmp_path / "to"), speed=100, end=2))
+    with pytest.raises(InputError, match="runs at speed 100; --resume needs the same --speed"):
+        drive(Drive(source, str(tmp_path / "to"), speed=50, resume=True))
+
+
+def test_a_full_disk_leaves_no_half_file_and_an_invalid_run(source, tmp_path, monkeypatch):
+    real, writes = os.write, []
+
+    def full(descriptor, data):
+        writes.append(len(data))
+        if len(writes) > 4:
+            real(descriptor, data[:10])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(targets.os, "write", full)
+    report = drive(Drive(source, str(tmp_path / "to"), speed=100))
+    assert not report.valid
+    assert "No space left on device" in str(report.lost)
+    assert DirectoryTarget(tmp_path / "to").delivered() == [0, 1, 2, 3]
+    assert not list((tmp_path / "to").glob(".t*"))
+
+
+def test_a_used_directory_is_not_mixed_with_a_new_drive(source, tmp_path):
+    drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+    with pytest.raises(
+        TargetError, match="already holds 11 delivered seconds; choose an empty directory, or --resume"
+    ):
+        drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("kafka://broker:9092/topic", "Kafka targets come later"),
+        ("http://x", "is no target; expected a directory, tcp://HOST:PORT or -"),
+        ("tcp://host", "is no target"),
+        ("tcp://host:port", "is no target"),
+    ],
+)
+def test_targets_that_are_none(name, sentence):
+    with pytest.raises(TargetError, match=sentence):
+        open_target(name, "csv")
+
+
+def test_targets_that_cannot_be_used(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TargetError, match="is a file; expected a directory"):
+        open_target(str(tmp_path / "file"), "csv")
+    with pytest.raises(TargetError, match="takes csv rows only"):
+        open_target("-", "parquet")
+    with pytest.raises(TargetError, match="--resume goes on with a directory only"):
+        open_target("-", "csv", resume=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(TargetError, match="start the receiver first"):
+        open_target(f"tcp://127.0.0.1:{port}", "csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"speed": 0}, "--speed 0 is not above 0"),
+        ({"begin": -1}, "--from -1 is below 0"),
+        ({"begin": 5, "end": 5}, "--until 5 is not after --from 5"),
+        ({"copies": 2, "length": 2}, "say the same thing"),
+        ({"groups": 0}, "--groups 0 is too few"),
+    ],
+)
+def test_bad_options_are_refused(tmp_path, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Drive(tmp_path, "-", **options)

@@ -1,0 +1,215 @@
+"""Time slices: every row once, in order, in its group and second; copies; going on after a crash."""
+
+import numpy as np
+import pytest
+
+from penstock.linear_road import reading
+from penstock.linear_road.copies import Copies, Span, copies_of, span_of
+from penstock.linear_road.inputs import InputError, open_input
+from penstock.linear_road.prepare import Plan, prepare
+from penstock.linear_road.slices import decode, group_plan, open_slices
+
+XWAYS = 4
+
+
+def row(t, vid, xway, kind=0, qid=-1):
+    if kind == 2:
+        return [2, t, vid, -1, -1, -1, -1, -1, -1, qid, -1, -1, -1, -1, -1]
+    return [0, t, vid, 50, xway, 2, vid % 2, 3, 16000, -1, -1, -1, -1, -1, -1]
+
+
+def rows_of(seconds=40, each=9):
+    rows = []
+    for t in range(seconds):
+        rows += [row(t, 100 * i + t % 30, i % XWAYS) for i in range(each)]
+        rows.append(row(t, 100, -1, 2, t))
+    return rows
+
+
+def write(tmp_path, rows, name="rows.dat"):
+    file = tmp_path / name
+    file.write_text("".join(",".join(map(str, found)) + "\n" for found in rows))
+    return open_input(file)
+
+
+def delivered(slices):
+    """{(second, group): rows}"""
+    out = {}
+    for second in range(slices.t0, slices.t1):
+        for group in range(slices.groups):
+            piece = slices.slice(second, group)
+            if not piece.rows:
+                continue
+            if slices.format == "csv":
+                found = [
+                    [int(x) for x in text.split(",")] for text in piece.data.tobytes().decode().splitlines()
+                ]
+            else:
+                found = np.stack(decode(piece.data), axis=1).tolist()
+            assert len(found) == piece.rows
+            out[second, group] = found
+    return out
+
+
+def shifted(rows, k, span):
+    out = [list(found) for found in rows]
+    for found in out:
+        for column, by in ((2, span.vids), (9, span.qids), (4, span.xways)):
+            if found[column] >= 0:
+                found[column] += k * by
+    return out
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_every_row_is_in_its_second_and_group_in_order(tmp_path, form, groups):
+    rows = rows_of()
+    source = write(tmp_path, rows)
+    slices = prepare(Plan(source, groups, form, span=span_of(source)), tmp_path / "out")
+    expected = {}
+    for found in rows:
+        group = max(found[4], 0) * groups // XWAYS
+        expected.setdefault((found[1], group), []).append(found)
+    assert delivered(slices) == expected
+    assert slices.manifest["rows"] == len(rows)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
+def test_copies_are_shifted_whole(tmp_path, form, groups):
+    rows = rows_of(seconds=5)
+    source = write(tmp_path, rows)
+    span = span_of(source)
+    slices = prepare(Plan(source, groups, form, copies_of(span, count=3), span), tmp_path / "out")
+    found = sorted(tuple(one) for part in delivered(slices).values() for one in part)
+    assert found == sorted(tuple(one) for k in range(3) for one in shifted(rows, k, span))
+    assert slices.span == span.times(3)
+    for (_, group), part in delivered(slices).items():
+        xways = [one[4] for one in part if one[4] >= 0]
+        assert all(x * groups // (3 * XWAYS) == group for x in xways), (
+            "neighbouring expressways share a group"
+        )
+
+
+def test_span_counts_halves_and_ignores_refused_rows(tmp_path):
+    rows = [row(0, 10, 0), row(0, 12, 1), row(1, 5, 0, 2, 3)]
+    source = write(tmp_path, [*rows, [7, 1, 999, 0, 9, 0, 0, 0, 0, 77, 0, 0, 0, 0, 0]])
+    assert span_of(source) == Span(vids=13, qids=4, xways=2, length=1.0)
+
+
+def test_copies_by_the_number_of_expressways():
+    span = Span(100, 10, 1, 0.5)
+    assert copies_of(span, length=2).count == 4
+    assert copies_of(span, count=1) == Copies()
+    with pytest.raises(
+        InputError, match=r"--xways 2\.7 is no multiple of the 0\.5 expressways .* take --xways 2\.5"
+    ):
+        copies_of(span, length=2.7)
+    with pytest.raises(InputError, match="--copies 0 is too few"):
+        copies_of(span, count=0)
+    with pytest.raises(InputError, match="need VIDs or QIDs above 2147483647"):
+        copies_of(span, count=10**8)
+
+
+def test_units_are_spread_evenly():
+    sizes = [len(units) for units in group_plan(stored=2, copies=5, groups=4)]
+    assert sum(sizes) == 10
+    assert max(sizes) - min(sizes) <= 1
+    with pytest.raises(InputError, match=r"--groups 11 is out of range; expected 1\.\.10"):
+        group_plan(2, 5, 11)
+
+
+def test_a_window_is_cut_out(tmp_path):
+    source = write(tmp_path, rows_of())
+    slices = prepare(Plan(source, begin=10, end=20), tmp_path / "out")
+    assert (slices.t0, slices.t1) == (10, 20)
+    assert {second for second, _ in delivered(slices)} == set(range(10, 20))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_killed_preparation_goes_on_and_ends_the_same(tmp_path, monkeypatch, form):
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 2000)
+    source = write(tmp_path, rows_of())
+    span = span_of(source)
+    plan = Plan(source, 2, form, copies_of(span, count=2), span)
+    whole = prepare(plan, tmp_path / "whole")
+    calls = 0
+
+    def kill(_done, _total):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        prepare(plan, tmp_path / "out", kill)
+    assert all(file.name.startswith(".") for file in (tmp_path / "out").iterdir()), "nothing looks whole"
+    with pytest.raises(InputError, match="no prepared slices"):
+        open_slices(tmp_path / "out")
+    # Bytes written after the last record are cut off again.
+    with (tmp_path / "out" / ".g000.slices.part").open("ab") as stream:
+        stream.write(b"half a row")
+    starts = []
+    again = prepare(plan, tmp_path / "out", lambda done, _total: starts.append(done))
+    assert starts[0] > 2000, "started over instead of going on"
+    assert delivered(again) == delivered(whole)
+    assert again.manifest == whole.manifest
+
+
+def test_done_is_done_and_other_options_are_refused(tmp_path):
+    source = write(tmp_path, rows_of(5))
+    prepare(Plan(source), tmp_path / "out")
+    before = (tmp_path / "out" / "g000.slices").stat().st_mtime_ns
+    prepare(Plan(source), tmp_path / "out")
+    assert (tmp_path / "out" / "g000.slices").stat().st_mtime_ns == before
+    with pytest.raises(InputError, match="holds slices of another input or other options"):
+        prepare(Plan(source, format="parquet"), tmp_path / "out")
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="is not empty and holds no slices"):
+        prepare(Plan(write(tmp_path, rows_of(2))), tmp_path / "out")
+    assert (tmp_path / "out" / "letter.txt").read_text() == "dear"
+
+
+def test_bad_rows_are_refused_with_place_reason_and_hint(tmp_path):
+    rows = rows_of(3)
+    rows[4] = [0, 0, 5]
+    source = write(tmp_path, rows)
+    with pytest.raises(
+        InputError, match=r"row 5 of rows\.dat breaks the format: not 15 integers, found '0,0,5'; --lenient"
+    ):
+        prepare(Plan(source), tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+    slices = prepare(Plan(source, lenient=True), tmp_path / "out")
+    text = b"".join(slices.slice(t, 0).data.tobytes() for t in range(3))
+    assert text == source.path.read_bytes()
+    assert slices.manifest["refused_rows_passed_on"] == slices.manifest["unparsed_rows_passed_on"] == 1
+
+
+def test_rows_that_are_no_numbers_cannot_be_shifted_nor_made_columnar(tmp_path):
+    source = write(tmp_path, [*rows_of(2), [1, 2]])
+    for plan in (
+        Plan(source, format="parquet", lenient=True),
+        Plan(source, copies=Copies(2, 1000, 10, 4), lenient=True),
+    ):
+        with pytest.raises(InputError, match="can neither be shifted nor put into parquet"):
+            prepare(plan, tmp_path / "out")
+
+
+def test_an_empty_window_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no rows to deliver in the asked range"):
+        prepare(Plan(write(tmp_path, rows_of(3)), begin=100), tmp_path / "out")
+
+
+def test_a_damaged_directory_names_the_missing_file(tmp_path):
+    prepare(Plan(write(tmp_path, rows_of(3))), tmp_path / "out")
+    (tmp_path / "out" / "g000.slices").unlink()
+    with pytest.raises(InputError, match=r"lacks its file g000\.slices"):
+        open_slices(tmp_path / "out")
