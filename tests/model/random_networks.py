@@ -23,7 +23,7 @@ qualities = st.one_of(
     ),
 )  # fmt: skip
 sinks = st.one_of(
-    st.builds(lambda path: ps.parquet(path), texts),
+    st.builds(ps.parquet, texts),
     st.builds(lambda path, header: ps.csv(path, header=header, sep=";"), texts, st.booleans()),
     st.builds(ps.console, st.integers(0, 100)),
     st.just(ps.memory()),
