@@ -87,7 +87,8 @@ class CountWindows(Parts):
     def _due(self, before: np.ndarray, *, final: bool) -> tuple[Any, np.ndarray]:
         rows = self.kept.rows
         places, seen = integers(rows, PLACE), None if final else self._seen_of(rows)
-        which, windows = self.spans.of_times(places, before, seen)
+        # window 0 is the first: none begins before the first tuple of a key
+        which, windows = self.spans.of_times(places, np.maximum(before, self.spans.size - 1), seen)
         due = rows.take(pa.array(which))
         self.kept.drop(self.spans.done_times(places, seen))
         if final:

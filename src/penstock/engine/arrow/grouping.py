@@ -27,7 +27,7 @@ class Groups:
     @property
     def last(self) -> np.ndarray:
         """The last row of each group."""
-        last: np.ndarray = self.order[np.append(self.starts[1:], len(self.order)) - 1]
+        last: np.ndarray = self.order[self.starts + self.sizes - 1]
         return last
 
     @property

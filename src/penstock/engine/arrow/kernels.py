@@ -22,7 +22,14 @@ from penstock.model.types import INTEGRAL, TYPES, Schema, arrow_schema
 ARROW = {type_: arrow_schema(Schema.of([("v", type_)]), hidden=False).field(0).type for type_ in TYPES}
 _SURE = 9.2e18  # below 2^63 by more than the rounding of a double
 _SECOND = 1_000_000
-_LENGTHS = {"microsecond": 1, "millisecond": 1_000, "second": _SECOND, "minute": 60 * _SECOND, "hour": 3_600 * _SECOND, "day": DAY}
+_LENGTHS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3_600 * _SECOND,
+    "day": DAY,
+}
 
 Answer = tuple[Any, Any]
 Kernel = Callable[[Call, list[Any]], Answer]
@@ -122,7 +129,9 @@ def _remainder(node: Call, args: list[Any]) -> Answer:
     left, right = args
     if node.type not in INTEGRAL:
         return _fraction_rest(node, left, right)
-    unsure = pc.or_(pc.equal(right, 0), pc.equal(right, -1)) if node.fails or _constant(node, 1) == -1 else None
+    unsure = (
+        pc.or_(pc.equal(right, 0), pc.equal(right, -1)) if node.fails or _constant(node, 1) == -1 else None
+    )
     right = _without(right, unsure)
     return pc.subtract(left, pc.multiply(pc.divide(left, right), right)), unsure
 
@@ -145,15 +154,21 @@ def _pmod(node: Call, args: list[Any]) -> Answer:
 
 
 def _negative(node: Call, args: list[Any]) -> Answer:
-    return pc.negate(args[0]), pc.equal(args[0], pa.scalar(-RANGES[node.type], args[0].type)) if node.fails else None
+    return pc.negate(args[0]), pc.equal(
+        args[0], pa.scalar(-RANGES[node.type], args[0].type)
+    ) if node.fails else None
 
 
 def _abs(node: Call, args: list[Any]) -> Answer:
-    return pc.abs(args[0]), pc.equal(args[0], pa.scalar(-RANGES[node.type], args[0].type)) if node.fails else None
+    return pc.abs(args[0]), pc.equal(
+        args[0], pa.scalar(-RANGES[node.type], args[0].type)
+    ) if node.fails else None
 
 
 def _to_whole(act: Callable[[Any], Any]) -> Kernel:
-    return lambda node, args: (args[0], None) if node.args[0].type == "BIGINT" else _narrow("BIGINT", act(args[0]))
+    return lambda node, args: (
+        (args[0], None) if node.args[0].type == "BIGINT" else _narrow("BIGINT", act(args[0]))
+    )
 
 
 def _round(node: Call, args: list[Any]) -> Answer:
@@ -170,7 +185,10 @@ def _round(node: Call, args: list[Any]) -> Answer:
 
 
 def _logarithm(act: Callable[[Any], Any]) -> Kernel:
-    return lambda _node, args: (pc.if_else(pc.less_equal(args[0], 0.0), pa.scalar(None, pa.float64()), act(args[0])), None)
+    return lambda _node, args: (
+        pc.if_else(pc.less_equal(args[0], 0.0), pa.scalar(None, pa.float64()), act(args[0])),
+        None,
+    )
 
 
 def _sign(x: Any) -> Any:
@@ -233,7 +251,9 @@ def _like(node: Call, args: list[Any]) -> Answer:
 def _whole_numbers(x: Any) -> np.ndarray:
     """Microseconds or days as numpy; what stands for NULL does not matter."""
     need(not isinstance(x, pa.Scalar))
-    return np.asarray(pc.fill_null(pc.cast(pc.cast(x, pa.int32()) if pa.types.is_date(x.type) else x, pa.int64()), 0))
+    return np.asarray(
+        pc.fill_null(pc.cast(pc.cast(x, pa.int32()) if pa.types.is_date(x.type) else x, pa.int64()), 0)
+    )
 
 
 def _by_numpy(act: Callable[[np.ndarray], np.ndarray]) -> Kernel:
@@ -243,6 +263,10 @@ def _by_numpy(act: Callable[[np.ndarray], np.ndarray]) -> Kernel:
         return pc.cast(numbers, ARROW[node.type]), None
 
     return made
+
+
+def _calendar(act: Callable[[Any], Any]) -> Kernel:
+    return _sure(lambda x: pc.cast(act(x), pa.int32()))
 
 
 def _date_trunc(node: Call, args: list[Any]) -> Answer:
@@ -271,7 +295,8 @@ def _shift(node: Call, args: list[Any]) -> Answer:
 def _stamp_of(factor: int) -> Kernel:
     def made(node: Call, args: list[Any]) -> Answer:
         need(node.args[0].type == "BIGINT")
-        large = pc.greater(pc.abs(args[0]), 2**61 // factor)
+        reach = 2**61 // factor
+        large = pc.or_(pc.greater(args[0], reach), pc.less(args[0], -reach))
         return _stamp(pc.multiply(args[0], factor), large)
 
     return made
@@ -295,7 +320,10 @@ def _cast(node: Call, args: list[Any]) -> Answer:
         return pc.not_equal(x, pa.scalar(0, x.type)), None
     if not node.fails:
         return pc.cast(x, ARROW[target], safe=False), None
-    return _narrow(target, pc.trunc(pc.cast(x, pa.float64())) if source in ("FLOAT", "DOUBLE") else pc.cast(x, pa.int64()))
+    return _narrow(
+        target,
+        pc.trunc(pc.cast(x, pa.float64())) if source in ("FLOAT", "DOUBLE") else pc.cast(x, pa.int64()),
+    )
 
 
 def _from_time(node: Call, args: list[Any]) -> Answer:
@@ -316,10 +344,6 @@ def _from_text(target: str, text: Any) -> Answer:
     return pc.cast(pc.if_else(plain, text, pa.scalar(None, pa.string())), ARROW[target]), pc.invert(plain)
 
 
-def _from_stamp(node: Call, args: list[Any]) -> Answer:
-    return pc.cast(args[0], pa.int64()), None
-
-
 _KERNELS: dict[str, Kernel] = {
     "+": _arithmetic("add"), "-": _arithmetic("subtract"), "*": _arithmetic("multiply"), "/": _divide, "DIV": _whole_division, "%": _remainder,
     "pmod": _pmod, "negative": _negative, "abs": _abs, "ceil": _to_whole(pc.ceil), "floor": _to_whole(pc.floor), "round": _round,
@@ -334,8 +358,8 @@ _KERNELS: dict[str, Kernel] = {
     "contains": _search(pc.match_substring), "date_trunc": _date_trunc,
     "hour": _by_numpy(lambda x: x // _LENGTHS["hour"] % 24), "minute": _by_numpy(lambda x: x // _LENGTHS["minute"] % 60),
     "second": _by_numpy(lambda x: x // _SECOND % 60), "dayofweek": _by_numpy(lambda x: (x + 4) % 7 + 1),
-    **{name: _sure(lambda x, act=getattr(pc, name): pc.cast(act(x), pa.int32())) for name in ("year", "month", "day")},
-    "unix_micros": _from_stamp, "unix_seconds": _by_numpy(lambda x: x // _SECOND), "unix_millis": _by_numpy(lambda x: x // 1_000),
+    "year": _calendar(pc.year), "month": _calendar(pc.month), "day": _calendar(pc.day),
+    "unix_micros": _sure(lambda x: pc.cast(x, pa.int64())), "unix_seconds": _by_numpy(lambda x: x // _SECOND), "unix_millis": _by_numpy(lambda x: x // 1_000),
     "unix_timestamp": lambda _node, args: (pc.divide(pc.cast(args[0], pa.int64()), _SECOND), None),
     "timestamp_seconds": _stamp_of(_SECOND), "timestamp_millis": _stamp_of(1_000), "timestamp_micros": _stamp_of(1),
 }  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.columns import concat, empty, integers, one_array
+from penstock.engine.arrow.columns import concat, empty, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, MIN, late_letters
 from penstock.engine.arrow.state import Buffer, Numbers, Parts
 from penstock.model.types import SEQ, STAMP, Schema, StreamType, arrow_schema
@@ -31,10 +31,8 @@ def canonical(rows: Any) -> Any:
     order = _order(keys)
     if _ties(keys, order):
         # _seq is unique within a source, so this is only for merged or windowed streams
-        order = one_array(
-            pc.sort_indices(_sortable(rows), sort_keys=_sort_keys(rows), null_placement="at_start")
-        )
-    return rows if order is None else rows.take(pa.array(order))
+        order = pc.sort_indices(*_sortable(rows))
+    return rows if order is None else rows.take(pa.array(order) if isinstance(order, np.ndarray) else order)
 
 
 def _order(keys: list[np.ndarray]) -> np.ndarray | None:
@@ -76,17 +74,16 @@ def _ties(keys: list[np.ndarray], order: np.ndarray | None) -> bool:
     return bool(same.any())
 
 
-def _sort_keys(rows: Any) -> list[tuple[str, str]]:
+def _sortable(rows: Any) -> tuple[Any, list[tuple[str, str]]]:
+    """A table that Arrow can sort, and its sort keys: booleans as numbers; nulls first, by a column of their own."""
     hidden = [name for name in (STAMP, INPUT, SEQ) if name in rows.column_names]
-    return [(name, "ascending") for name in [*hidden, *(n for n in rows.column_names if n not in hidden)]]
-
-
-def _sortable(rows: Any) -> Any:
-    """Booleans as numbers: Arrow does not sort by them in a table."""
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_boolean(field.type):
-            rows = rows.set_column(place, field.name, rows.column(place).cast(pa.int8()))
-    return rows
+    columns = {}
+    for name in [*hidden, *(name for name in rows.column_names if name not in hidden)]:
+        column = rows.column(name)
+        if column.null_count:
+            columns[f"{name} is known"] = column.is_valid().cast(pa.int8())
+        columns[name] = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+    return pa.table(columns), [(name, "ascending") for name in columns]
 
 
 def merged_schema(inputs: list[StreamType]) -> Schema:

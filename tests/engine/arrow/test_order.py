@@ -1,0 +1,80 @@
+"""The reorder buffer: tuples leave in canonical order, as soon as nothing smaller can still come."""
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.engine.arrow.logic import MIN
+from penstock.engine.arrow.order import Reorder, canonical
+from penstock.model.types import SEQ, STAMP, arrow_schema
+
+from .driving import CUTS, arrivals, at, cut, horizons_of, micros, stream, tuples
+
+KIND = stream("time TIMESTAMP, v INT")
+
+
+def train(kind, *rows):
+    made = [{"time": at(t), "v": v, STAMP: micros(at(t)), SEQ: seq} for t, seq, v in rows]
+    return pa.Table.from_pylist(made, schema=arrow_schema(kind.schema))
+
+
+def released(order, tables, seconds, *, final=False):
+    rows, dead = order.release(tables, tuple(s if s == MIN else s * 1_000_000 for s in seconds), final=final)
+    return [row["v"] for row in rows.to_pylist()], dead.to_pylist()
+
+
+def test_in_arrival_order_a_time_goes_when_it_is_reached():
+    order = Reorder("box", [KIND])
+    assert released(order, [train(KIND, (3, 0, 30), (1, 1, 10), (2, 2, 20))], [2])[0] == [10, 20]
+    assert released(order, [train(KIND, (2, 3, 21))], [2])[0] == [21]
+    assert released(order, [train(KIND)], [2], final=True)[0] == [30]
+
+
+def test_otherwise_a_time_must_be_passed():
+    order = Reorder("box", [stream("time TIMESTAMP, v INT", arrival_order=False)])
+    assert released(order, [train(KIND, (1, 0, 10), (2, 1, 20))], [2])[0] == [10]
+    assert released(order, [train(KIND, (2, 0, 19))], [3])[0] == [19, 20]
+
+
+def test_two_inputs_wait_for_each_other_and_ties_go_by_input():
+    order = Reorder("box", [KIND, KIND])
+    assert released(order, [train(KIND, (1, 0, 10), (2, 1, 20)), train(KIND)], [2, MIN])[0] == []
+    assert released(order, [train(KIND), train(KIND, (1, 0, 11), (2, 1, 21))], [2, 2])[0] == [10, 11, 20]
+    # the second input may not go at time 2 as long as the first may still bring that time
+    assert released(order, [train(KIND), train(KIND)], [3, 2])[0] == [21]
+
+
+def test_a_tuple_behind_what_was_released_is_late():
+    order = Reorder("box", [KIND, KIND])
+    assert released(order, [train(KIND, (5, 0, 50)), train(KIND)], [5, 5])[0] == [50]
+    rows, dead = released(order, [train(KIND), train(KIND, (4, 7, 40), (5, 8, 51))], [6, 5])
+    assert rows == [51]
+    assert [(row["offset"], row["box"], row["reason"]) for row in dead] == [
+        (7, "box", "late: timestamp 4000000 us is behind the horizon 5000000 us that the box has acted on")
+    ]
+
+
+def test_canonical_order_breaks_ties_by_visible_values_nulls_first():
+    table = pa.table({"b": [True, False, None], "v": [1, 2, 3], STAMP: [5, 5, 5], SEQ: [1, 1, 1]})
+    assert [row["v"] for row in canonical(table).to_pylist()] == [3, 2, 1]
+
+
+def test_times_too_far_apart_to_pack_are_sorted_too():
+    stamps = np.array([2**62, -(2**62), 0, 2**62])
+    table = pa.table({"v": [1, 2, 3, 4], STAMP: stamps, SEQ: [2**40, 0, 5, 7]})
+    assert [row["v"] for row in canonical(table).to_pylist()] == [2, 3, 4, 1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(arrivals(st.integers(0, 9)), arrivals(st.integers(0, 9)), CUTS)
+def test_any_cutting_gives_one_sequence(left, right, cuts):
+    inputs = [tuples(KIND, left), tuples(KIND, right)]
+    order, found = Reorder("box", [KIND, KIND]), []
+    trains = cut(inputs, cuts)
+    for number, (rows, horizon) in enumerate(zip(trains, horizons_of(trains, 3_000_000), strict=True)):
+        tables = [pa.Table.from_pylist(each, schema=arrow_schema(KIND.schema)) for each in rows]
+        out, dead = order.release(tables, horizon, final=number == len(trains) - 1)
+        assert not dead.num_rows
+        found += [(row[STAMP], row["_input"], row[SEQ]) for row in out.to_pylist()]
+    assert found == sorted((row[STAMP], place, row[SEQ]) for place, rows in enumerate(inputs) for row in rows)
