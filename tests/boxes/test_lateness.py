@@ -63,7 +63,7 @@ def test_late_tuples_are_in_no_window(run):
         ((1, "a", True), "column 'v': True (bool) is no INT"),
         ((1, 5, 1), "column 'k': 5 (int) is no STRING"),
         (("yesterday", "a", 1), "column 'time': Invalid isoformat string: 'yesterday'"),
-        ((1e300, "a", 1), "column 'time': 1e+300 seconds are out of the range of TIMESTAMP"),
+        ((1e300, "a", 1), "column 'time': 1e+300 is out of the range of TIMESTAMP"),
         ((1, "a"), "(1, 'a') is no row of 3 columns"),
     ],
 )

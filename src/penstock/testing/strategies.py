@@ -101,7 +101,8 @@ def networks(draw: st.DrawFn, max_boxes: int = 6, max_sources: int = 2) -> Netwo
     network = Network("random")
     taps = [_source(draw, network, place) for place in range(draw(st.integers(1, max_sources)))]
     for _ in range(draw(st.integers(1, max_boxes))):
-        stream = draw(st.sampled_from(taps))
+        # half of the time go on from the newest box: promises show their worth in chains
+        stream = taps[-1] if draw(st.booleans()) else draw(st.sampled_from(taps))
         box = draw(st.sampled_from(_choices(stream, taps)))
         taps.append(box(draw, stream, taps))
     for place, tap in enumerate(taps):
@@ -133,7 +134,8 @@ def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:
     # a stream whose stamps lag without bound can feed only what does not wait for them
     if stream.type.lag is not None:
         boxes += [_window, _window, _count_window, _function_window, _latch, _function_latch, _join]
-        boxes += [_resample] if _resampled(stream) else []
+        boxes += [_resample, _resample] if _resampled(stream) else []
+        boxes += [_merged_latch, _merged_latch] if _partners(stream, taps) else []
     boxes += [_union] if len(_alike(stream, taps)) > 1 else []
     return boxes
 
@@ -282,19 +284,11 @@ def _function_window(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
     return stream.tumble(size, function=examples.last_two, produces=rest, stamp="latest")
 
 
-def _latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
-    if _pairs(stream, taps) and draw(st.booleans()):
-        other = draw(st.sampled_from(_pairs(stream, taps)))
-        return latch([stream, other], draw(st.sampled_from(_SIZES)), seen="count(*)", lowest="min(input)")
+def _latch(draw: Draw, stream: Stream, _taps: list[Stream]) -> Stream:
     stream = _grouped(draw, stream)
     return stream.latch(
         draw(st.sampled_from(_SIZES + _COUNTS)), _aggregates(draw, stream), stamp=_stamp(draw)
     )
-
-
-def _pairs(stream: Stream, taps: list[Stream]) -> list[Stream]:
-    """Streams that a latch can merge with this one."""
-    return [tap for tap in _alike(stream, taps) if tap.type.lag is not None and "input" not in tap.schema]
 
 
 def _function_latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
@@ -302,20 +296,29 @@ def _function_latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
         return _latch(draw, stream, taps)
     stream = _grouped(draw, stream)
     produces = stream.schema.with_columns(Schema.parse("seen BIGINT"))
-    stamped = stream.type.timestamp in stream.schema
-    function = draw(
-        st.sampled_from(
-            (examples.running_count, examples.every_second) if stamped else (examples.running_count,)
-        )
-    )
-    if _pairs(stream, taps) and draw(st.booleans()):
-        return latch(
-            [stream, draw(st.sampled_from(_pairs(stream, taps)))],
-            function=function,
-            state="seen BIGINT",
-            produces=produces,
-        )
-    return stream.latch(function=function, state="seen BIGINT", produces=produces)
+    return stream.latch(function=_stateful(draw, stream), state="seen BIGINT", produces=produces)
+
+
+def _stateful(draw: Draw, stream: Stream) -> Any:
+    """A function that leaves tuples out must be able to make their timestamps."""
+    both = (examples.running_count, examples.every_second)
+    return draw(st.sampled_from(both if stream.type.timestamp in stream.schema else both[:1]))
+
+
+def _partners(stream: Stream, taps: list[Stream]) -> list[Stream]:
+    """Other streams that a latch can merge with this one."""
+    if "input" in stream.schema or "seen" in stream.schema:
+        return []
+    return [tap for tap in _alike(stream, taps) if tap.type.lag is not None and tap.name != stream.name]
+
+
+def _merged_latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
+    inputs = [stream, draw(st.sampled_from(_partners(stream, taps)))]
+    if draw(st.booleans()):
+        produces = stream.schema.with_columns(Schema.parse("input INT, seen BIGINT"))
+        return latch(inputs, function=_stateful(draw, stream), state="seen BIGINT", produces=produces)
+    size = draw(st.sampled_from(_SIZES + _COUNTS))
+    return latch(inputs, size, seen="count(*)", source="last(input)", stamp=_stamp(draw))
 
 
 def _resampled(stream: Stream) -> list[str]:

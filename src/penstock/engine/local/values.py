@@ -91,16 +91,17 @@ def _date(value: Any) -> date:
 
 
 def _timestamp(value: Any) -> datetime:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _refusal(value, "TIMESTAMP")
+    given = datetime.fromisoformat(value) if isinstance(value, str) else value
     try:
-        return moment(value * 1_000_000 if isinstance(value, int) else round(value * 1_000_000))
+        if isinstance(given, datetime):
+            return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+        if isinstance(given, int) and not isinstance(given, bool):
+            return moment(given * 1_000_000)
+        if isinstance(given, float) and not math.isnan(given):
+            return moment(round(given * 1_000_000))
     except OverflowError:
-        raise ValueError(f"{value!r} seconds are out of the range of TIMESTAMP") from None
+        raise ValueError(f"{value!r} is out of the range of TIMESTAMP") from None
+    raise _refusal(value, "TIMESTAMP")
 
 
 def _refusal(value: Any, type_: str) -> ValueError:
