@@ -69,7 +69,8 @@ def to_double(text: str) -> float | None:
 
 
 def to_boolean(text: str) -> bool | None:
-    """
+    """The words Spark takes for true and false, in any case.
+
     >>> to_boolean(" Yes "), to_boolean("0"), to_boolean("on")
     (True, False, None)
     """

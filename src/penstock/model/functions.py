@@ -55,7 +55,7 @@ def common_type(left: str, right: str, *, text: bool = True) -> str | None:
     >>> common_type("INT", "BIGINT"), common_type("INT", "FLOAT"), common_type("STRING", "INT")
     ('BIGINT', 'DOUBLE', 'BIGINT')
     """
-    if left == right or right == VOID:
+    if right in (left, VOID):
         return left
     if left == VOID:
         return right
@@ -86,7 +86,7 @@ def common_of(types: Types, *, text: bool = True) -> str | None:
 
 def implicit(type_: str, wanted: str) -> bool:
     """Whether Spark casts an argument of this type to the wanted one by itself."""
-    if type_ == wanted or type_ == VOID:
+    if type_ in (wanted, VOID):
         return True
     if wanted == "STRING":
         return type_ not in ("BINARY", INTERVAL)

@@ -73,32 +73,32 @@ def regex(pattern: str) -> re.Pattern[str]:
     """A pattern that Java and Python read alike, for `search`."""
     made, inside = [], False
     for match in _TOKEN.finditer(pattern):
-        token = match[0]
+        part = match[0]
         if match["escape"]:
-            _need(match["escape"] in _ESCAPES, pattern, token)
+            _need(match["escape"] in _ESCAPES, pattern, part)
         elif match["group"]:
             _need(
-                inside or token == "(?:" or (match.start() == 0 and pattern.startswith("(?i)")), pattern, "(?"
+                inside or part == "(?:" or (match.start() == 0 and pattern.startswith("(?i)")), pattern, "(?"
             )
         elif inside:
-            _need(token != "[" and pattern[match.start() : match.start() + 2] != "&&", pattern, token)
+            _need(part != "[" and pattern[match.start() : match.start() + 2] != "&&", pattern, part)
             # a bracket right after the opening one ends the class in neither language, but means different things
-            _need(not (token == "]" and pattern[match.start() - 1] in "[^"), pattern, "[]")
-            inside = token != "]"
+            _need(not (part == "]" and pattern[match.start() - 1] in "[^"), pattern, "[]")
+            inside = part != "]"
         else:
-            inside = token == "["
+            inside = part == "["
             _need(pattern[match.start() : match.start() + 2] != "{,", pattern, "{,")
-            token = {".": _DOT, "$": _END}.get(token, token)
-        made.append(token)
+            part = {".": _DOT, "$": _END}.get(part, part)
+        made.append(part)
     try:
         return re.compile("".join(made), re.ASCII)
     except re.error as error:
         raise ExpressionError(f"'{pattern}' is not a regular expression", found=str(error)) from None
 
 
-def _need(ok: bool, pattern: str, token: str) -> None:
+def _need(ok: bool, pattern: str, part: str) -> None:
     if not ok:
         raise ExpressionError(
-            f"the pattern '{pattern}' uses '{token}'",
+            f"the pattern '{pattern}' uses '{part}'",
             expected="what Java and Python read alike: . [] () (?:) | * + ? {} ^ $ \\d \\w \\s \\b, (?i) in front",
         )

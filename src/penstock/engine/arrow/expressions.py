@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from penstock.engine.arrow.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
 from penstock.engine.local.evaluate import ExpressionFailure, row_function
-from penstock.model.binding import Call, ColumnRef, Literal, Typed, bind, walk
+from penstock.model.binding import bind
+from penstock.model.typed import Call, ColumnRef, Literal, Typed, walk
 from penstock.model.types import Schema
 
 Compiled = Callable[[pa.Table], tuple[pa.Array, dict[int, str]]]
@@ -35,7 +36,11 @@ def compile_arrow(text: str, schema: Schema) -> Compiled:
     def evaluate(table: pa.Table) -> tuple[pa.Array, dict[int, str]]:
         values, unsure = _evaluate(node, table)
         values = _column(values, node.type, table.num_rows)
-        return (values, {}) if unsure is None else _settled(node, table, values, _rows_of(unsure, table.num_rows))
+        return (
+            (values, {})
+            if unsure is None
+            else _settled(node, table, values, _rows_of(unsure, table.num_rows))
+        )
 
     return evaluate
 
@@ -53,14 +58,18 @@ def _rows_of(unsure: Any, rows: int) -> np.ndarray:
     return np.flatnonzero(np.asarray(pc.fill_null(unsure, False)))
 
 
-def _settled(node: Typed, table: pa.Table, values: pa.Array, rows: np.ndarray) -> tuple[pa.Array, dict[int, str]]:
+def _settled(
+    node: Typed, table: pa.Table, values: pa.Array, rows: np.ndarray
+) -> tuple[pa.Array, dict[int, str]]:
     """Do the unsure rows again, one by one."""
     if not len(rows):
         return values, {}
     again, failures = _by_reference(node, table.select(_columns(node)).take(pa.array(rows)))
     mask = np.zeros(table.num_rows, dtype=bool)
     mask[rows] = True
-    return pc.replace_with_mask(values, pa.array(mask), again), {int(rows[at]): reason for at, reason in failures.items()}
+    return pc.replace_with_mask(values, pa.array(mask), again), {
+        int(rows[at]): reason for at, reason in failures.items()
+    }
 
 
 def _by_reference(node: Typed, table: pa.Table) -> tuple[pa.Array, dict[int, str]]:
@@ -98,7 +107,9 @@ def _evaluate(node: Typed, table: pa.Table) -> Answer:
 def _of_constant(node: Typed) -> Answer:
     """No column in it: one value for all rows, or one failure."""
     if isinstance(node, Literal) and node.type in ("TIMESTAMP", "DATE") and node.value is not None:
-        return pa.scalar(node.value, pa.int64() if node.type == "TIMESTAMP" else pa.int32()).cast(ARROW[node.type]), None
+        return pa.scalar(node.value, pa.int64() if node.type == "TIMESTAMP" else pa.int32()).cast(
+            ARROW[node.type]
+        ), None
     try:
         return pa.scalar(row_function(node)({}), ARROW[node.type]), None
     except ExpressionFailure:
@@ -146,7 +157,9 @@ def _case(node: Call, table: pa.Table) -> Answer:
         condition, condition_doubt = _evaluate(when, table)
         chosen, chosen_doubt = _evaluate(then, table)
         condition = pc.fill_null(condition, False)
-        doubt = _either([condition_doubt, _where(condition, chosen_doubt), _where(pc.invert(condition), doubt)])
+        doubt = _either(
+            [condition_doubt, _where(condition, chosen_doubt), _where(pc.invert(condition), doubt)]
+        )
         values = pc.if_else(condition, chosen, values)
     return values, doubt
 
@@ -175,7 +188,9 @@ def _same(left: Any, right: Any) -> Any:
 
 
 def _in(value: Any, *others: Any) -> Any:
-    simple = all(isinstance(o, pa.Scalar) and o.is_valid for o in others) and not pa.types.is_floating(value.type)
+    simple = all(isinstance(o, pa.Scalar) and o.is_valid for o in others) and not pa.types.is_floating(
+        value.type
+    )
     if simple and not isinstance(value, pa.Scalar):
         found = pc.is_in(value, value_set=pa.array([o.as_py() for o in others], value.type))
         return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)

@@ -6,13 +6,15 @@ leave out what they do not need. (Spark itself may skip the other operand of a N
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.engine.local.operations import ExpressionFailure, operation, order_key
-from penstock.model.binding import Call, ColumnRef, Literal, Typed, bind
+from penstock.model.binding import bind
 from penstock.model.casts import date_of, datetime_of, days_of, micros_of
 from penstock.model.functions import FUNCTIONS
+from penstock.model.typed import Call, ColumnRef, Literal, Typed
 from penstock.model.types import Schema
 
 __all__ = ["ExpressionFailure", "compile_row", "row_function"]
@@ -98,7 +100,7 @@ def _connective(args: list[Evaluate], *, decisive: bool) -> Evaluate:
     """AND is decided by false, OR by true; otherwise NULL makes NULL."""
     left, right = args
 
-    def evaluate(row: Row) -> bool | None:
+    def evaluate(row: Row) -> Any:
         first = left(row)
         if first is decisive:
             return decisive
@@ -156,7 +158,7 @@ def _in(_node: Call, args: list[Evaluate]) -> Evaluate:
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[[Call, list[Evaluate]], Evaluate]:
-    """least and greatest pass over NULL; among equals the first one stays."""
+    """Least and greatest pass over NULL; among equals the first one stays."""
 
     def make(_node: Call, args: list[Evaluate]) -> Evaluate:
         def evaluate(row: Row) -> Any:
@@ -178,7 +180,7 @@ def _is_nan(_node: Call, args: list[Evaluate]) -> Evaluate:
 
     def evaluate(row: Row) -> bool:
         value = only(row)
-        return value is not None and value != value
+        return value is not None and math.isnan(value)
 
     return evaluate
 

@@ -14,10 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from penstock.model.binding import Call, Literal, float32
-from penstock.model.casts import DAY, date_of, days_of, number_text, timestamp_text, to_boolean, to_days, to_double, to_micros, to_whole, within
+from penstock.model.casts import (
+    DAY,
+    date_of,
+    days_of,
+    number_text,
+    timestamp_text,
+    to_boolean,
+    to_days,
+    to_double,
+    to_micros,
+    to_whole,
+    within,
+)
 from penstock.model.functions import RANGES
 from penstock.model.patterns import like_pattern, regex
+from penstock.model.typed import Call, Literal, float32
 from penstock.model.types import INTEGRAL
 
 Operation = Callable[..., Any]
@@ -36,7 +48,7 @@ class ExpressionFailure(Exception):  # noqa: N818
 
 def order_key(value: Any) -> Any:
     """Spark's order of doubles: NaN equals NaN and is above everything."""
-    return (1, 0.0) if value != value else (0, value)
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
 
 def operation(node: Call) -> Operation:
@@ -100,7 +112,7 @@ def _whole_division(a: int, b: int) -> int:
 
 
 def _fraction_rest(a: float, b: float) -> float:
-    return math.nan if math.isinf(a) or a != a or b != b else math.fmod(a, b)
+    return math.nan if math.isinf(a) or math.isnan(a) or math.isnan(b) else math.fmod(a, b)
 
 
 def _remainder(node: Call) -> Operation:
@@ -123,7 +135,9 @@ def _pmod(node: Call) -> Operation:
             return first
         total = first + n
         # Java adds in INT at least, and wraps
-        return rest(_wrapped(total, "BIGINT" if type_ == "BIGINT" else "INT") if type_ in INTEGRAL else total, n)
+        return rest(
+            _wrapped(total, "BIGINT" if type_ == "BIGINT" else "INT") if type_ in INTEGRAL else total, n
+        )
 
     return _number(type_, act) if type_ == "FLOAT" else act
 
@@ -138,7 +152,7 @@ def _wrapped(value: int, type_: str) -> int:
 
 def _to_whole(act: Callable[[float], int]) -> Callable[[Call], Operation]:
     def of_double(x: float) -> int:
-        if x != x:
+        if math.isnan(x):
             return 0  # Java's (long) NaN
         if math.isinf(x):
             raise ExpressionFailure("BIGINT overflow")
@@ -159,13 +173,13 @@ def _round(node: Call) -> Operation:
 
     def act(x: float, *_: int) -> float:
         # + 0.0: a BigDecimal knows no negative zero
-        return x if x != x or math.isinf(x) else float(half_up(repr(x))) + 0.0
+        return x if math.isnan(x) or math.isinf(x) else float(half_up(repr(x))) + 0.0
 
     return _number(node.type, act)
 
 
 def _power(a: float, b: float) -> float:
-    if b != b or (abs(a) == 1 and math.isinf(b)):
+    if math.isnan(b) or (abs(a) == 1 and math.isinf(b)):
         return math.nan  # C says 1
     try:
         return math.pow(a, b)
@@ -199,9 +213,9 @@ def _sqrt(x: float) -> float:
 # ---- text --------------------------------------------------------------------------------------------------------
 
 
-def _substring(text: str, position: int, length: int | None = None) -> str:
+def _substring(text: str, position: int, length: int = 2**31 - 1) -> str:
     start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
-    end = len(text) if length is None else start + length
+    end = start + length
     return text[max(start, 0) : max(end, 0)] if end > start else ""
 
 
@@ -244,7 +258,14 @@ def _clamped(x: float) -> float:
     return max(min(x, float(_LONG)), -float(_LONG))
 
 
-_LENGTHS = {"microsecond": 1, "millisecond": 1_000, "second": _SECOND, "minute": 60 * _SECOND, "hour": 3_600 * _SECOND, "day": DAY}
+_LENGTHS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3_600 * _SECOND,
+    "day": DAY,
+}
 
 
 def _date_trunc(node: Call) -> Operation:
@@ -308,7 +329,13 @@ def _from_stamp(target: str) -> Operation:
 def _from_text(target: str) -> Operation:
     if target == "BINARY":
         return str.encode
-    read: Callable[[str], Any] = {"BOOLEAN": to_boolean, "DATE": to_days, "TIMESTAMP": to_micros, "DOUBLE": to_double, "FLOAT": to_double}.get(target, to_whole)
+    read: Callable[[str], Any] = {
+        "BOOLEAN": to_boolean,
+        "DATE": to_days,
+        "TIMESTAMP": to_micros,
+        "DOUBLE": to_double,
+        "FLOAT": to_double,
+    }.get(target, to_whole)
 
     def act(text: str) -> Any:
         value = read(text)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from penstock.model.binding import Call, ColumnRef, Literal, Typed, bind, can_fail, walk
+from penstock.model.binding import bind
 from penstock.model.casts import DATE_FORM, FIRST_STAMP, LAST_STAMP, TIMESTAMP_FORM, date_of
 from penstock.model.functions import FUNCTIONS
+from penstock.model.typed import Call, ColumnRef, Literal, Typed, can_fail, walk
 from penstock.model.types import INTEGRAL, Schema
 
 
@@ -93,7 +93,13 @@ def _literal(node: Literal) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\0")
+    escaped = (
+        text.replace("\\", "\\\\")
+        .replace("'", "\\'")
+        .replace("\n", "\\n")
+        .replace("\r", "\\r")
+        .replace("\x00", "\\0")
+    )
     return f"'{escaped}'"
 
 
@@ -115,7 +121,11 @@ def _whole_division(node: Call, args: list[str]) -> str:
 
 
 def _pmod(node: Call, args: list[str]) -> str:
-    divisor = f"nullif({args[1]}, {_literal(Literal(0 if node.type in INTEGRAL else 0.0, node.type))})" if node.fails else args[1]
+    divisor = (
+        f"nullif({args[1]}, {_literal(Literal(0 if node.type in INTEGRAL else 0.0, node.type))})"
+        if node.fails
+        else args[1]
+    )
     return f"pmod({args[0]}, {divisor})"
 
 
@@ -146,7 +156,9 @@ def _round(node: Call, args: list[str]) -> str:
 
 
 def _case(_node: Call, args: list[str]) -> str:
-    branches = " ".join(f"WHEN {when} THEN {then}" for when, then in zip(args[:-1:2], args[1::2], strict=True))
+    branches = " ".join(
+        f"WHEN {when} THEN {then}" for when, then in zip(args[:-1:2], args[1::2], strict=True)
+    )
     return f"CASE {branches} ELSE {args[-1]} END"
 
 
@@ -220,7 +232,9 @@ def _first(reasons: list[str]) -> str:
 
 def _own(node: Call) -> str:
     """A strict function has failed where it gives NULL for arguments that are not."""
-    given = [f"{_value(arg)} IS NOT NULL" for arg in node.args if not isinstance(arg, Literal)]
+    given = [
+        f"{_value(arg)} IS NOT NULL" for arg in node.args if not isinstance(arg, Literal) or arg.value is None
+    ]
     if node.function == "timestamp_seconds" and node.args[0].type == "DOUBLE":
         given = [f"abs({_value(node.args[0])}) < CAST('Infinity' AS DOUBLE)"]
     return f"CASE WHEN {' AND '.join([*given, f'{_value(node)} IS NULL'])} THEN {_reason(node)} END"
@@ -255,7 +269,9 @@ def _lazy_case(node: Call) -> str | None:
     *pairs, otherwise = node.args
     made = _failure(otherwise) or "CAST(NULL AS STRING)"
     for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
-        branch = f"CASE WHEN {_value(condition)} THEN {_failure(value) or 'CAST(NULL AS STRING)'} ELSE {made} END"
+        branch = (
+            f"CASE WHEN {_value(condition)} THEN {_failure(value) or 'CAST(NULL AS STRING)'} ELSE {made} END"
+        )
         failing = _failure(condition)
         made = f"coalesce({failing}, {branch})" if failing else branch
     return made
@@ -270,4 +286,9 @@ def _lazy_coalesce(node: Call) -> str | None:
     return made
 
 
-_LAZY: dict[str, Callable[[Call], Any]] = {"AND": _connective("FALSE"), "OR": _connective("TRUE"), "CASE": _lazy_case, "coalesce": _lazy_coalesce}
+_LAZY: dict[str, Callable[[Call], str | None]] = {
+    "AND": _connective("FALSE"),
+    "OR": _connective("TRUE"),
+    "CASE": _lazy_case,
+    "coalesce": _lazy_coalesce,
+}
