@@ -68,21 +68,31 @@ def _box(draw, stream, streams):
     return made if fresh in made.network.nodes else made.named(fresh)
 
 
+def new(stream, letter="x"):
+    """A column name that stands nowhere else."""
+    return f"{letter}{len(stream.network.nodes)}"
+
+
 def _filter(draw, stream, _streams):
     return stream.filter(draw(predicates)) if draw(st.booleans()) else stream.filter(_function("one"))
 
 
 def _map(draw, stream, _streams):
     if draw(st.booleans()):
-        return stream.map({"x": draw(st.sampled_from(["1", "'a: b'", "cast('1' as int)"])), "y": "'null'"})
-    return stream.apply(FUNCTIONS + "one", produces="z INT", reads=stream.schema.names[:1])
+        return stream.map(
+            {
+                new(stream): draw(st.sampled_from(["1", "'a: b'", "cast('1' as int)"])),
+                new(stream, "y"): "'null'",
+            }
+        )
+    return stream.apply(FUNCTIONS + "one", produces=f"{new(stream)} INT", reads=stream.schema.names[:1])
 
 
 def _select(draw, stream, _streams):
     return (
         stream.select(*stream.schema.names)
         if stream.type.keys
-        else stream.select(*stream.schema.names[:2], x="1")
+        else stream.select(*stream.schema.names[:2], {new(stream): "1"})
     )
 
 
@@ -101,21 +111,28 @@ def _group_by(draw, stream, _streams):
 
 def _tumble(draw, stream, _streams):
     if draw(st.booleans()):
-        return stream.tumble(draw(extents), n="count(*)", half="count(*) / 2", stamp="latest")
+        return stream.tumble(
+            draw(extents), {new(stream): "count(*)", new(stream, "h"): "count(*) / 2"}, stamp="latest"
+        )
     return stream.tumble(
-        draw(extents), function=FUNCTIONS + "one", produces="a INT, b STRING", stamp="latest"
+        draw(extents),
+        function=FUNCTIONS + "one",
+        produces=f"{new(stream)} INT, {new(stream, 'b')} STRING",
+        stamp="latest",
     )
 
 
 def _slide(draw, stream, _streams):
     size = draw(extents)
-    return stream.slide(size, every=size, n="count(*)", stamp="latest")
+    return stream.slide(size, {new(stream): "count(*)"}, every=size, stamp="latest")
 
 
 def _latch(draw, stream, _streams):
     if draw(st.booleans()):
-        return stream.latch(draw(durations), n="count(*)")
-    return stream.latch(function=FUNCTIONS + "two", state="n BIGINT", produces="k INT, v DOUBLE, s STRING")
+        return stream.latch(draw(durations), {new(stream): "count(*)"})
+    return stream.latch(
+        function=FUNCTIONS + "two", state=f"{new(stream)} BIGINT", produces="k INT, v DOUBLE, s STRING"
+    )
 
 
 def _resample(draw, stream, _streams):
