@@ -1,5 +1,7 @@
 """Time slices: every row once, in order, in its group and second; copies; going on after a crash."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,13 @@ def test_span_counts_halves_and_ignores_refused_rows(tmp_path):
     rows = [row(0, 10, 0), row(0, 12, 1), row(1, 5, 0, 2, 3)]
     source = write(tmp_path, [*rows, [7, 1, 999, 0, 9, 0, 0, 0, 0, 77, 0, 0, 0, 0, 0]])
     assert span_of(source) == Span(vids=13, qids=4, xways=2, length=1.0)
+
+
+def test_a_generated_input_states_its_span(tmp_path):
+    write(tmp_path, rows_of(2))
+    stated = {"files": ["rows.dat"], "xways": 1.5, "vid_limit": 4000, "qid_limit": 70}
+    (tmp_path / "manifest.json").write_text(json.dumps(stated))
+    assert span_of(open_input(tmp_path)) == Span(4000, 70, 2, 1.5)
 
 
 def test_copies_by_the_number_of_expressways():

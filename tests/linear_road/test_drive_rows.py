@@ -174,6 +174,11 @@ def test_only_used_fields_are_looked_at(tmp_path, row):
     assert reasons(write(tmp_path, [REPORT, row])) == ["accepted", "accepted"]
 
 
+@pytest.mark.parametrize("rows", [[changed(Time=500), REPORT], [REPORT, changed(Time=500)]])
+def test_without_a_row_before_and_after_there_is_no_leap(tmp_path, rows):
+    assert "time leaps ahead" not in reasons(write(tmp_path, rows))
+
+
 def test_a_gap_in_the_stream_is_no_leap(tmp_path):
     assert reasons(write(tmp_path, [REPORT, changed(Time=500), changed(Time=501)])) == ["accepted"] * 3
 

@@ -43,20 +43,20 @@ def table(folder, name):
 
 
 def test_rows_for_the_vehicles_and_expressways_of_the_input(source, tmp_path):
-    manifest = history(History(source, tmp_path / "h", days=8), workers=1)
+    manifest = history(History(source, tmp_path / "h", days=2), workers=1)
     tolls, segments = table(tmp_path / "h", "TollHistory"), table(tmp_path / "h", "SegmentHistory")
     assert list(tolls) == ["VID", "Day", "XWay", "Tolls"]
     assert list(segments) == ["Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll"]
     pairs = Counter(zip(tolls["VID"].tolist(), tolls["XWay"].tolist(), strict=True))
-    assert pairs == {(5, 0): 8, (6, 0): 8, (5, 1): 8, (7, 1): 8}
+    assert pairs == {(5, 0): 2, (6, 0): 2, (5, 1): 2, (7, 1): 2}
     # Expressway 1 is half an expressway: direction 0 only.
-    assert np.bincount(segments["XWay"] * 2 + segments["Dir"]).tolist() == [8 * 144_000] * 3
+    assert np.bincount(segments["XWay"] * 2 + segments["Dir"]).tolist() == [2 * 144_000] * 3
     assert manifest["expressways"] == 1.5
-    assert manifest["rows"] == {"TollHistory.parquet": 32, "SegmentHistory.parquet": 3 * 8 * 144_000}
-    for column, low, high in (("Day", 1, 8), ("Min", 1, 1440), ("Seg", 0, 99)):
+    assert manifest["rows"] == {"TollHistory.parquet": 8, "SegmentHistory.parquet": 3 * 2 * 144_000}
+    for column, low, high in (("Day", 1, 2), ("Min", 1, 1440), ("Seg", 0, 99)):
         assert (segments[column].min(), segments[column].max()) == (low, high)
     keys = np.ravel_multi_index(
-        [segments[name] for name in ("Day", "Min", "XWay", "Dir", "Seg")], (9, 1441, 2, 2, 100)
+        [segments[name] for name in ("Day", "Min", "XWay", "Dir", "Seg")], (3, 1441, 2, 2, 100)
     )
     assert len(np.unique(keys)) == len(keys), "a minute of a segment is there twice"
 

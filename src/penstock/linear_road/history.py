@@ -27,6 +27,7 @@ import xxhash
 
 from penstock.linear_road import csv_rows
 from penstock.linear_road.atomic import atomic_path, write_text
+from penstock.linear_road.copies import Span, stated_span
 from penstock.linear_road.csv_rows import Array
 from penstock.linear_road.history_commutes import Stretches, nowhere, spent, stretches
 from penstock.linear_road.history_traffic import MINUTES, day_of_traffic, tolls
@@ -73,7 +74,7 @@ class Fleet:
 
     vehicles: dict[int, Stretches]
     directions: dict[int, tuple[int, ...]]
-    vids: int
+    span: Span
     skipped: int
 
 
@@ -121,7 +122,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     """Find the vehicles and expressways of an input; rows that break the format are skipped and counted."""
     roads: set[int] = set()
     skipped = 0
-    largest = -1
+    largest = np.full(csv_rows.FIELDS, -1, np.int64)
 
     def blocks() -> Iterator[Array]:
         nonlocal skipped, largest
@@ -131,7 +132,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
             skipped += len(rows) - len(values)
             reports = values[values[:, 0] == 0]
             roads.update(np.unique(reports[:, 4] * 2 + reports[:, 6]).tolist())
-            largest = max(largest, int(values[:, 2].max(initial=-1)))
+            largest = np.maximum(largest, values.max(axis=0, initial=-1))
             progress(rows.following, total)
             yield values
 
@@ -139,7 +140,9 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     if not vehicles:
         raise InputError(f"Input {source.path} has no position report that keeps to the format.")
     directions = {xway: tuple(d for d in (0, 1) if xway * 2 + d in roads) for xway in vehicles}
-    return Fleet(vehicles, directions, largest + 1, skipped)
+    vids, qids = int(largest[csv_rows.VID_FIELD]) + 1, int(largest[csv_rows.QID_FIELD]) + 1
+    span = stated_span(source) or Span(vids, qids, max(vehicles) + 1, len(roads) / 2)
+    return Fleet(vehicles, directions, span, skipped)
 
 
 def _config(plan: History, source: Input) -> dict[str, Any]:
@@ -311,7 +314,6 @@ def _facts(plan: History, fleet: Fleet) -> dict[str, Any]:
     pairs = sum(len(found.vid) for found in fleet.vehicles.values())
     roads = sum(len(found) for found in fleet.directions.values())
     rows = {"TollHistory": pairs * plan.days, "SegmentHistory": roads * SEGMENTS * MINUTES * plan.days}
-    xways = max(fleet.vehicles) + 1
     return {
         "files": list(names.values()),
         "columns": {names[table]: list(columns) for table, columns in TABLES.items()},
@@ -322,18 +324,18 @@ def _facts(plan: History, fleet: Fleet) -> dict[str, Any]:
         "expressways": roads / 2,
         "vehicles": pairs,
         "skipped_rows": fleet.skipped,
-        "copies": _shared(plan.copies, fleet.vids, xways),
+        "copies": _shared(plan.copies, fleet.span),
     }
 
 
-def _shared(copies: int, vids: int, xways: int) -> dict[str, Any] | None:
+def _shared(copies: int, span: Span) -> dict[str, Any] | None:
     """How shifted copies find their history: by reference to the rows of copy 0."""
     if copies == 1:
         return None
     return {
         "count": copies,
-        "vid": vids,
-        "xway": xways,
+        "vid": span.vids,
+        "xway": span.xways,
         "shared": "by reference: copy k of 0..count-1 has the rows of the files with k * vid added to VID and k * xway added to XWay",
     }
 

@@ -140,9 +140,9 @@ def _order_reason(values: Array, whole: Array, i: int, last: int) -> int:
     time = values[i, 1]
     if time < last:
         return 18
-    if last >= 0 and time <= last + _LEAP:
+    if last < 0 or time <= last + _LEAP:
         return 0
-    # The next row with a Time; none at the end of the input, and then nothing shows that this row is the wrong one.
+    # The next row with a Time. Without a row before and one after, nothing shows that this row is the wrong one.
     for k in range(i + 1, len(values)):
         if whole[k]:
             return 19 if time > values[k, 1] + _LEAP else 0
