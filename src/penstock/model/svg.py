@@ -51,7 +51,7 @@ def _size(node: Node) -> tuple[float, float]:
     height = (
         56.0 + (12.0 if isinstance(node, ConnectionPoint | View) else 0.0) + (34.0 if _qos(node) else 0.0)
     )
-    return max(96.0, text + 24.0), height
+    return max(136.0 if _qos(node) else 96.0, text + 24.0), height
 
 
 def _qos(node: Node) -> QoS | None:
