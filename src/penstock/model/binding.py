@@ -70,7 +70,15 @@ def parse(text: str) -> exp.Expression:
             hint="is an operator or a comma missing?",
         )
     assert isinstance(tree, exp.Expression)
+    _keep_together(tree)
     return tree
+
+
+def _keep_together(tree: exp.Expression) -> None:
+    """`t - INTERVAL 1 DAY 2 HOURS` is parsed as a difference of a sum; written out, it needs the parentheses."""
+    for node in list(tree.find_all(exp.Add)):
+        if isinstance(node.expression, exp.Interval) and isinstance(node.parent, exp.Sub | exp.Neg):
+            node.replace(exp.Paren(this=node.copy()))
 
 
 def _syntax(error: SqlglotError) -> str:

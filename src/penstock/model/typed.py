@@ -85,17 +85,19 @@ def _made(name: str, args: tuple[Typed, ...], signature: Signature) -> Typed:
     if signature.result == "TIMESTAMP" and name in ("+", "-"):
         stamp, length = args if args[0].type == "TIMESTAMP" else args[::-1]
         assert isinstance(length, Literal)
-        return Call(
-            "shift",
-            (stamp, Literal(length.value if name == "+" else -length.value, "BIGINT")),
-            "TIMESTAMP",
-            fails=True,
-        )
+        return _shifted(stamp, length.value if name == "+" else -length.value)
     if name in ("to_timestamp", "to_date"):
         return args[0]
     if name in ("LIKE", "RLIKE", "date_trunc"):
         args = patterns.checked(name, args)
     return Call(name, args, signature.result, fails=_fails(name, args, signature.result))
+
+
+def _shifted(stamp: Typed, micros: int) -> Call:
+    """Two shifts are one: `t + INTERVAL 1 DAY 2 HOURS` may arrive as either."""
+    if isinstance(stamp, Call) and stamp.function == "shift" and isinstance(stamp.args[1], Literal):
+        return _shifted(stamp.args[0], stamp.args[1].value + micros)
+    return Call("shift", (stamp, Literal(micros, "BIGINT")), "TIMESTAMP", fails=True)
 
 
 def cast(arg: Typed, target: str) -> Typed:
