@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,8 +52,19 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+_BOOL = "tag:yaml.org,2002:bool"
+# YAML 1.2: only true and false are booleans, so that the key `on` of a join needs no quotes
+_Dumper.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL]
+    for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+}
+_Dumper.add_implicit_resolver(_BOOL, re.compile("(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+
+
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # PyYAML writes the line ends of Unicode as they are and reads them back as blanks, unless they are escaped
+    style = '"' if re.search("[\x85\u2028\u2029]", text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(
