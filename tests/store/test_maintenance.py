@@ -216,6 +216,34 @@ def test_retention_deletes_what_is_wholly_old(tmp_path, compacted):
         take_lease(reader, "r", 3)
 
 
+def test_a_tuple_exactly_as_old_as_the_persistence_stays(tmp_path):
+    writer = PointWriter(tmp_path, "p", SCHEMA)
+    for n, ts in enumerate([49, 50, 51]):
+        put(writer, n, [(1, "x", ts, n)])
+    put(writer, 3, [], horizon=100)
+    retain(tmp_path, "p", 50)
+    assert seqs(PointReader(tmp_path, "p").read()) == [1, 2]
+
+
+@pytest.mark.parametrize("key", ["seg", None])
+def test_a_lease_keeps_old_tuples_in_compacted_files_too(tmp_path, clock, key):
+    fill(tmp_path, key=key)
+    reader = PointReader(tmp_path, "p")
+    lease = take_lease(reader, "r", 4, every=0, clock=clock)
+    compact(tmp_path, "p", EAGER, clock=clock)
+    lease.renew(4)  # it reads the compacted files from here on, so only its position protects them
+    retain(tmp_path, "p", 0, clock=clock, grace=-1)
+    lease.renew(4)
+    assert seqs(reader.read(5)) == list(range(25, 100))
+
+
+def test_a_plan_names_only_files_of_its_entries(tmp_path):
+    fill(tmp_path, entries=6)
+    plan = PointReader(tmp_path, "p").plan(1, 3)
+    assert [(f.first, f.last) for f in plan.files] == [(1, 1), (2, 2), (3, 3)]
+    assert (plan.rows, plan.skipped_files) == (15, 0)
+
+
 def test_the_newest_entry_stays_for_its_horizon(tmp_path):
     fill(tmp_path, entries=3)
     retain(tmp_path, "p", -(10**9))
