@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.engine.arrow.columns import key_values
+from penstock.engine.arrow.columns import Mask, key_values
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,38 @@ class Groups:
         return ranks
 
 
-def codes_of(table: Any, names: tuple[str, ...]) -> np.ndarray:
-    """A number for each row, equal where all these columns are (null equals null, as in GROUP BY)."""
-    codes = np.zeros(table.num_rows, np.int64)
+def codes_of(table: Any, names: tuple[str, ...], *, dense: bool = False) -> np.ndarray:
+    """A number for each row, equal where all these columns are (null equals null, as in GROUP BY).
+
+    Small enough that `groups_of` can sort by it; `dense`: 0, 1, 2, ... in order of appearance.
+    """
+    codes, size = np.zeros(table.num_rows, np.int64), 1
+    room = 2**62 // max(table.num_rows, 1)
     for name in names:
-        values, valid = key_values(table.column(name))
-        more, uniques = pd.factorize(values)
-        if valid is not None:
-            more = np.where(valid, more, len(uniques))
-        # dense again after each column, so that the product cannot overflow
-        codes = pd.factorize(codes * (len(uniques) + 1) + more)[0]
-    return codes
+        more, width = _numbered(*key_values(table.column(name)), room)
+        if size * width > room:
+            codes, size = _dense(codes)
+        if size * width > room:
+            more, width = _dense(more)
+        codes, size = codes * width + more, size * width
+    return _dense(codes)[0] if dense else codes
+
+
+def _dense(values: np.ndarray) -> tuple[np.ndarray, int]:
+    codes, uniques = pd.factorize(values)
+    return codes, max(len(uniques), 1)
+
+
+def _numbered(values: np.ndarray, valid: Mask, room: int) -> tuple[np.ndarray, int]:
+    """Numbers from 0 and how many there may be: whole numbers by their distance from the least, the rest by hashing."""
+    if not len(values):
+        return np.zeros(0, np.int64), 1
+    known = values if valid is None else values[valid]
+    low, high = (
+        (0, room) if values.dtype == object or not len(known) else (int(known.min()), int(known.max()))
+    )
+    codes, width = (values - low, high - low + 1) if high - low < room else _dense(values)
+    return (codes, width) if valid is None else (np.where(valid, codes, width), width + 1)
 
 
 def groups_of(codes: np.ndarray) -> Groups:

@@ -82,7 +82,7 @@ class JoinLogic(Parts):
             columns[str(place)] = column
             known &= column.is_valid().to_numpy(zero_copy_only=False)
         table = pa.table(columns) if columns else pa.table({"_": np.zeros(len(known), np.int8)})
-        return codes_of(table, tuple(columns)), known
+        return codes_of(table, tuple(columns), dense=True), known
 
     def _passing(self, pairs: Any) -> tuple[Any, Any]:
         """Pairs for which the predicate is true, and the dead letters of those where it fails."""

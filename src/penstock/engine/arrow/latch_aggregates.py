@@ -50,7 +50,7 @@ class Lifetime(Parts):
         """The round of the window and key of each distinct value."""
         names = (WINDOW, *self.shaper.keys)
         both = pa.concat_tables([partials.select(names), values.select(names)])
-        codes = codes_of(both, names)
+        codes = codes_of(both, names, dense=True)
         by_code = np.zeros(len(codes) + 1, np.int64)
         by_code[codes[: partials.num_rows]] = rounds
         found: np.ndarray = by_code[codes[partials.num_rows :]]

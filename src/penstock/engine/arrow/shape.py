@@ -154,7 +154,7 @@ class Shaper:
         names = (WINDOW, *self.keys)
         for number, table in distincts.items():
             both = concat([partials.select(names), table.select(names)], partials.select(names).schema)
-            codes = codes_of(both, names)
+            codes = codes_of(both, names, dense=True)
             counts = np.bincount(codes[partials.num_rows :], minlength=codes.max(initial=-1) + 1)
             place = partials.column_names.index(f"s{number}")
             partials = partials.set_column(
