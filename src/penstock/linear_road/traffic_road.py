@@ -29,7 +29,10 @@ CROWDED = 98.0
 GAIN, LOSS = 27.0, 35.0
 """Most mph a vehicle gains or loses between two reports."""
 
-NO_LIMIT, PASSING_SPEED, SLOWING_SPEED, CLOSED_SPEED = 200.0, 12.0, 25.0, 4.0
+NO_LIMIT, PASSING_SPEED, CLOSED_SPEED = 200.0, 12.0, 4.0
+QUEUE_CELLS, QUEUE_GAIN = 8, 4.0
+"""Cells behind an accident that drive slowly, and how many mph more each cell away from it."""
+
 PLANNED, ONE_STOPPED, BLOCKED, CLEARED = 0, 1, 2, 3
 REQUEST_SHARE = 0.01
 
@@ -179,15 +182,24 @@ def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
 
 
 @_compiled
-def _close_lane(cells: Any, accident: Any, closed: bool) -> None:
-    """Close (or open) the lane at the accident and half a mile before it; the other lanes slow down and pass."""
+def _limit_behind(cells: Any, accident: Any, closed: bool) -> None:
+    """Close (or open) the lane at the accident and half a mile before it; for two miles all lanes slow down."""
     at = _cell(accident.place)
     for lane in range(1, 4):
-        for cell in range(max(at - 2, 0), at + 1):
-            limit = PASSING_SPEED if cell == at else SLOWING_SPEED
-            if lane == accident.lane:
+        for cell in range(max(at - QUEUE_CELLS, 0), at + 1):
+            limit = PASSING_SPEED + QUEUE_GAIN * (at - cell)
+            if lane == accident.lane and at - cell <= 2:
                 limit = CLOSED_SPEED
-            cells[lane, cell].limit = limit if closed else NO_LIMIT
+            cells[lane, cell].limit = min(limit, cells[lane, cell].limit) if closed else NO_LIMIT
+
+
+@_compiled
+def _open_lane(cells: Any, accidents: Any, which: int) -> None:
+    """Open the lane again, except where another accident still limits it."""
+    _limit_behind(cells, accidents[which], False)
+    for other in range(len(accidents)):
+        if accidents[other].phase in (ONE_STOPPED, BLOCKED):
+            _limit_behind(cells, accidents[other], True)
 
 
 @_compiled
@@ -214,7 +226,7 @@ def _stop_first(cells: Any, car: Any, accident: Any, which: int, trip: int) -> N
     accident.first = trip
     accident.phase = ONE_STOPPED
     _hold(cells, car, accident, which)
-    _close_lane(cells, accident, True)
+    _limit_behind(cells, accident, True)
 
 
 @_compiled
@@ -242,13 +254,14 @@ def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int
 
 
 @_compiled
-def _let_go(cells: Any, car: Any, accident: Any, t: int) -> bool:
+def _let_go(cells: Any, car: Any, accidents: Any, t: int) -> bool:
     """Free a held vehicle when its accident is cleared; True if it drives on."""
+    accident = accidents[car.held_by]
     if accident.phase < BLOCKED or t < accident.clear_from:
         return False
     if accident.phase == BLOCKED:
         accident.phase = CLEARED
-        _close_lane(cells, accident, False)
+        _open_lane(cells, accidents, car.held_by)
     car.held_by = -1
     return True
 
@@ -259,7 +272,7 @@ def _move(
 ) -> None:
     """One vehicle's half minute, with whatever accident it meets."""
     car = vehicles[trip]
-    if car.held_by >= 0 and not _let_go(cells, car, accidents[car.held_by], t):
+    if car.held_by >= 0 and not _let_go(cells, car, accidents, t):
         return
     before = car.place
     _drive(cells, speed_of, random, car)
