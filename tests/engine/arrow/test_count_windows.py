@@ -93,7 +93,7 @@ LATCHES = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(BOXES, st.sampled_from([CARS, ALL]), ROWS, CUTS, MOVES)
 def test_any_cutting_gives_the_same(node, kind, rows, cuts, moves):
     made = [tuples(kind, rows)]
@@ -106,7 +106,7 @@ def joined(table):
     return {"seen": [",".join(map(str, table.column("v").to_pylist()))]}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(ROWS, CUTS, MOVES)
 def test_a_function_sees_so_many_tuples_in_order(rows, cuts, moves):
     node = box(3, 2, (), function=Function(joined, "tests:joined"), produces=Schema.parse("seen STRING"))
@@ -135,7 +135,7 @@ def test_a_latch_answers_for_all_tuples_so_far(size):
         ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(LATCHES, st.sampled_from([CARS, ALL]), ROWS, CUTS, MOVES)
 def test_any_cutting_gives_the_same_latch(node, kind, rows, cuts, moves):
     made = [tuples(kind, rows)]
@@ -144,7 +144,7 @@ def test_any_cutting_gives_the_same_latch(node, kind, rows, cuts, moves):
     same(found, reference(node, [kind], [made]))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.sampled_from([Time(4 * SECOND), Count(3)]), ROWS, ROWS, CUTS, MOVES)
 def test_a_latch_merges_its_inputs(size, left, right, cuts, moves):
     node, made = latch(size, inputs=("s", "t")), [tuples(CARS, left), tuples(CARS, right)]

@@ -4,7 +4,7 @@ import math
 import statistics
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.arrow import doubles
@@ -18,6 +18,7 @@ def total(values, starts=(0,)):
     return (high + rest).tolist()
 
 
+@settings(deadline=None)
 @given(NUMBERS, st.randoms())
 def test_any_order_is_within_one_unit_of_the_exact_sum(values, random):
     shuffled = list(values)
@@ -28,6 +29,7 @@ def test_any_order_is_within_one_unit_of_the_exact_sum(values, random):
         assert abs(total(order)[0] - exact) <= scale * 1e-28 + abs(exact) * 2.3e-16
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(10**9), 10**9).map(lambda n: n / 1000), min_size=1, max_size=40), st.randoms())
 def test_any_order_of_terms_of_like_size_gives_the_exact_sum(values, random):
     random.shuffle(values)
@@ -48,6 +50,7 @@ def test_infinity_and_nan_stay():
     assert total([1e308, 1e308, 5.0]) == [math.inf]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(10**9), 10**9).map(lambda n: n / 1000), min_size=2, max_size=30))
 def test_variance_is_the_textbook_one(values):
     array, count = np.array(values), np.array([float(len(values))])

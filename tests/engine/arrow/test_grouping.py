@@ -2,7 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.arrow.grouping import codes_of, groups_of
@@ -19,6 +19,7 @@ ROWS = st.lists(
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64()), ("d", pa.bool_())])
 
 
+@settings(deadline=None)
 @given(ROWS, st.lists(st.sampled_from("abcd"), unique=True), st.booleans())
 def test_codes_are_equal_where_the_columns_are(rows, names, dense):
     table = pa.Table.from_pylist([dict(zip("abcd", row, strict=True)) for row in rows], schema=SCHEMA)

@@ -95,7 +95,7 @@ BOXES = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(BOXES, SIDE, SIDE, CUTS, MOVES)
 def test_any_cutting_gives_the_same(node, left, right, cuts, moves):
     made = [tuples(CARS, left), tuples(TOLLS, right)]

@@ -121,7 +121,7 @@ def test_a_failing_function_names_its_box():
         drive(latch(broken), [CARS], [[tuples(CARS, [(1, 7, 10)])]])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(arrivals(KEY, st.integers(-5, 5)), CUTS, MOVES)
 def test_any_cutting_gives_the_same(rows, cuts, moves):
     made = [tuples(CARS, rows)]
@@ -130,7 +130,7 @@ def test_any_cutting_gives_the_same(rows, cuts, moves):
     same(found, reference(latch(), [CARS], [made]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(arrivals(KEY, st.integers(-5, 5)), arrivals(KEY, st.integers(-5, 5)), CUTS, MOVES)
 def test_several_inputs_are_merged_by_time(left, right, cuts, moves):
     made, node = [tuples(CARS, left), tuples(CARS, right)], latch(inputs=("s", "t"))

@@ -66,7 +66,7 @@ def test_times_too_far_apart_to_pack_are_sorted_too():
     assert [row["v"] for row in canonical(table).to_pylist()] == [2, 3, 4, 1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(arrivals(st.integers(0, 9)), arrivals(st.integers(0, 9)), CUTS)
 def test_any_cutting_gives_one_sequence(left, right, cuts):
     inputs = [tuples(KIND, left), tuples(KIND, right)]

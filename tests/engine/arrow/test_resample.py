@@ -34,7 +34,7 @@ def test_points_of_the_grid_that_are_actual_are_not_doubled():
     assert drive(box(), [ALL], [[rows]]).visible("time", "synthetic") == [(2, False), (4, False)]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from([box(), box(1, 3), box(5, 20)]),
     st.sampled_from([CARS, ALL]),

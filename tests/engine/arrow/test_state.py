@@ -124,6 +124,7 @@ def test_keyed_table_is_a_dict_whose_deltas_add_up(steps):
     assert {(row["k"], row["t"]): row["v"] for row in table.table().to_pylist()} == expected
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.lists(st.booleans(), max_size=12), st.booleans()), max_size=8)
 )

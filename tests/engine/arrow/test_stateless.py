@@ -99,7 +99,7 @@ def test_a_function_map_must_answer_row_for_row():
         drive(node, [CARS], [[tuples(CARS, ROWS)]])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.floats(0, 1), st.integers(-(2**63), 2**63 - 1), arrivals(FEW, TEXT))
 def test_drop_loses_the_same_tuples_as_row_by_row(rate, seed, rows):
     node = Drop(name="d", inputs=("s",), rate=rate, seed=seed)

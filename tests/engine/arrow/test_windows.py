@@ -156,7 +156,7 @@ BOXES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(BOXES, st.sampled_from([CARS, ALL]), ROWS, CUTS, MOVES)
 def test_any_cutting_gives_the_same(node, kind, rows, cuts, moves):
     made = [tuples(kind, rows)]
@@ -165,7 +165,7 @@ def test_any_cutting_gives_the_same(node, kind, rows, cuts, moves):
     same(found, reference(node, [kind], [made]))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(arrivals(KEY, FEW, st.integers(-(10**9), 10**9).map(lambda n: n / 1000), TEXT), CUTS, MOVES)
 def test_sums_of_doubles_do_not_depend_on_the_cutting(rows, cuts, moves):
     made, node = [tuples(CARS, rows)], slide(6, 2, REAL)
@@ -174,7 +174,7 @@ def test_sums_of_doubles_do_not_depend_on_the_cutting(rows, cuts, moves):
     same(found, reference(node, [CARS], [made]))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(ROWS, CUTS)
 def test_nan_and_infinity_mean_the_same_as_row_by_row(rows, cuts):
     node = tumble(4, (("low", "min(x)"), ("high", "max(x)"), ("kinds", "count(distinct x)")))
@@ -228,7 +228,7 @@ def halves(table):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.sampled_from([CARS, ALL]), ROWS, st.sampled_from([2, 4, 6]), CUTS, MOVES)
 def test_a_function_sees_each_window_in_order(kind, rows, every, cuts, moves):
     node = Slide(
