@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -154,3 +155,16 @@ def test_a_failed_run_leaves_no_half_file(source, tmp_path):
     (tmp_path / "SegmentHistory.csv").write_text("broken\n")
     assert run("--input", source, "--expected", out, "--history", tmp_path).exit_code == 2
     assert not out.exists()
+
+
+def test_a_full_disk_leaves_no_half_file(source, tmp_path, monkeypatch):
+    def fill(answers, out):
+        out.write(answers.read(5))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("penstock.linear_road.validate.oracle.shutil.copyfileobj", fill)
+    target = tmp_path / "out"
+    target.mkdir()
+    result = run("--input", source, "--expected", target / "right.csv")
+    assert (result.exit_code, "No space left on device" in result.stderr) == (2, True)
+    assert list(target.iterdir()) == []

@@ -52,8 +52,8 @@ def validate(
             )
     except (InputError, OSError) as error:
         _refuse(str(error))
-    except duckdb.OutOfMemoryException as error:
-        _refuse(f"The oracle ran out of memory or temporary disk: {str(error).splitlines()[0]}")
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        _refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
     # Piped into a file the table must not be cut at 80 columns.
     wide = None if Console().is_terminal else 160
     show(verdict, Console(width=wide, soft_wrap=True))
