@@ -17,10 +17,12 @@ def test_as_the_xxhash_package():
 
 
 def test_as_spark():
-    # SELECT xxhash64(1L): a value from Spark's own documentation of the function's seed 42
+    # what Spark 4.3 answered to SELECT xxhash64(1L) and to xxhash64(CAST(seed AS BIGINT), seq)
     assert hash_long(np.array([1]), np.array([42], np.uint64)).view(np.int64).tolist() == [
         -7001672635703045582
     ]
+    spark = {(0, 1): 8281773146650252936, (7, -1): 931983307523278007, (-3, 2**63 - 1): -6068043231815107895}
+    assert {pair: drop_hash(pair[0], np.array([pair[1]])).view(np.int64)[0] for pair in spark} == spark
 
 
 def test_the_seed_is_hashed_first():
