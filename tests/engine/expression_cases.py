@@ -127,8 +127,13 @@ timestamp_seconds(l); timestamp_millis(l); timestamp_micros(l); timestamp_second
 ts + INTERVAL 1 HOUR > us; coalesce(ts + INTERVAL 8000 DAYS, us); date_trunc('hour', timestamp_seconds(l)); hour(timestamp_micros(l)); NULL + 1 / a; 1.5; 0.1 + x; a * 1.5; k || (a / b)
 """
 
+# a few of each kind, for every run of the tests; the whole groups are compared on Spark by the slow ones
+SAMPLE = """
+a + b; l * m; a / b; l DIV m; x % y; pmod(a, b); -t; abs(l); ceil(x); round(x, 2); round(a, -1); least(x, y); b <> 0 AND a / b > 1; coalesce(a / b, 1D); CASE WHEN b = 0 THEN 0D ELSE a / b END
+a IN (1, NULL); x <=> y; k LIKE 'a\\\\_b'; k RLIKE '^a.b$'; substring(k, a, b); CAST(k AS INT); CAST(x AS BIGINT); TRY_CAST(k AS DOUBLE); date_trunc('week', ts); CAST(ts AS INT); unix_timestamp(ts)
+"""
+
 
 def expressions(group: str) -> list[str]:
     """The expressions of a group, one for each ';' or line."""
-    # the groups are written as in a Python string, so a backslash that reaches SQL is written once here
     return [text.strip() for line in group.splitlines() for text in line.split(";") if text.strip()]

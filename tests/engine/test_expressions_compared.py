@@ -24,6 +24,7 @@ GROUPS = {
     "text": cases.TEXT,
     "time": cases.TIME,
     "ours": cases.OURS,
+    "sample": cases.SAMPLE,
 }
 # Java's StrictMath and C's libm may differ in the last place, and Java before 19 may print a digit too many
 ROUGH = ("exp(", "pow", "ln(", "log", "CAST(x AS STRING)", "k || (a / b)")
@@ -88,7 +89,14 @@ def test_columns_mean_what_rows_mean(group: str) -> None:
     report(wrong)
 
 
-@pytest.fixture(scope="module", params=GROUPS)
+# compiling hundreds of expressions takes Spark a while, longer still on a busy machine
+LONG = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["sample", *(pytest.param(group, marks=LONG) for group in GROUPS if group != "sample")],
+)
 def answers(spark: Any, request: Any, tmp_path_factory: Any) -> tuple[str, pa.Table, Any]:
     """What Spark says to a group of expressions, from one job over a file: our value and failure, and the plain text.
 
@@ -134,6 +142,7 @@ def test_the_meaning_is_plain_spark_with_ansi(answers: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("group", ["numbers", "logic", "text", "time"])
 def test_where_we_fail_spark_fails(spark: Any, group: str) -> None:
     wrong = []
