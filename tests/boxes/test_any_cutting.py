@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.local import LocalEngine
-from penstock.testing import assert_same_result
+from penstock.model.network import Network
+from penstock.testing import assert_same_result, collect, rows_source
 from penstock.testing.strategies import cases, cuttings, streams
 
 CHECKS = {
@@ -27,7 +28,8 @@ def test_cutting_does_not_matter(case):
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, **CHECKS)
+@pytest.mark.timeout(1800)
+@settings(max_examples=1000, **CHECKS)
 @given(cases(number_of_cuttings=3, max_boxes=8))
 def test_cutting_does_not_matter_at_length(case):
     _cut(case)
@@ -66,3 +68,17 @@ def test_cuttings_lose_nothing(data):
     trains = data.draw(cuttings(rows))
     for name, given_rows in rows.items():
         assert [row for train in trains for row in train[name]] == given_rows
+
+
+@pytest.mark.xfail(
+    strict=True, reason="partial count windows at the end carry stamps behind the horizon already promised"
+)
+def test_time_windows_behind_count_windows():
+    net = Network("known gap")
+    cars = net.source("cars", rows_source("time TIMESTAMP, k INT"), timestamp="time")
+    pairs = cars.group_by("k").tumble("2 tuples", n="count(*)", stamp="latest")
+    pairs.tumble("1 second", n="sum(n)").output("out", to=collect())
+    rows = [(1, 1), (5, 2), (5, 2)]
+    whole = LocalEngine(net).run([{"cars": rows}])
+    local = LocalEngine(net)
+    assert_same_result(local.train({"cars": rows}, final=True), whole)

@@ -119,6 +119,7 @@ def test_engines_are_chosen_by_name():
         run_network(_network(collect()), [], engine="lokal")
 
 
+@pytest.mark.slow
 def test_the_guide_runs(tmp_path):
     """Every Python block of docs/testing.md that holds a test is run as a test file."""
     text = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()

@@ -16,8 +16,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.model.boxes import Source
+from penstock.model.boxes import Latch, Source, Windowed
 from penstock.model.combining import group_by
+from penstock.model.durations import Count
 from penstock.model.network import Network
 from penstock.model.stream import Stream
 from penstock.model.types import INTEGRAL, Schema
@@ -131,13 +132,24 @@ def _source(draw: Draw, network: Network, place: int) -> Stream:
 
 def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:
     boxes: list[Box] = [_filter, _map, _drop, _group, _point, _apply]
-    # a stream whose stamps lag without bound can feed only what does not wait for them
-    if stream.type.lag is not None:
+    if not _counted(stream):
         boxes += [_window, _window, _count_window, _function_window, _latch, _function_latch, _join]
         boxes += [_resample, _resample] if _resampled(stream) else []
         boxes += [_merged_latch, _merged_latch] if _partners(stream, taps) else []
     boxes += [_union] if len(_alike(stream, taps)) > 1 else []
     return boxes
+
+
+def _counted(stream: Stream) -> bool:
+    """Behind a count window nothing may wait for time: its last, partial windows come at the end with old stamps."""
+    nodes = stream.network.nodes
+    todo = [stream.node]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Windowed | Latch) and isinstance(node.size, Count):
+            return True
+        todo += [nodes[tail] for tail in node.inputs]
+    return False
 
 
 def _columns(stream: Stream, *types: str) -> list[str]:
@@ -309,7 +321,7 @@ def _partners(stream: Stream, taps: list[Stream]) -> list[Stream]:
     """Other streams that a latch can merge with this one."""
     if "input" in stream.schema or "seen" in stream.schema:
         return []
-    return [tap for tap in _alike(stream, taps) if tap.type.lag is not None and tap.name != stream.name]
+    return [tap for tap in _alike(stream, taps) if not _counted(tap) and tap.name != stream.name]
 
 
 def _merged_latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
@@ -338,7 +350,7 @@ def _resample(draw: Draw, stream: Stream, _taps: list[Stream]) -> Stream:
 
 
 def _join(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
-    others = [tap for tap in taps if tap.type.lag is not None]
+    others = [tap for tap in taps if not _counted(tap)]
     other = draw(st.sampled_from(others))
     both = [
         c.name for c in stream.schema if c in other.schema.columns and c.type in ("INT", "STRING", "BOOLEAN")
