@@ -84,10 +84,11 @@ def run(case: Case, seed: int) -> Result:
         ]
         load = os.getloadavg()[0]
         start = time.perf_counter()
-        pin = (lambda: os.sched_setaffinity(0, {0})) if case.one_core else None
-        process = subprocess.Popen(
-            command, preexec_fn=pin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        # The child inherits our cores, so we narrow them for its start.
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cores)} if case.one_core else cores)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.sched_setaffinity(0, cores)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -100,7 +100,7 @@ def simulate(
         requests=_draw_requests(rng, int(np.count_nonzero(reports["request"]))),
         entry_time=vehicles["entry_time"].copy(),
         exit_time=vehicles["exit_time"].copy(),
-        accidents=_happened(direction, accidents),
+        accidents=_happened(direction, accidents, seconds),
     )
 
 
@@ -175,8 +175,10 @@ def _position(direction: Direction, place: Any) -> Any:
     return place if direction.dir == 0 else LAST_FOOT - place
 
 
-def _happened(direction: Direction, accidents: np.ndarray) -> tuple[Accident, ...]:
-    return tuple(_accident(direction, row) for row in accidents if row["phase"] >= traffic_road.BLOCKED)
+def _happened(direction: Direction, accidents: np.ndarray, seconds: int) -> tuple[Accident, ...]:
+    """Those that can be detected before the run is over."""
+    both = [_accident(direction, row) for row in accidents if row["phase"] >= traffic_road.BLOCKED]
+    return tuple(accident for accident in both if accident.detected < seconds)
 
 
 def _accident(direction: Direction, row: np.void) -> Accident:
