@@ -1,6 +1,6 @@
 """What the driver costs at the peak of 200 expressways: 340,000 tuples/s to a directory.
 
-    python benchmarks/lr_drive.py [--quick] [--seconds 60] [--xways 200]
+    python benchmarks/lr_drive.py [--quick] [--seconds 60] [--xways 200] [--input DIR]
 
 Goal: under 15 % of one core from prepared slices, and no second later than allowed. Cases: slices that hold all copies (csv and
 parquet), and slices of one expressway with the copies made on the way out. A reader is not part of it: delivered files are
@@ -56,12 +56,12 @@ def penstock(*options: object) -> None:
         raise SystemExit(done.stderr)
 
 
-def run(case: Case, source: Path, folder: Path, xways: int) -> dict[str, Any]:
+def run(case: Case, source: Path, first: int, folder: Path, xways: int) -> dict[str, Any]:
     slices, target, report = folder / "slices", folder / "target", folder / "report.json"
     began = time.perf_counter()
     copies = ["--xways", xways, "--groups", case.groups]
     at_prepare, at_drive = (copies, []) if case.prepared_copies else ([], copies)
-    penstock("--input", source, "--prepare", slices, "--format", case.format, *at_prepare)
+    penstock("--input", source, "--prepare", slices, "--from", first, "--format", case.format, *at_prepare)
     prepared = time.perf_counter() - began
     size = sum(file.stat().st_size for file in slices.iterdir())
     with_reader(target, lambda: penstock("--input", slices, "--to", target, "--json", report, *at_drive))
@@ -115,14 +115,19 @@ def main() -> int:
     options.add_argument("--quick", action="store_true", help="20 expressways, 10 s")
     options.add_argument("--seconds", type=int, default=60)
     options.add_argument("--xways", type=int, default=200)
+    options.add_argument("--input", type=Path, help="a generated 3-hour expressway, driven from --from on")
+    options.add_argument(
+        "--from", dest="first", type=int, help="first second driven of --input; default: the last --seconds"
+    )
     options.add_argument("--seed", type=int, default=1)
     chosen = options.parse_args()
     seconds, xways = (10, 20) if chosen.quick else (chosen.seconds, chosen.xways)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
-        source = Path(scratch) / "standin.parquet"
-        # The first 30 s of the stand-in fill the road; the time after them is steady.
-        in_own_process(make_steady, source, RATE, seconds, chosen.seed)
-        figures = [run(case, source, Path(scratch), xways) for case in CASES]
+        source = chosen.input or Path(scratch) / "standin.parquet"
+        first = 0 if chosen.input is None else chosen.first or 10_800 - seconds
+        if chosen.input is None:
+            in_own_process(make_steady, source, RATE, seconds, chosen.seed)
+        figures = [run(case, source, first, Path(scratch), xways) for case in CASES]
     show(figures)
     config = {
         "quick": chosen.quick,

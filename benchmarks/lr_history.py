@@ -69,7 +69,7 @@ def main() -> int:
         figures = [run(source, folder / form, days, form, chosen.seed) for form in chosen.format]
     config = {
         "quick": chosen.quick,
-        "input": str(chosen.input or "stand-in"),
+        "input": "stand-in" if chosen.input is None else "generated",
         "days": days,
         "seed": chosen.seed,
     }
