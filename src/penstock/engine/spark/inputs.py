@@ -184,13 +184,13 @@ class ParquetFiles:
                 ordinal, group, row = ordinal + 1, 0, 0
                 continue
             rows = meta.num_rows - row
-            if group == 0 and rows <= left:
-                slices.append({"kind": "file", "path": name, "file": ordinal, "rows": rows})
+            if group == 0 and rows <= left and not any(s["kind"] == "groups" or _same_name(s["path"], name) for s in slices):
+                slices.append({"kind": "file", "path": name, "file": ordinal, "rows": rows, "least": _least(meta, self._source.timestamp)})
                 left -= rows
                 ordinal, group, row = ordinal + 1, 0, 0
                 continue
-            if slices and rows <= limit:
-                break  # it fits whole into the next train
+            if slices and (group or rows <= limit or slices[-1]["kind"] == "file"):
+                break  # it fits whole into the next train, or must not be mixed with whole files
             last, count = _groups_within(meta, group, left)
             slices.append({"kind": "groups", "path": name, "file": ordinal, "first": group, "last": last, "row": row, "rows": count})
             left -= count
@@ -215,6 +215,23 @@ def _footer(name: str, schema: Schema) -> Any:
         if have != field_.type and not _reads_as(have, field_.type):
             raise PenstockError(f"column '{field_.name}' is {have}, expected {field_.type}")
     return meta
+
+
+def _least(meta: Any, column: str | None) -> int | None:
+    """The smallest time in a file, in microseconds, if its footer tells and no row is without a time."""
+    found = []
+    for i in range(meta.num_row_groups if column else 0):
+        group = meta.row_group(i)
+        chunks = [group.column(j) for j in range(group.num_columns) if group.column(j).path_in_schema == column]
+        stats = chunks[0].statistics if chunks else None
+        if stats is None or not stats.has_min_max or stats.null_count is None or stats.null_count:
+            return None
+        found.append(stats.min)
+    return min((int(t.timestamp() * 1_000_000) if hasattr(t, "timestamp") else t for t in found), default=None)
+
+
+def _same_name(one: str, other: str) -> bool:
+    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
 
 
 def _reads_as(have: Any, want: Any) -> bool:

@@ -7,15 +7,17 @@ are any is counted on the way (`observe`); only if so is a second pass made, whi
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
 from penstock.engine.spark.decode import unpack
 from penstock.engine.spark.expressions import to_spark
 from penstock.engine.spark.inputs import SEQ_BITS
@@ -24,6 +26,7 @@ from penstock.model.boxes import Drop, Filter, GroupBy, Map, Node, Source, Union
 from penstock.model.types import SEQ, STAMP, Schema, StreamType, arrow_schema
 
 DEAD = "_dead"
+_PATIENCE = 1.0  # seconds to wait for counts after a job
 _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
 
 
@@ -31,18 +34,34 @@ _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
 class Watch:
     """Counts taken while a train runs, and where the dead of each place can be fetched from if there are any."""
 
-    observations: dict[str, Observation] = field(default_factory=dict)
     dead: dict[str, DataFrame] = field(default_factory=dict)
+    _on: dict[str, tuple[Observation, DataFrame, list[Any]]] = field(default_factory=dict)
+    _known: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def on(self, frame: DataFrame, name: str, **metrics: Any) -> DataFrame:
         """Count on the way past; `name` is the node's."""
+        columns = [column.alias(key) for key, column in metrics.items()]
         observation = Observation()
-        self.observations[name] = observation
-        return frame.observe(observation, *(column.alias(key) for key, column in metrics.items()))
+        self._on[name] = (observation, frame, columns)
+        return frame.observe(observation, *columns)
 
     def counts(self, name: str) -> dict[str, Any]:
-        observation = self.observations.get(name)
-        return dict(observation.get) if observation is not None else {}
+        """What was counted; {} where nothing was watched."""
+        if name in self._on and name not in self._known:
+            self._known[name] = self._fetch(*self._on[name])
+        return self._known.get(name, {})
+
+    @staticmethod
+    def _fetch(observation: Observation, frame: DataFrame, columns: list[Any]) -> dict[str, Any]:
+        # The counts come with an event soon after the job. Where Spark has proved that no tuple can get through, it
+        # leaves the counting out as well, and no event ever comes: then count apart.
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            if observation._jo is not None and observation._jo.future().isCompleted():
+                return dict(observation.get)
+            time.sleep(0.001)
+        row = frame.agg(*columns).collect()[0]
+        return row.asDict()
 
 
 def ddl(schema: Schema, *, hidden: bool = True) -> str:
@@ -54,10 +73,14 @@ def ddl(schema: Schema, *, hidden: bool = True) -> str:
 
 
 class Unpack:
-    """The task that makes tuples of packed slices; rows that are none come along marked as dead."""
+    """The task that makes tuples of packed slices; rows that are none, and late ones, come along marked as dead.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    The horizon is looked at here and not in SQL: as a literal it would change the generated code, which the JVM would
+    have to compile anew for every train.
+    """
+
+    def __init__(self, source: Source, horizon: int) -> None:
+        self.source, self.horizon = source, horizon
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         types = arrow_schema(self.source.schema)
@@ -66,7 +89,7 @@ class Unpack:
         for batch in batches:
             for text, chunk in zip(batch.column("slice").to_pylist(), batch.column("chunk"), strict=True):
                 table, dead = unpack(self.source, json.loads(text), chunk.as_py() or b"")
-                table = table.cast(types)
+                table, dead = self._in_time(table.cast(types), dead)
                 yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
                 if dead.num_rows:
                     named = dead.set_column(3, "box", pa.array([self.source.name] * dead.num_rows, pa.string()))
@@ -74,42 +97,64 @@ class Unpack:
                     yield pa.RecordBatch.from_arrays([*blank, named.to_struct_array().combine_chunks()], schema=full)
 
 
-def packed_frame(records: DataFrame, source: Source) -> DataFrame:
+    def _in_time(self, table: Any, dead: Any) -> tuple[Any, Any]:
+        if self.source.timestamp is None or not table.num_rows:
+            return table, dead
+        late = pc.less(table.column(STAMP), self.horizon)
+        if not pc.any(late).as_py():
+            return table, dead
+        rows = table.filter(late)
+        reasons = [late_reason(ts, self.horizon) for ts in rows.column(STAMP).to_pylist()]
+        return table.filter(pc.invert(late)), pa.concat_tables([dead, dead_letters(rows, reasons, self.source.name)])
+
+
+def late_reason(ts: int, horizon: int) -> str:
+    """Why a tuple is refused as late."""
+    return f"late: timestamp {ts} us is behind the horizon {horizon} us of earlier trains"
+
+
+def packed_frame(records: DataFrame, source: Source, horizon: int) -> DataFrame:
     """Tuples from the packed records of the streaming source."""
     mine = records.where(F.col("input") == source.name)
-    return mine.mapInArrow(Unpack(source), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
+    return mine.mapInArrow(Unpack(source, horizon), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
 
 
 def parquet_frame(spark: SparkSession, source: Source, slices: list[Slice]) -> DataFrame:
     """Tuples from whole Parquet files, read by Spark itself."""
     paths = [s["path"] for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
+    # a map, not a plain literal: it reaches the generated code by reference, so the code stays the same
     order = F.create_map(*[F.lit(x) for s in slices for x in (s["path"].rsplit("/", 1)[-1], s["file"] << SEQ_BITS)])
     stamp = F.unix_micros(F.col(source.timestamp)) if source.timestamp else F.lit(None).cast("bigint")
-    base = F.lit(slices[0]["file"] << SEQ_BITS) if len(slices) == 1 else order[F.col("_metadata.file_name")]
-    seq = base + F.col("_metadata.row_index")
+    seq = order[F.col("_metadata.file_name")] + F.col("_metadata.row_index")
     return frame.select(*[F.col(f"`{c.name}`") for c in source.schema], stamp.alias(STAMP), seq.alias(SEQ))
 
 
-def admit(frame: DataFrame, source: Source, horizon: int, watch: Watch) -> DataFrame:
-    """Let tuples in: refuse the malformed, those without a time, and the late (by earlier trains' horizon)."""
-    marked = DEAD in frame.columns
-    bad = F.col(DEAD).isNotNull() if marked else F.lit(False)
-    metrics = {"rows": F.count(F.lit(1)), "malformed": F.count(F.when(bad, 1))}
-    late = F.lit(False)
-    if source.timestamp is not None:
-        late = ~bad & (F.col(STAMP).isNull() | (F.col(STAMP) < F.lit(horizon)))
-        metrics |= {"newest": F.max(F.when(~late, F.col(STAMP))), "late": F.count(F.when(late, 1))}
+def admit(frame: DataFrame, source: Source, watch: Watch) -> DataFrame:
+    """Let tuples of packed slices in: those marked as dead stay behind."""
+    bad = F.col(DEAD).isNotNull()
+    late = F.col(f"{DEAD}.reason").startswith("late: ")
+    metrics = {"rows": F.count(F.lit(1)), "refused": F.count(F.when(bad, 1)), "late": F.count(F.when(late, 1)), "newest": F.max(STAMP)}
     watched = watch.on(frame, source.name, **metrics)
-    if marked:
-        watch.dead[f"{source.name}#malformed"] = frame.where(bad).select(f"{DEAD}.*")
-    visible = [F.col(f"`{c.name}`") for c in source.schema]
-    if source.timestamp is not None:
-        reason = F.when(F.col(STAMP).isNull(), F.lit("timestamp is null")).otherwise(
-            F.concat(F.lit("late: timestamp "), F.col(STAMP).cast("string"), F.lit(f" us is behind the horizon {horizon} us of earlier trains"))
-        )
-        watch.dead[f"{source.name}#late"] = _dead_of(frame.where(late), source.schema, reason, source.name)
-    return watched.where(~bad & ~late).select(*visible, STAMP, SEQ)
+    watch.dead[f"{source.name}#refused"] = frame.where(bad).select(f"{DEAD}.*")
+    return watched.where(~bad).select(*[F.col(f"`{c.name}`") for c in source.schema], STAMP, SEQ)
+
+
+def admit_native(frame: DataFrame, source: Source, slices: list[Slice], horizon: int, watch: Watch) -> DataFrame:
+    """Let tuples of Parquet files in. Where the footers prove that none is late or without a time, nothing is compared."""
+    if source.timestamp is None:
+        return watch.on(frame, source.name, rows=F.count(F.lit(1)))
+    least = [s.get("least") for s in slices]
+    if all(l is not None and l >= horizon for l in least):
+        return watch.on(frame, source.name, rows=F.count(F.lit(1)), newest=F.max(STAMP))
+    bad = F.col(STAMP).isNull() | (F.col(STAMP) < F.lit(horizon))
+    metrics = {"rows": F.count(F.lit(1)), "refused": F.count(F.when(bad, 1)), "newest": F.max(F.when(~bad, F.col(STAMP)))}
+    watched = watch.on(frame, source.name, late=F.count(F.when(F.col(STAMP) < F.lit(horizon), 1)), **metrics)
+    reason = F.when(F.col(STAMP).isNull(), F.lit("timestamp is null")).otherwise(
+        F.concat(F.lit("late: timestamp "), F.col(STAMP).cast("string"), F.lit(f" us is behind the horizon {horizon} us of earlier trains"))
+    )
+    watch.dead[f"{source.name}#refused"] = _dead_of(frame.where(bad), source.schema, reason, source.name)
+    return watched.where(~bad)
 
 
 def _dead_of(frame: DataFrame, schema: Schema, reason: Any, box: str) -> DataFrame:

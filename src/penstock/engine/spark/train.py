@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.local.horizons import after
-from penstock.engine.spark.native import Watch, admit, apply_box, ddl, packed_frame, parquet_frame
+from penstock.engine.spark.native import Watch, admit, admit_native, apply_box, ddl, packed_frame, parquet_frame
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded, lay_out
 from penstock.engine.spark.points import point_frame
 from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
@@ -201,16 +201,26 @@ class RunningTrain:
 
     def _input(self, node: Node) -> DataFrame:
         if isinstance(node, ConnectionPoint | View):
+            if not self.ticket.slices.get(node.name):
+                return self._nothing(node.name)
             frame, skipped = point_frame(self.trains.spark, self.trains.checkpoint, self.net, node.name, self.ticket.slices.get(node.name, []))
             self.outcome.count(node.name, skipped_files=skipped[0], read_files=skipped[1])
             return self.watch.on(frame, node.name, rows=F.count(F.lit(1)))
         assert isinstance(node, Source)
-        slices = self.ticket.slices.get(node.name, [])
+        return self._source(node)
+
+    def _source(self, node: Source) -> DataFrame:
+        slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
         files = [s for s in slices if s["kind"] == "file"]
-        frame = parquet_frame(self.trains.spark, node, files) if files else packed_frame(self.records, node)
-        if files and len(files) < len(slices):
-            frame = frame.unionByName(packed_frame(self.records, node), allowMissingColumns=True)
-        return admit(frame, node, self.ticket.horizons.get(node.name, UNKNOWN), self.watch)
+        if not slices:
+            return self._nothing(node.name)
+        if not files:
+            return admit(packed_frame(self.records, node, horizon), node, self.watch)
+        assert len(files) == len(slices), "an input gives whole files or packed slices, not both in one train"
+        return admit_native(parquet_frame(self.trains.spark, node, files), node, files, horizon, self.watch)
+
+    def _nothing(self, name: str) -> DataFrame:
+        return self.trains.spark.createDataFrame([], ddl(self.net.types[name].schema))
 
     def _native(self, node: Node) -> None:
         inputs = [behind(self.net, name) for name in node.inputs]
@@ -366,7 +376,7 @@ class RunningTrain:
     def _count(self) -> None:
         for name in self.trains.sub.inputs:
             counts = self.watch.counts(name)
-            bad = counts.get("malformed", 0) + counts.get("late", 0)
+            bad = counts.get("refused", 0)
             self.outcome.count(name, **{"in": counts.get("rows", 0), "out": counts.get("rows", 0) - bad, "dead": bad, "late": counts.get("late", 0)})
 
     def _fetch_dead(self) -> None:

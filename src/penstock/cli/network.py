@@ -1,0 +1,70 @@
+"""`penstock check`, `explain`, `draw`: look at a network without running it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.load import NET_HELP, load_network, told
+from penstock.model.errors import PenstockError
+from penstock.rewrite.check import check as check_network
+from penstock.rewrite.subnetworks import split
+
+Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
+
+
+def check(net: Net) -> None:
+    """Check a network: names, columns, types, windows, QoS. Prints what is wrong with file and line, exit code 2."""
+    with told():
+        network = load_network(net)
+        check_network(network)
+        subs = split(network)
+        boxes = len(network.nodes) - len(network.sources) - len(network.outputs)
+        typer.echo(
+            f"{network.name}: sound. {len(network.sources)} source(s), {boxes} box(es) and point(s), "
+            f"{len(network.outputs)} output(s), {len(subs)} sub-network(s): {', '.join(s.name for s in subs)}"
+        )
+
+
+def explain(net: Net) -> None:
+    """Print the network as text: each box, what it reads and gives, and how it is laid out on Spark."""
+    with told():
+        network = load_network(net)
+        check_network(network)
+        typer.echo(network.explain())
+        typer.echo("\n" + layout_text(network))
+
+
+def layout_text(network: object) -> str:
+    """Which boxes run natively and which share a stage, by sub-network."""
+    from penstock.engine.spark.plan import lay_out
+    from penstock.model.network import Network
+
+    assert isinstance(network, Network)
+    lines = ["on Spark"]
+    for sub in split(network):
+        layout = lay_out(sub)
+        lines.append(f"  query '{sub.name}' reads {', '.join(sub.inputs)}; writes {', '.join((*sub.points, *sub.outputs))}")
+        if layout.native:
+            lines.append(f"    native: {', '.join(layout.native)}")
+        for stage in layout.stages:
+            by = "any partition" if stage.keys is None else f"by {', '.join(stage.keys)}" if stage.keys else "one partition"
+            lines.append(f"    stage ({by}): {', '.join(stage.nodes)}")
+    return "\n".join(lines)
+
+
+def draw(
+    net: Net,
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write: .svg, .mmd (Mermaid) or .html.")] = Path("net.svg"),
+) -> None:
+    """Draw the network as a picture."""
+    with told():
+        network = load_network(net)
+        check_network(network)
+        forms = {".svg": network.to_svg, ".mmd": network.to_mermaid, ".html": network._repr_html_}
+        if out.suffix not in forms:
+            raise PenstockError(f"cannot draw to '{out.suffix}'; use one of: {', '.join(forms)}")
+        out.write_text(forms[out.suffix]())
+        typer.echo(f"wrote {out}")

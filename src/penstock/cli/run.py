@@ -1,0 +1,111 @@
+"""`penstock run`: run a network with a live view of rates, latencies and train sizes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.load import NET_HELP, load_network, told
+
+if TYPE_CHECKING:
+    from penstock.runtime.records import Status
+
+
+def run(
+    net: Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)],
+    master: Annotated[str | None, typer.Option(help="Spark master URL; local with all cores if left out.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Where state and connection points live; `.penstock/<network>` if left out.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, close all windows and exit.")] = False,
+    train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
+    interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
+    dead_letter_limit: Annotated[int | None, typer.Option(help="Fail when more tuples than this had to be refused.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
+) -> None:
+    """Run a network. Ctrl-C finishes the train in hand and stops; the same checkpoint goes on where it stopped."""
+    with told():
+        network = load_network(net)
+        from penstock.engine.policy import AsSoonAsPossible
+        from penstock.runtime import Runtime
+
+        place = checkpoint or Path(".penstock") / network.name
+        policy = AsSoonAsPossible(train, interval)
+        runtime = Runtime(network, checkpoint=place, once=once, policy=policy, dead_letter_limit=dead_letter_limit, master=master)
+        stop = threading.Event()
+        # also `kill`: a service manager stops us as cleanly as Ctrl-C does
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        try:
+            runtime.start()
+            _watch(runtime, stop, quiet=quiet)
+        finally:
+            status = runtime.status() if runtime.records is not None else None
+            runtime.stop()
+        if status is not None:
+            _summary(status, place, stopped=stop.is_set())
+
+
+def _watch(runtime: Any, stop: threading.Event, *, quiet: bool) -> None:
+    """Until the input is used up (`--once`), a signal comes, or something fails."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    live = Live(console=console, refresh_per_second=4, transient=True) if not quiet and sys.stderr.isatty() else None
+    try:
+        if live is not None:
+            live.start()
+        while not stop.is_set():
+            if runtime.once and runtime.wait(timeout=0.2):
+                return
+            runtime.check()
+            if live is not None:
+                live.update(view(runtime.network, runtime.status()))
+            if not runtime.once:
+                time.sleep(0.25)
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def view(network: Any, status: Status) -> Any:
+    """The live picture: a table of sub-networks, one of arrows, one of outputs."""
+    from rich.console import Group
+    from rich.table import Table
+
+    subs = Table(title=f"network '{network.name}'", title_justify="left")
+    for heading in ("sub-network", "trains", "tuples", "tuples/s", "last train", "train s", "batch s", "idle inputs"):
+        subs.add_column(heading, justify="left" if heading in ("sub-network", "idle inputs") else "right")
+    for sub in status.subnetworks:
+        subs.add_row(
+            sub.name, str(sub.trains), f"{sub.rows:,}", f"{sub.rate:,.0f}", f"{sub.length:,}", f"{sub.train:.2f}", f"{sub.trigger:.2f}",
+            ", ".join(sub.idle),
+        )  # fmt: skip
+    arrows = Table()
+    for heading in ("box", "in", "out", "selectivity", "dead"):
+        arrows.add_column(heading, justify="left" if heading == "box" else "right")
+    for name, count in status.boxes.items():
+        ratio = "" if count.selectivity is None else f"{count.selectivity:.3f}"
+        arrows.add_row(name, f"{count.rows_in:,}", f"{count.rows_out:,}", ratio, f"{count.dead:,}" if count.dead else "")
+    outputs = Table()
+    for heading in ("output", "latency p50 s", "p95", "p99", "max"):
+        outputs.add_column(heading, justify="left" if heading == "output" else "right")
+    for name, latency in status.latency.items():
+        outputs.add_row(name, *(f"{x:.2f}" for x in (latency.p50, latency.p95, latency.p99, latency.max)))
+    return Group(subs, arrows, outputs, f"dead letters: {status.dead:,}")
+
+
+def _summary(status: Status, place: Path, *, stopped: bool) -> None:
+    for sub in status.subnetworks:
+        typer.echo(f"{sub.name}: {sub.rows:,} tuples in {sub.trains} trains")
+    for name, latency in status.latency.items():
+        typer.echo(f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s")
+    if status.dead:
+        typer.echo(f'dead letters: {status.dead:,}; see: penstock dead-letters {place}')
+    if stopped:
+        typer.echo(f"stopped; the same command goes on from {place}")
