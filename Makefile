@@ -1,0 +1,52 @@
+# Everything starts here: `make demo` and `make test` set themselves up in .venv, from requirements.lock.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow soak lint format bench lock clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+# Spark looks for Java in JAVA_HOME; the script finds one, or says in one sentence what to install.
+WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
+PYTEST := PENSTOCK_ENGINES=local,spark $(BIN)/python -m pytest
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+$(READY): pyproject.toml requirements.lock scripts/setup.sh
+	@scripts/setup.sh
+	@touch $@
+
+setup: $(READY) ## make .venv and install the locked packages (the other targets call it)
+
+demo: $(READY) ## run the example network on made-up sensor data; results in out/demo
+	@$(WITH_JAVA) $(BIN)/python examples/sensors.py out/demo
+
+test: lint ## lint, types, layers, then all tests but the slow ones, on both engines
+	@$(WITH_JAVA) $(PYTEST) $(ARGS)
+
+test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
+	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 $(ARGS)
+
+soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/soak-<date>.json
+	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
+
+lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above: run 'make format'"; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## put every file into our form
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format
+
+bench: $(READY) ## the quick benchmarks; `make bench NAME=lr_drive` runs one in full
+	@$(WITH_JAVA) NAME="$(NAME)" scripts/bench.sh $(ARGS)
+
+lock: $(READY) ## write requirements.lock anew from pyproject.toml (newest versions: scripts/lock.sh --upgrade)
+	@scripts/lock.sh
+
+clean: ## remove what can be made again: .venv, caches, out
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out spark-warehouse
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
