@@ -5,31 +5,19 @@ Each tool's module holds plain functions; this one only gives them their names.
 
 from __future__ import annotations
 
-import importlib
-
 import typer
+
+from penstock.cli import lr_drive, lr_generate, lr_validate
 
 app = typer.Typer(
     help="Linear Road kit: traffic generator, history generator, data driver, validator.",
     no_args_is_help=True,
 )
-
-_COMMANDS: dict[str, tuple[str, ...]] = {
-    "penstock.cli.lr_generate": ("generate", "describe"),
-    "penstock.cli.lr_drive": ("history", "drive"),
-    "penstock.cli.lr_validate": ("validate",),
-}
-
-for _module, _names in _COMMANDS.items():
-    try:
-        _tools = importlib.import_module(_module)
-    except ModuleNotFoundError as _error:
-        # Only a tool that is not there yet is left out; a broken one must be seen.
-        if _error.name != _module:
-            raise
-        continue
-    for _name in _names:
-        app.command(_name)(getattr(_tools, _name))
+app.command("generate")(lr_generate.generate)
+app.command("describe")(lr_generate.describe)
+app.command("history")(lr_drive.history)
+app.command("drive")(lr_drive.drive)
+app.command("validate")(lr_validate.validate)
 
 if __name__ == "__main__":
     app()

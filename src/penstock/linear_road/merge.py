@@ -111,9 +111,14 @@ def _place(
         slots[second] = row + 1
 
 
+def _column(values: np.ndarray) -> pa.Array:
+    # Straight from memory: `pa.array` would import pandas first, which costs more than writing a short run.
+    return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(values)])
+
+
 def write_rows(rows: np.ndarray, final: Path, form: Format) -> None:
     """Write merged rows as csv without header or as parquet; the file appears when it is whole."""
-    table = pa.Table.from_arrays([pa.array(column) for column in rows], schema=PARQUET_SCHEMA)
+    table = pa.Table.from_arrays([_column(values) for values in rows], schema=PARQUET_SCHEMA)
     with atomic_path(final) as path:
         if form == "parquet":
             pq.write_table(
