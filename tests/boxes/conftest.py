@@ -8,9 +8,15 @@ import pytest
 
 from penstock.model.network import Network
 from penstock.testing import collect, rows_source
-from penstock.testing.plugin import engine, spark_session  # noqa: F401
+from penstock.testing.plugin import engine  # noqa: F401
 
 SCHEMA = "time TIMESTAMP, k STRING, v INT"
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark):
+    """One session for the whole suite."""
+    return spark
 
 
 @pytest.fixture

@@ -1,5 +1,58 @@
-"""Where the crash points of the test kit are reached from."""
+"""Crashes on demand: kill -9 of this very process at a named point of the code, as power loss would do it.
 
-from penstock.testing.crash import crash_point
+Set PENSTOCK_CRASH_AT="point:n" and the process kills itself the n-th time that it reaches `crash_point("point")`.
+Each process counts for itself. Unset, a crash point is a call of an empty function.
+"""
 
-__all__ = ["crash_point"]
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+VARIABLE = "PENSTOCK_CRASH_AT"
+
+
+def crash_at(point: str, times: int = 1) -> dict[str, str]:
+    """The environment in which to start a process that shall die the n-th time it reaches the point.
+
+    >>> crash_at("after_sink", 3)[VARIABLE]
+    'after_sink:3'
+    """
+    return {**os.environ, VARIABLE: f"{point}:{times}"}
+
+
+def parse_plan(text: str) -> tuple[str, int]:
+    """Point and number of "point:n"; n is 1 if left out.
+
+    >>> parse_plan("after_sink:3"), parse_plan("after_sink")
+    (('after_sink', 3), ('after_sink', 1))
+    """
+    point, _, number = text.partition(":")
+    times = int(number) if number.isdigit() else 0 if number else 1
+    if not point or times < 1:
+        raise ValueError(
+            f"{VARIABLE}='{text}' is no plan for a crash; expected 'point' or 'point:n' with n of 1 or more"
+        )
+    return point, times
+
+
+def _armed(plan: str) -> Callable[[str], None]:
+    point, left = parse_plan(plan)
+
+    def reached(name: str) -> None:
+        nonlocal left
+        if name == point:
+            left -= 1
+            if left == 0:
+                # no handler, no finally, no flush may run: that is what the kill tests are about
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def _unarmed(name: str) -> None:
+    del name
+
+
+crash_point: Callable[[str], None] = _armed(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else _unarmed

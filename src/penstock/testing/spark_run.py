@@ -21,6 +21,7 @@ from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.decode import pack
 from penstock.engine.spark.inputs import Input, Taken, as_json
 from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.spark.session import local_session
 from penstock.engine.spark.source import PACKED
 from penstock.model.formats import Memory
 from penstock.model.network import Network
@@ -64,6 +65,7 @@ def run_on_spark(
     partitions: int = 2,
 ) -> LocalResult:
     """Run the trains; the result has the shape of the local engine's."""
+    spark = spark or local_session()
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)
         net, sinks = with_memory_sinks(network)
