@@ -18,7 +18,6 @@ candidates() {
   [ -z "${JAVA_HOME:-}" ] || echo "$JAVA_HOME/bin/java"
   command -v java || true
   [ ! -x /usr/libexec/java_home ] || echo "$(/usr/libexec/java_home -v "$least+" 2>/dev/null || true)/bin/java"
-  [ -n "${PENSTOCK_JAVA_ANYWHERE-1}" ] || return 0
   ls -d /usr/lib/jvm/*/bin/java /opt/*/bin/java /opt/java/*/bin/java "$HOME"/.sdkman/candidates/java/*/bin/java \
     /opt/homebrew/opt/openjdk*/bin/java /usr/local/opt/openjdk*/bin/java 2>/dev/null || true
 }

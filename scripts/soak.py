@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("penstock", "pyspark", "pyarrow", "numpy", "pandas", "duckdb", "hypothesis", "pytest")
@@ -52,7 +52,7 @@ def cases(report: Path) -> list[dict[str, Any]]:
     if not report.exists():
         return []
     # the file was written by pytest a moment ago
-    found = ElementTree.parse(report).getroot().iter("testcase")  # noqa: S314
+    found = ET.parse(report).getroot().iter("testcase")  # noqa: S314
     return [
         {
             "test": f"{c.get('classname')}::{c.get('name')}",
