@@ -58,7 +58,7 @@ def _by_value(module: object) -> None:
         from pyspark import cloudpickle
     except ImportError:  # the model alone works without Spark
         return
-    cloudpickle.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -106,6 +106,6 @@ def _summary(status: Status, place: Path, *, stopped: bool) -> None:
     for name, latency in status.latency.items():
         typer.echo(f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s")
     if status.dead:
-        typer.echo(f'dead letters: {status.dead:,}; see: penstock dead-letters {place}')
+        typer.echo(f"dead letters: {status.dead:,}; see: penstock dead-letters {place}")
     if stopped:
         typer.echo(f"stopped; the same command goes on from {place}")

@@ -148,7 +148,7 @@ class Records:
             subs = tuple(self._status(name) for name in queries)
             now = time.time()
             latency = {name: Latency.of(name, now, samples) for name, samples in self._latency.items()}
-            return Status(subs, dict(self._boxes), {n: l for n, l in latency.items() if l is not None}, self.dead)
+            return Status(subs, dict(self._boxes), {name: figures for name, figures in latency.items() if figures is not None}, self.dead)
 
     def _status(self, name: str) -> SubnetworkStatus:
         mine = self._running.get(name, _Running())

@@ -18,6 +18,7 @@ from typing import Any, Self
 from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.spark.query import Steering, SubnetworkQuery
 from penstock.engine.spark.session import local_session
+from penstock.engine.spark.ticket import TrainLog
 from penstock.model.boxes import Drop
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
 from penstock.model.formats import Sink
@@ -147,7 +148,7 @@ class Runtime:
             most = next(iter(letters.counts().items()), ("", 0))
             raise PenstockError(
                 f"{self.records.dead} tuples went to the dead letters, the limit is {limit}; most often: {most[0]} ({most[1]})\n"
-                f"  hint:     look at them with: penstock query {self.checkpoint} \"SELECT * FROM dead_letters\""
+                f"  hint:     look at them with: penstock dead-letters {self.checkpoint}"
             )
 
     def status(self) -> Status:
@@ -263,8 +264,6 @@ class Runtime:
 
     def _restore_rates(self) -> None:
         """Drop rates that were in force when the last run ended hold on."""
-        from penstock.engine.spark.ticket import TrainLog
-
         for sub in self.subs:
             log = TrainLog(self.checkpoint / "queries" / sub.name)
             last = log.ticket(log.last())

@@ -23,6 +23,7 @@ from penstock.engine.spark.inputs import Input, Taken, as_json
 from penstock.engine.spark.query import Steering, SubnetworkQuery
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.source import PACKED
+from penstock.model.boxes import Output
 from penstock.model.formats import Memory
 from penstock.model.network import Network
 from penstock.rewrite.subnetworks import split
@@ -122,7 +123,7 @@ def with_memory_sinks(network: Network) -> tuple[Network, dict[str, Memory]]:
     """The same network with every output kept in a list."""
     sinks = {name: Memory() for name in network.outputs}
     nodes = [
-        replace(node, to=sinks[node.name]) if node.name in sinks else node for node in network.nodes.values()
+        replace(node, to=sinks[node.name]) if isinstance(node, Output) else node for node in network.nodes.values()
     ]
     return Network.of(network.name, nodes, groups=network.groups), sinks
 

@@ -131,7 +131,7 @@ def _times(column: Any) -> Any:
 def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
     options = dict(source.format.options)  # type: ignore[union-attr]
     null = options.get("nullValue", "")
-    sep = options.get("sep", options.get("delimiter", ","))
+    sep = str(options.get("sep", options.get("delimiter", ",")))
 
     def values(text: str) -> list[Any]:
         fields = next(csv.reader([text], delimiter=sep), [])

@@ -55,7 +55,7 @@ def input_for(source: Source, place: Path) -> Input:
     """The input of a source; `place` is where it keeps what it must remember."""
     match source.format:
         case Files(format="parquet"):
-            return ParquetFiles(source.format, FileLog(source.format.path, place), source)
+            return ParquetFiles(FileLog(source.format.path, place), source)
         case Files():
             return TextFiles(source.format, FileLog(source.format.path, place))
         case Rows():
@@ -165,7 +165,7 @@ def _one_long_line(path: Path, start: int, size: int) -> tuple[int, int]:
 class ParquetFiles:
     """Parquet: whole files where they fit into the train (read natively), else runs of row groups (read packed)."""
 
-    def __init__(self, files: Files, log: FileLog, source: Source) -> None:
+    def __init__(self, log: FileLog, source: Source) -> None:
         self._log, self._source = log, source
 
     def take(self, position: Position, limit: int) -> Taken:
@@ -239,7 +239,7 @@ def _reads_as(have: Any, want: Any) -> bool:
     widths = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 3, pa.int64(): 4}
     if have in widths and want in widths:
         return widths[have] <= widths[want]
-    return pa.types.is_timestamp(have) and pa.types.is_timestamp(want)
+    return bool(pa.types.is_timestamp(have) and pa.types.is_timestamp(want))
 
 
 def _groups_within(meta: Any, first: int, limit: int) -> tuple[int, int]:
@@ -265,10 +265,7 @@ class Spool:
 
     def take(self, position: Position, limit: int) -> Taken:
         start = position.get("row", 0)
-        if start < self._spooled:
-            end = self._end_of(start)
-        else:
-            end = self._pull(limit)
+        end = self._end_of(start) if start < self._spooled else self._pull(limit)
         if end == start:
             return Taken([], position or {"row": start}, 0)
         slice_ = {"kind": "spool", "path": str(self._place / f"{end:012d}.jsonl"), "row": start, "rows": end - start}

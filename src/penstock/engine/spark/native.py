@@ -144,8 +144,7 @@ def admit_native(frame: DataFrame, source: Source, slices: list[Slice], horizon:
     """Let tuples of Parquet files in. Where the footers prove that none is late or without a time, nothing is compared."""
     if source.timestamp is None:
         return watch.on(frame, source.name, rows=F.count(F.lit(1)))
-    least = [s.get("least") for s in slices]
-    if all(l is not None and l >= horizon for l in least):
+    if all(s.get("least") is not None and s["least"] >= horizon for s in slices):
         return watch.on(frame, source.name, rows=F.count(F.lit(1)), newest=F.max(STAMP))
     bad = F.col(STAMP).isNull() | (F.col(STAMP) < F.lit(horizon))
     metrics = {"rows": F.count(F.lit(1)), "refused": F.count(F.when(bad, 1)), "newest": F.max(F.when(~bad, F.col(STAMP)))}

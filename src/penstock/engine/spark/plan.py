@@ -143,9 +143,8 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
     schema = net.types[node.name].schema
     if not all(key in schema for key in keys):
         return False
-    if isinstance(node, Map):
-        if any(column in keys and text != column for column, text in node.columns):
-            return False
+    if isinstance(node, Map) and any(column in keys and text != column for column, text in node.columns):
+        return False
     if isinstance(node, Join) and keys != tuple(pair[0] for pair in node.on):
         return False
     return all(_carried(net, up, stage, keys) for up in node.inputs)

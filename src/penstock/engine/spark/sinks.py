@@ -59,7 +59,7 @@ def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
     pacsv.write_csv(_times_as_text(table), path, choices)
 
 
-def _json(table: Any, path: Path, options: dict[str, str]) -> None:
+def _json(table: Any, path: Path, _options: dict[str, str]) -> None:
     rows = _times_as_text(table).to_pylist()
     path.write_text("".join(json.dumps({k: v for k, v in row.items() if v is not None}, default=str) + "\n" for row in rows))
 

@@ -33,7 +33,7 @@ class TrainSource(DataSource):
     def schema(self) -> str:
         return SCHEMA
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's name
         return TrainReader(Path(self.options["trains"]), int(self.options.get("parallelism", "2")))
 
 

@@ -22,8 +22,8 @@ from penstock.engine.spark.state import PartitionState
 from penstock.model.boxes import Drop, Node
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
-from penstock.store.point import PointWriter
 from penstock.store.crash import crash_point
+from penstock.store.point import PointWriter
 
 REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.store.durable import read_record, write_record
 
@@ -91,12 +91,15 @@ class TrainLog:
                 number -= 1
 
 
+_Record = TypeVar("_Record", Ticket, Commit)
+
+
 def numbered(folder: Path, number: int) -> Path:
     """The file of one train; twelve digits, so that names sort in order."""
     return folder / f"{number:012d}.json"
 
 
-def _load(kind: Any, path: Path) -> Any:
+def _load(kind: type[_Record], path: Path) -> _Record | None:
     try:
         return kind(**read_record(path))
     except FileNotFoundError:

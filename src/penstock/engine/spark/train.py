@@ -20,7 +20,15 @@ from pyspark.sql import functions as F
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.local.horizons import after
-from penstock.engine.spark.native import Watch, admit, admit_native, apply_box, ddl, packed_frame, parquet_frame
+from penstock.engine.spark.native import (
+    Watch,
+    admit,
+    admit_native,
+    apply_box,
+    ddl,
+    packed_frame,
+    parquet_frame,
+)
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded, lay_out
 from penstock.engine.spark.points import point_frame
 from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
