@@ -19,7 +19,7 @@ WEEKEND = (6, 7)
 """Days of the week without rush hours; day 1 of the history is a Monday."""
 
 _FREE_SPEED = 66.0
-_CROWDED = 85.0
+_CROWDED = 74.0
 """Cars in a segment at which speed has fallen to half."""
 
 _SEGMENT_STREAM, _DAY_STREAM = 1, 2
@@ -60,13 +60,13 @@ def demand(direction: int, weekday: int) -> Array:
     minute = np.arange(MINUTES, dtype=np.float32)[:, None]
     inbound = _inbound(direction)
     if weekday in WEEKEND:
-        over_day = 5 + (52 if weekday == WEEKEND[0] else 40) * _hump(minute, 840, 200) * np.ones_like(inbound)
+        over_day = 5 + (46 if weekday == WEEKEND[0] else 36) * _hump(minute, 840, 200) * np.ones_like(inbound)
     else:
-        evening = 92 if weekday == 5 else 85
+        evening = 74 if weekday == 5 else 68
         over_day = (
             5
-            + 40 * _hump(minute, 780, 260)
-            + 80 * _hump(minute, 480, 65) * (0.6 + 0.5 * inbound)
+            + 32 * _hump(minute, 780, 260)
+            + 66 * _hump(minute, 480, 65) * (0.6 + 0.5 * inbound)
             + evening * _hump(minute, 1050, 85) * (1.1 - 0.5 * inbound)
         )
     return (over_day * _downtown()).astype(np.float32)
