@@ -142,10 +142,13 @@ def at_point(
     name: str,
     build: Callable[[Stream], Stream],
     *,
-    to: Sink,
+    to: Sink | None = None,
     qos: QoSLike = None,
 ) -> SubNetwork:
-    """A query attached to a connection point or view (A25, A30): `build` goes on from its stream, the end is output `name`."""
+    """A query attached to a connection point or view (A25, A30): `build` goes on from its stream, the end is output `name`.
+
+    Without `to` there is no output: `build` itself ends in a view (A28) or connection point.
+    """
     if point not in network.points:
         raise NetworkError(
             f"no connection point '{point}' in network '{network.name}'",
@@ -156,11 +159,9 @@ def at_point(
         )
     start = replace(network.nodes[point], inputs=(), about=replace(network.nodes[point].about, group=()))
     made = Network.of(name, [start], given={point: network.types[point]})
-    made.output(name, build(made.stream(point)), to=to, qos=qos)
+    end = build(made.stream(point))
+    if to is not None:
+        made.output(name, end, to=to, qos=qos)
     return SubNetwork(
-        name,
-        made,
-        (point,),
-        tuple(n for n in made.points if n != point),
-        (name, *(n for n in made.outputs if n != name)),
+        name, made, (point,), tuple(n for n in made.points if n != point), tuple(made.outputs)
     )

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
-from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.ticket import TrainLog
 from penstock.model.boxes import Drop
@@ -91,11 +91,19 @@ class Runtime:
         steering = self._steering.setdefault(sub.name, Steering(self.policy, self.drop_rates, self._clock))
         query = SubnetworkQuery(
             sub, self._spark, self.checkpoint, steering, partitions=self.partitions, once=self.once, fuse=self.fuse,
-            listen=self.records.train_done, lease=lease, upstream_done=lambda: self._upstream_done(sub),
+            listen=self._train_done, lease=lease, upstream_done=lambda: self._upstream_done(sub),
         )  # fmt: skip
         self.queries[sub.name] = query
         self.records.place(sub.name, query.trains.place)
         return query.start()
+
+    def _train_done(self, done: TrainDone) -> None:
+        assert self.records is not None
+        self.records.train_done(done)
+        if self.dead_letter_limit is not None and self.records.dead > self.dead_letter_limit:
+            # no further train: whoever asks (check, wait, status) is told why
+            for steering in self._steering.values():
+                steering.held = True
 
     def _upstream_done(self, sub: SubNetwork) -> bool:
         """Whether all writers of the points it reads have finished: only then has a `once` run seen everything."""
@@ -167,15 +175,30 @@ class Runtime:
     def attach(self, name: str, point: str, build: Callable[[Stream], Stream], *, to: Sink, qos: QoS | None = None) -> SubnetworkQuery:
         """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached."""
         with self._lock:
-            if name in self.queries or name in self.network.nodes:
-                raise NetworkError(f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name")
-            sub = at_point(self.network, point, name, build, to=to, qos=qos)
-            check(sub.network)
-            self._attached[name] = sub
-            query = self._begin(sub, lease=_LEASE)
-            assert self.records is not None
-            self.records.event("attach", name, point=point)
+            self._must_be_free(name)
+            return self._attach(at_point(self.network, point, name, build, to=to, qos=qos), point)
+
+    def attach_view(self, name: str, point: str, build: Callable[[Stream], Stream], *, keep: str = "2 hours", qos: QoS | None = None) -> SubnetworkQuery:
+        """A view at a connection point (A28): kept up to date without an application; attach queries to it under its name."""
+        with self._lock:
+            self._must_be_free(name)
+            sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
+            query = self._attach(sub, point)
+            nodes = [*self.network.nodes.values(), *(n for n in sub.network.nodes.values() if n.name != point)]
+            self.network = Network.of(self.network.name, nodes, groups=self.network.groups)
             return query
+
+    def _attach(self, sub: SubNetwork, point: str) -> SubnetworkQuery:
+        assert self.records is not None
+        check(sub.network)
+        self._attached[sub.name] = sub
+        query = self._begin(sub, lease=_LEASE)
+        self.records.event("attach", sub.name, point=point)
+        return query
+
+    def _must_be_free(self, name: str) -> None:
+        if name in self.queries or name in self.network.nodes:
+            raise NetworkError(f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name")
 
     def detach(self, name: str) -> None:
         """End an ad-hoc query or an output; others do not notice. Its place is given up, so it may be attached anew."""

@@ -48,6 +48,9 @@ from penstock.store.manifest import DataFile
 from penstock.store.point import PointWriter
 
 
+_SAMPLE = 16  # one train in so many counts what goes into and out of each native box
+
+
 @dataclass
 class Outcome:
     """What a train has brought so far; becomes the commit record."""
@@ -187,6 +190,8 @@ class RunningTrain:
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
         self.horizons = self._horizons(ticket.horizons)
+        # Counting behind every native box breaks the generated code into pieces; selectivities need a sample only.
+        self.sampled = ticket.train % _SAMPLE == 0 and not ticket.empty
 
     def all(self) -> None:
         for name in self.trains.sub.inputs:
@@ -234,6 +239,8 @@ class RunningTrain:
         inputs = [behind(self.net, name) for name in node.inputs]
         types = self.net.input_types(node.name)
         frame = apply_box(node, [self.frames[i] for i in inputs], types, self.net.types[node.name], self.ticket.drop_rates, self.watch)
+        if self.sampled:
+            frame = self.watch.on(frame, f"{node.name}#out", rows=F.count(F.lit(1)))
         self._keep(node.name, frame)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
@@ -382,10 +389,16 @@ class RunningTrain:
         return found
 
     def _count(self) -> None:
+        out: dict[str, int] = {}
         for name in self.trains.sub.inputs:
             counts = self.watch.counts(name)
-            bad = counts.get("refused", 0)
-            self.outcome.count(name, **{"in": counts.get("rows", 0), "out": counts.get("rows", 0) - bad, "dead": bad, "late": counts.get("late", 0)})
+            rows, bad = counts.get("rows", 0), counts.get("refused", 0)
+            out[name] = rows - bad
+            self.outcome.count(name, **{"in": rows, "out": rows - bad, "dead": bad, "late": counts.get("late", 0)})
+        for name in self.layout.native if self.sampled else ():
+            out[name] = self.watch.counts(f"{name}#out").get("rows", 0)
+            came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
+            self.outcome.count(name, **{"in": came, "out": out[name]})
 
     def _fetch_dead(self) -> None:
         """A second pass for the dead, only where the first one has met any."""
