@@ -136,7 +136,7 @@ def _result(root: Path, net: Network, sinks: dict[str, Memory]) -> LocalResult:
     for row in DeadLetters(root).read().to_pylist():
         result.dead_letters.append(
             DeadLetter(
-                row["raw"], row["reason"], row["source"] or "", row["offset"], row["box"], row["train"]
+                row["raw"], row["reason"], row["source"] or "", int(row["offset"]), row["box"], row["train"]
             )
         )
     return result

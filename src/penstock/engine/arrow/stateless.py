@@ -129,8 +129,9 @@ class MapLogic(Parts):
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-def answered(node: Node, function: Function, rows: Any, visible: list[str]) -> tuple[Pieces, Any]:
+def answered(node: Filter | Map, function: Function, rows: Any, visible: list[str]) -> tuple[Pieces, Any]:
     """What the function says to these tuples, in as few pieces as it takes to leave out those where it raises."""
+    visible = [name for name in visible if name in node.reads] if node.reads else visible
     pieces: Pieces = []
     letters: list[Any] = []
     _halve(node, function, rows, (visible, pieces, letters))

@@ -31,8 +31,19 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
     except Exception as error:
         raise NetworkError(
             f"function {function.name} failed: {error}", box=node.name, where=node.where,
-            hint="only expressions send tuples to dead letters; a function must cope with what it gets",
+            hint="a function with state or windows must cope with what it gets",
         ) from error  # fmt: skip
+
+
+def answered(node: Node, function: Function, rows: list[Row], schema: Schema) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
+    """What a stateless function says to rows: all at once, or where it raises row by row; those it raises for are dead."""
+    try:
+        return [(rows, function.call(table_of(rows, schema)))], []
+    except Exception as error:
+        if len(rows) == 1:
+            return [], [(rows[0], f"function {function.name} failed: {type(error).__name__}: {error}")]
+    parts = [answered(node, function, [row], schema) for row in rows]
+    return [piece for pieces, _ in parts for piece in pieces], [letter for _, dead in parts for letter in dead]
 
 
 def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:

@@ -7,7 +7,7 @@ import struct
 import xxhash
 
 from penstock.engine.local.evaluate import ExpressionFailure, compile_row
-from penstock.engine.local.functions import booleans_of, call, chosen, rows_of, same_length, table_of
+from penstock.engine.local.functions import answered, booleans_of, chosen, rows_of, same_length
 from penstock.engine.local.rows import Answer, Row
 from penstock.model.boxes import Drop, Filter, Map
 from penstock.model.types import SEQ, STAMP, StreamType
@@ -35,9 +35,12 @@ class FilterLogic:
     def _by_function(self, rows: list[Row]) -> Answer:
         if not rows or self.node.function is None:
             return Answer()
-        answer = call(self.node, self.node.function, table_of(rows, chosen(self.schema, self.node.reads)))
-        passes = booleans_of(self.node, answer, len(rows))
-        return Answer([row for row, true in zip(rows, passes, strict=True) if true])
+        pieces, dead = answered(self.node, self.node.function, rows, chosen(self.schema, self.node.reads))
+        passing = []
+        for part, answer in pieces:
+            passes = booleans_of(self.node, answer, len(part))
+            passing += [row for row, true in zip(part, passes, strict=True) if true]
+        return Answer(passing, dead)
 
     def _by_expression(self, rows: list[Row]) -> Answer:
         answer = Answer()
@@ -64,10 +67,13 @@ class MapLogic:
     def _by_function(self, rows: list[Row]) -> Answer:
         if not rows or self.node.function is None:
             return Answer()
-        answer = call(self.node, self.node.function, table_of(rows, chosen(self.schema, self.node.reads)))
-        new = rows_of(self.node, answer, self.node.produces)
-        same_length(self.node, new, len(rows))
-        return Answer([self._shape(row, columns) for row, columns in zip(rows, new, strict=True)])
+        pieces, dead = answered(self.node, self.node.function, rows, chosen(self.schema, self.node.reads))
+        made = []
+        for part, answer in pieces:
+            new = rows_of(self.node, answer, self.node.produces)
+            same_length(self.node, new, len(part))
+            made += [self._shape(row, columns) for row, columns in zip(part, new, strict=True)]
+        return Answer(made, dead)
 
     def _by_expressions(self, rows: list[Row]) -> Answer:
         answer = Answer()
