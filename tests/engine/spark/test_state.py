@@ -1,0 +1,185 @@
+"""Versions of a partition's state: deltas, snapshots, replay, and files that must be refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from penstock.engine.arrow.logic import logic_for
+from penstock.engine.spark import state as module
+from penstock.engine.spark.state import PartitionState, StateError, decode, encode, stage_base
+from penstock.model.network import Network
+from penstock.model.types import arrow_schema
+from penstock.testing import collect, examples, rows_source
+
+
+@pytest.fixture(autouse=True)
+def _nothing_resident():
+    """Each test starts as a fresh worker does."""
+    module._RESIDENT.clear()
+    yield
+    module._RESIDENT.clear()
+
+
+def counting():
+    """A network whose latch numbers the tuples of each key."""
+    net = Network("counting")
+    cars = net.source("cars", rows_source("time TIMESTAMP, k STRING, v INT"), timestamp="time")
+    counted = cars.group_by("k").latch(
+        function=examples.running_count,
+        state="seen BIGINT",
+        produces="k STRING, v INT, seen BIGINT",
+        name="count",
+    )
+    counted.output("out", to=collect())
+    return net
+
+
+NET = counting()
+
+
+def make():
+    node = NET.nodes["count"]
+    return {"count": logic_for(node, NET.input_types("count"), NET.types["count"])}
+
+
+def train(state: PartitionState, number: int, keys: str) -> list[tuple[str, int]]:
+    """One train of tuples with these keys through the latch; what came out, and the state kept as `number`."""
+    held = state.at(number - 1)
+    table = pa.Table.from_pylist(
+        [{"time": None, "k": k, "v": 1, "_ts": number, "_seq": number * 100 + i} for i, k in enumerate(keys)],
+        schema=arrow_schema(NET.input_types("count")[0].schema),
+    )
+    out = held.boxes["count"].process([table], (number,), final=False).out
+    state.keep(held, number)
+    return [(row["k"], row["seen"]) for row in out.to_pylist()]
+
+
+def fresh_worker(state: PartitionState) -> PartitionState:
+    module._RESIDENT.clear()
+    return PartitionState(state.root, state.partition, make, state.base)
+
+
+@pytest.fixture
+def state(tmp_path):
+    return PartitionState(str(tmp_path), 0, make)
+
+
+def test_state_goes_on_in_the_same_worker(state):
+    assert train(state, 0, "ab") == [("a", 1), ("b", 1)]
+    assert train(state, 1, "aa") == [("a", 2), ("a", 3)]
+
+
+def test_another_worker_loads_it_from_the_files(state):
+    train(state, 0, "ab")
+    train(state, 1, "aa")
+    assert train(fresh_worker(state), 2, "ab") == [("a", 4), ("b", 2)]
+
+
+def test_a_train_can_be_run_again(state):
+    train(state, 0, "ab")
+    first = train(state, 1, "aab")
+    # the worker is a train ahead, as after a lost answer
+    assert train(state, 1, "aab") == first
+    assert train(fresh_worker(state), 1, "aab") == first
+    assert train(state, 2, "b") == [("b", 3)]
+
+
+def test_partitions_are_apart(state):
+    other = PartitionState(state.root, 1, make)
+    train(state, 0, "aaa")
+    assert train(other, 0, "a") == [("a", 1)]
+
+
+def test_snapshots_and_what_they_make_needless(state, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 3)
+    for number in range(12):
+        train(state, number, "a")
+    snapshots = sorted(int(p.stem) for p in (tmp_path / "0").glob("*.snapshot"))
+    assert len(snapshots) == 2  # the last, and the one before for a replay
+    assert min(int(p.stem) for p in (tmp_path / "0").glob("*.delta")) > snapshots[0]
+    # every version since the older snapshot can still be had
+    for version in range(snapshots[0], 12):
+        assert train(fresh_worker(state), version + 1, "a") == [("a", version + 2)]
+
+
+def test_the_newest_train_can_be_replayed_right_after_a_snapshot(state, monkeypatch):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 2)
+    seen = {n: train(state, n, "a") for n in range(9)}
+    for number in (8, 7):
+        assert train(fresh_worker(state), number, "a") == seen[number]
+
+
+def test_large_deltas_bring_a_snapshot_early(state, tmp_path, monkeypatch):
+    train(state, 0, "a")
+    monkeypatch.setattr(module, "encode", lambda tables, base: encode(tables, base) + bytes(2 << 20))
+    held = state.at(0)
+    state.keep(held, 1)
+    assert [p.stem for p in (tmp_path / "0").glob("*.snapshot")] == [f"{1:012d}"]
+
+
+def test_a_stage_may_begin_late(tmp_path):
+    state = PartitionState(str(tmp_path), 0, make, base=41)
+    assert train(state, 42, "a") == [("a", 1)]
+    assert train(fresh_worker(state), 43, "a") == [("a", 2)]
+    with pytest.raises(StateError, match="version 42 is missing"):
+        PartitionState(str(tmp_path), 1, make, base=41).at(43)
+
+
+def test_the_base_is_noted_once(tmp_path):
+    assert stage_base(tmp_path / "stage", 6) == 6
+    # later it stands, or files that were lost would be taken for a stage that is new
+    assert stage_base(tmp_path / "stage", 9) == 6
+
+
+def test_a_missing_delta_is_refused(state, tmp_path):
+    for number in range(3):
+        train(state, number, "a")
+    (tmp_path / "0" / f"{1:012d}.delta").unlink()
+    with pytest.raises(StateError, match=r"the state after train 2 cannot be rebuilt, version 1 is missing"):
+        fresh_worker(state).at(2)
+
+
+def test_all_files_missing_is_refused(state, tmp_path):
+    train(state, 0, "a")
+    (tmp_path / "0" / f"{0:012d}.delta").unlink()
+    with pytest.raises(StateError, match="version 0 is missing"):
+        fresh_worker(state).at(0)
+
+
+@pytest.mark.parametrize("kind", ["delta", "snapshot"])
+@pytest.mark.parametrize("harm", ["torn", "changed", "empty", "longer"])
+def test_a_harmed_file_is_refused(state, tmp_path, monkeypatch, harm, kind):
+    monkeypatch.setattr(module, "SNAPSHOT_EVERY", 1 if kind == "snapshot" else 100)
+    train(state, 0, "abc")
+    path = tmp_path / "0" / f"{0:012d}.{kind}"
+    data = path.read_bytes()
+    middle = len(data) // 2
+    harmed = {
+        "torn": data[:middle],
+        "changed": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        "empty": b"",
+        "longer": data + b"\0",
+    }
+    path.write_bytes(harmed[harm])
+    with pytest.raises(StateError, match=f"{path}: the state file is torn or changed"):
+        fresh_worker(state).at(0)
+
+
+def test_a_delta_of_another_version_is_refused(state, tmp_path):
+    for number in range(3):
+        train(state, number, "a")
+    folder = tmp_path / "0"
+    (folder / f"{1:012d}.delta").write_bytes((folder / f"{2:012d}.delta").read_bytes())
+    with pytest.raises(StateError, match="is missing"):
+        fresh_worker(state).at(2)
+
+
+def test_encode_and_decode():
+    table = pa.table({"k": ["a", None], "n": [1, 2]})
+    data = encode({"one": {"x": table, "y": table.slice(0, 0)}, "two": {}}, 7)
+    back, base = decode(data, "here")
+    assert base == 7
+    assert back["one"]["x"].equals(table)
+    assert back["one"]["y"].num_rows == 0
+    assert "two" not in back
