@@ -17,5 +17,5 @@ fi
 pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
 echo "installing the packages of requirements.lock (a few minutes at first)"
 "${pip[@]}" --require-hashes -r requirements.lock
-# The build back end comes from the lock as well, so nothing is fetched that the lock does not name.
+# Our build back end comes from the lock. (pyspark is published as source only: pip fetches setuptools to unpack it.)
 "${pip[@]}" --no-deps --no-build-isolation -e .
