@@ -5,19 +5,41 @@ Each tool's module holds plain functions; this one only gives them their names.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import Any
+
 import typer
 
-from penstock.cli import lr_drive, lr_generate, lr_validate
+from penstock.cli.commands import fill
 
-app = typer.Typer(
-    help="Linear Road kit: traffic generator, history generator, data driver, validator.",
-    no_args_is_help=True,
-)
-app.command("generate")(lr_generate.generate)
-app.command("describe")(lr_generate.describe)
-app.command("history")(lr_drive.history)
-app.command("drive")(lr_drive.drive)
-app.command("validate")(lr_validate.validate)
+COMMANDS = {
+    "generate": ("penstock.cli.lr_generate", "generate"),
+    "describe": ("penstock.cli.lr_generate", "describe"),
+    "history": ("penstock.cli.lr_history", "history"),
+    "drive": ("penstock.cli.lr_drive", "drive"),
+    "validate": ("penstock.cli.lr_validate", "validate"),
+}
+
+
+def lr_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The topic `lr`, with the commands that these words need."""
+    text = "Linear Road kit: traffic generator, history generator, data driver, validator."
+    app = typer.Typer(help=text, no_args_is_help=True)
+    app.callback()(_group)
+    return fill(app, COMMANDS, words)
+
+
+def _group() -> None:
+    """Linear Road kit: traffic generator, history generator, data driver, validator."""
+
+
+def __getattr__(name: str) -> Any:
+    """`app`: the whole topic, made when somebody asks for it."""
+    if name != "app":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return lr_app()
+
 
 if __name__ == "__main__":
-    app()
+    lr_app(sys.argv[1:])()

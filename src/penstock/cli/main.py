@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from penstock import __version__
-from penstock.cli import lr
-from penstock.cli.network import check, draw, explain
-from penstock.cli.query import dead_letters, query
-from penstock.cli.run import run
+from penstock.cli.commands import fill
+from penstock.cli.lr import lr_app
 
-app = typer.Typer(
-    name="penstock",
-    help="Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("check")(check)
-app.command("explain")(explain)
-app.command("draw")(draw)
-app.command("run")(run)
-app.command("query")(query)
-app.command("dead-letters")(dead_letters)
-app.add_typer(lr.app, name="lr")
+COMMANDS = {
+    "check": ("penstock.cli.network", "check"),
+    "explain": ("penstock.cli.network", "explain"),
+    "draw": ("penstock.cli.network", "draw"),
+    "run": ("penstock.cli.run", "run"),
+    "query": ("penstock.cli.query", "query"),
+    "dead-letters": ("penstock.cli.query", "dead_letters"),
+}
+
+
+def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The command line, with the commands that these words need."""
+    app = typer.Typer(
+        name="penstock",
+        help="Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_main)
+    if words and words[0] == "lr":
+        app.add_typer(lr_app(words[1:]), name="lr")
+        return app
+    fill(app, COMMANDS, words)
+    if not words or words[0] not in COMMANDS:
+        app.add_typer(lr_app(), name="lr")
+    return app
+
+
+def app() -> None:
+    """What the command `penstock` runs."""
+    penstock_app(sys.argv[1:])()
 
 
 def _version(asked: bool) -> None:
@@ -34,11 +52,10 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def main(
+def _main(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
 ) -> None:
-    """Stream networks of boxes on Apache Spark."""
+    """Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file."""
 
 
 if __name__ == "__main__":

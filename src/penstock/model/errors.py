@@ -35,6 +35,13 @@ def caller() -> Where:
     return Where()
 
 
+def directly() -> Where | None:
+    """The place that called the caller's caller, if that is the user's own code."""
+    frame = sys._getframe(2)
+    file = frame.f_code.co_filename
+    return None if file.startswith(_PACKAGE) else Where(file, frame.f_lineno)
+
+
 class PenstockError(Exception):
     """Everything that Penstock itself raises on purpose."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from penstock.model.errors import ExpressionError
+from penstock.model.errors import ExpressionError, NetworkError, directly
 
 Point = tuple[float, float]
 
@@ -38,6 +38,16 @@ class QoS:
         column: str = "",
         weight: float = 1.0,
     ) -> None:
+        try:
+            self._take(delay, loss, value, column, weight)
+        except ExpressionError as error:
+            # written in the user's own line: the place is known here; inside of a box or a YAML text, its reader knows it
+            where = directly()
+            if where is None:
+                raise
+            raise NetworkError(error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint) from None
+
+    def _take(self, delay: Iterable[Any], loss: Iterable[Any], value: Iterable[Any], column: str, weight: float) -> None:
         for name, graph in (("delay", delay), ("loss", loss), ("value", value)):
             object.__setattr__(self, name, _points(name, graph))
         object.__setattr__(self, "column", column)

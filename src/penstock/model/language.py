@@ -1,0 +1,48 @@
+"""What one writes a network with: the names that `import penstock as ps` gives, in one place."""
+
+from __future__ import annotations
+
+from penstock.model.boxes import Function
+from penstock.model.combining import group_by, union
+from penstock.model.durations import Count, Time
+from penstock.model.errors import ExpressionError, NetworkError, PenstockError
+from penstock.model.formats import callback, console, memory, rate
+from penstock.model.formats import csv as _csv
+from penstock.model.formats import json as _json
+from penstock.model.formats import parquet as _parquet
+from penstock.model.formats import rows as _rows
+from penstock.model.network import Network
+from penstock.model.places import with_place
+from penstock.model.qos import QoS
+from penstock.model.stream import Stream
+from penstock.model.types import Schema
+from penstock.model.windows import latch
+from penstock.model.yaml_form import from_yaml, to_yaml
+
+csv, json, parquet, rows = with_place(_csv), with_place(_json), with_place(_parquet), with_place(_rows)
+
+__all__ = [
+    "Count",
+    "ExpressionError",
+    "Function",
+    "Network",
+    "NetworkError",
+    "PenstockError",
+    "QoS",
+    "Schema",
+    "Stream",
+    "Time",
+    "callback",
+    "console",
+    "csv",
+    "from_yaml",
+    "group_by",
+    "json",
+    "latch",
+    "memory",
+    "parquet",
+    "rate",
+    "rows",
+    "to_yaml",
+    "union",
+]
