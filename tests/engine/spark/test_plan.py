@@ -187,6 +187,6 @@ def test_every_box_has_one_place(fuse):
             b.group_by("k").resample("1 second", columns="v", name="r"),
         )
 
-    native, stages, net, layout = laid_out(build, sources=("a", "b"), fuse=fuse)
+    _, stages, net, layout = laid_out(build, sources=("a", "b"), fuse=fuse)
     placed = [*layout.native, *(n for _, nodes in stages for n in nodes)]
     assert sorted(placed) == sorted(n.name for n in net.nodes.values() if n.kind not in ("source", "output"))

@@ -7,10 +7,10 @@ a bad one are kept and the bad one goes to the dead letters with its text and th
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,6 +28,9 @@ from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 
 _QUICK_ROWS = 4096
+_BOM = b"\xef\xbb\xbf"
+# years 1 to 9999, in microseconds: what a Python datetime can hold
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 Decoded = tuple[Any, Any]  # tuples, dead letters
 
 
@@ -52,8 +55,10 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
     match slice_["kind"]:
         case "bytes":
             first = (slice_["file"] << SEQ_BITS) + slice_["line"]
+            if slice_["line"] == 0:
+                chunk = chunk.removeprefix(_BOM)
             if slice_["header"]:
-                chunk, first = chunk[chunk.find(b"\n") + 1 :], first + 1
+                chunk, first = chunk.partition(b"\n")[2], first + 1
             kind = source.format.format  # type: ignore[union-attr]
             parse = _csv_block if kind == "csv" else _json_block
             table, dead = _blocks(source, chunk, first, parse)
@@ -77,7 +82,7 @@ def _blocks(source: Source, chunk: bytes, first: int, parse: Callable[..., Decod
     if lines and not lines[-1]:
         lines.pop()
     by_line = _csv_lines if parse is _csv_block else _json_lines
-    parts = []
+    parts = [by_line(source, [], first)]
     for at in range(0, len(lines), _QUICK_ROWS):
         block = lines[at : at + _QUICK_ROWS]
         quick = parse(source, b"\n".join(block) + b"\n", first + at)
@@ -93,8 +98,8 @@ def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
     times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
     # times are read as text or numbers first: Arrow takes one form of them only, Spark and people several
     types |= dict.fromkeys(times, pa.string())
-    if not chunk.strip():
-        return _numbered(arrow_schema(source.schema, hidden=False).empty_table(), np.arange(0)), _no_dead()
+    if chunk.startswith(_BOM) or _has_blank_line(chunk) or _has_hex(chunk):
+        return None
     try:
         table = pacsv.read_csv(
             pa.BufferReader(chunk),
@@ -119,13 +124,25 @@ def _times(column: Any) -> Any:
     """Texts as UTC times: ISO with or without zone, or seconds since 1970."""
     utc = pa.timestamp("us", tz="UTC")
     try:
-        return pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), 1_000_000), utc)
+        times = pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), 1_000_000), utc)
     except pa.ArrowInvalid:
-        pass
-    try:
-        return pc.assume_timezone(pc.cast(column, pa.timestamp("us")), "UTC")
-    except pa.ArrowInvalid:
-        return pc.cast(column, utc)
+        try:
+            times = pc.assume_timezone(pc.cast(column, pa.timestamp("us")), "UTC")
+        except pa.ArrowInvalid:
+            times = pc.cast(column, utc)
+    extent = pc.min_max(times.cast(pa.int64()))
+    if extent["min"].is_valid and not (extent["min"].as_py() >= _FIRST_TIME and extent["max"].as_py() <= _LAST_TIME):
+        raise ValueError("a time beyond the years 1 to 9999")
+    return times
+
+
+def _has_hex(chunk: bytes) -> bool:
+    """Arrow alone takes 0x1F for a number; texts that have it further in are no matter."""
+    return (b"0x" in chunk or b"0X" in chunk) and re.search(rb"(?:^|[^\w.])-?0[xX]", chunk) is not None
+
+
+def _has_blank_line(chunk: bytes) -> bool:
+    return chunk[:1] in (b"", b"\n", b"\r") or b"\n\n" in chunk or b"\n\r\n" in chunk or chunk.endswith(b"\n\r")
 
 
 def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
@@ -133,13 +150,40 @@ def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
     null = options.get("nullValue", "")
     sep = str(options.get("sep", options.get("delimiter", ",")))
 
+    split = _splitter(sep)
+
     def values(text: str) -> list[Any]:
-        fields = next(csv.reader([text], delimiter=sep), [])
+        fields = split(text)
         if len(fields) != len(source.schema.columns):
             raise ValueError(f"{len(fields)} fields, expected {len(source.schema.columns)}")
-        return [_from_text(None if f == null else f, c.type, c.name) for f, c in zip(fields, source.schema, strict=True)]
+        return [
+            _from_text(None if text == null and not (quoted and c.type in ("STRING", "BINARY")) else text, c.type, c.name)
+            for (text, quoted), c in zip(fields, source.schema, strict=True)
+        ]
 
     return _line_by_line(source.schema, lines, first, values)
+
+
+def _splitter(sep: str) -> Callable[[str], list[tuple[str, bool]]]:
+    """Cuts a line into its fields, as Arrow does; with each whether it was quoted: a quoted empty text is no null."""
+    other = f"[^{re.escape(sep)}]*"
+    field = re.compile(f'(?:"((?:[^"]|"")*)"({other})|((?!"){other}))(?:{re.escape(sep)}|$)')
+
+    def split(text: str) -> list[tuple[str, bool]]:
+        if '"' not in text:
+            return [(part, False) for part in text.split(sep)]
+        fields, at = [], 0
+        while True:
+            found = field.match(text, at)
+            if found is None:
+                raise ValueError("a quote is not closed")
+            quoted = found[3] is None
+            fields.append((found[1].replace('""', '"') + found[2] if quoted else found[3], quoted))
+            at = found.end()
+            if at == len(text) and not found[0].endswith(sep):
+                return fields
+
+    return split
 
 
 def _json_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
@@ -154,7 +198,7 @@ def _json_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
             raise ValueError("not a JSON object")  # noqa: TRY004 - a row is refused, no caller is at fault
         return [_member(row.get(c.name), c.type, c.name) for c in source.schema]
 
-    return _line_by_line(source.schema, lines if lines != [b""] else [], first, values)
+    return _line_by_line(source.schema, lines, first, values)
 
 
 def _spooled(source: Source, first: int, chunk: bytes) -> Decoded:
@@ -174,12 +218,16 @@ def _line_by_line(schema: Schema, lines: list[bytes], first: int, values: Callab
     numbers: list[int] = []
     dead: list[tuple[str, str, int]] = []
     for number, line in enumerate(lines, first):
-        text = line.decode("utf-8", "replace").removesuffix("\r")
+        stripped = line.removesuffix(b"\r")
+        if not stripped:
+            continue  # an empty line is no row, but it counts as a line
         try:
-            good.append(values(text))
+            # bytes that are no UTF-8 pass into BINARY columns only
+            good.append(values(stripped.decode("utf-8", "surrogateescape")))
             numbers.append(number)
-        except (ValueError, csv.Error, RecursionError) as error:
-            dead.append((text, f"malformed: {error}", number))
+        except (ValueError, OverflowError, RecursionError) as error:
+            reason = "not UTF-8" if isinstance(error, UnicodeError) else str(error)
+            dead.append((stripped.decode("utf-8", "replace"), f"malformed: {reason}", number))
     types = arrow_schema(schema, hidden=False)
     columns = [pa.array([row[i] for row in good], f.type) for i, f in enumerate(types)]
     table = pa.Table.from_arrays(columns, schema=types) if columns else types.empty_table()
@@ -187,27 +235,34 @@ def _line_by_line(schema: Schema, lines: list[bytes], first: int, values: Callab
 
 
 def _from_text(text: str | None, type_: str, name: str) -> Any:
-    """A field's text as a value of its column type, strictly: no spaces, no underscores."""
-    if text is None or type_ == "STRING":
+    """A field's text as a value of its column type; as with Arrow, numbers may have spaces around them."""
+    if text is None:
+        return None
+    if type_ == "BINARY":
+        return text.encode("utf-8", "surrogateescape")
+    text.encode()  # refuses what was no UTF-8
+    if type_ == "STRING":
         return text
-    if text != text.strip() or "_" in text:
-        raise ValueError(f"column '{name}': {text!r} is no {type_}")
     try:
-        match type_:
-            case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-                return convert(int(text), type_)
-            case "FLOAT" | "DOUBLE":
-                return convert(float(text), type_)
-            case "BOOLEAN":
-                return {"true": True, "false": False}[text.lower()]
-            case "BINARY":
-                return text.encode()
-            case "TIMESTAMP":
-                return convert(_seconds(text), type_)
-        return convert(text, type_)
-    except (ValueError, KeyError) as error:
+        return _parsed(text, type_)
+    except (ValueError, KeyError, OverflowError) as error:
         detail = str(error) if "range" in str(error) else f"{text!r} is no {type_}"
         raise ValueError(f"column '{name}': {detail}") from None
+
+
+def _parsed(text: str, type_: str) -> Any:
+    if "_" in text:
+        raise ValueError(text)
+    match type_:
+        case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
+            return convert(int(text.strip(" \t")), type_)
+        case "FLOAT" | "DOUBLE":
+            return convert(float(text.strip(" \t")), type_)
+        case "BOOLEAN":
+            return {"true": True, "false": False}[text.strip(" \t").lower()]
+        case "TIMESTAMP":
+            return convert(_seconds(text), type_)
+    return convert(text, type_)
 
 
 def _seconds(text: str) -> int | float | str:
@@ -225,9 +280,11 @@ def _member(value: Any, type_: str, name: str) -> Any:
         return base64.b64decode(value["base64"])
     if type_ in ("TINYINT", "SMALLINT", "INT", "BIGINT") and isinstance(value, float) and value.is_integer():
         value = int(value)
+    if isinstance(value, str):
+        value.encode()  # refuses what was no UTF-8, and halves of characters
     try:
         return convert(value, type_)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"column '{name}': {error}") from None
 
 

@@ -1,0 +1,191 @@
+"""From bytes to tuples: good rows are kept whatever their neighbours are, bad ones tell their text and why."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from penstock.engine.spark import decode as module
+from penstock.engine.spark.decode import unpack
+from penstock.model.boxes import Source
+from penstock.model.formats import csv
+from penstock.model.formats import json as json_lines
+from penstock.model.types import Schema
+
+
+def decoded(text, schema, *, form=csv, timestamp=None, header=False, **options):
+    """(rows with their numbers, {line: (raw, reason)}) of one slice."""
+    files = form("x", schema, **options)
+    source = Source(name="cars", where="here", format=files, schema=Schema.parse(schema), timestamp=timestamp)
+    data = text if isinstance(text, bytes) else text.encode()
+    table, dead = unpack(source, {"kind": "bytes", "file": 0, "line": 0, "header": header}, data)
+    rows = [tuple(v for k, v in row.items() if k != "_ts") for row in table.to_pylist()]
+    return rows, {d["offset"]: (d["raw"], d["reason"]) for d in dead.to_pylist()}
+
+
+def test_a_bad_row_goes_its_good_neighbours_stay():
+    rows, dead = decoded("1,a\nx,b\n3,c\n4\n5,e,f\n6,g\n", "v INT, k STRING")
+    assert rows == [(1, "a", 0), (3, "c", 2), (6, "g", 5)]
+    assert dead == {
+        1: ("x,b", "malformed: column 'v': 'x' is no INT"),
+        3: ("4", "malformed: 1 fields, expected 2"),
+        4: ("5,e,f", "malformed: 3 fields, expected 2"),
+    }
+
+
+@pytest.mark.parametrize("far", [0, 4095, 4096, 9000])
+def test_also_when_they_are_far_away(far):
+    lines = [f"{n},a" for n in range(10_000)]
+    lines[far] = "many,a"
+    rows, dead = decoded("\n".join(lines), "v INT, k STRING")
+    assert [r[0] for r in rows] == [r[2] for r in rows] == [n for n in range(10_000) if n != far]
+    assert list(dead) == [far]
+
+
+def test_quotes():
+    rows, dead = decoded('1,"a, b"\n2,"say ""hi"""\n3,"open\n4,ab"c\n5,"x"y\n', "v INT, k STRING")
+    assert rows == [(1, "a, b", 0), (2, 'say "hi"', 1), (4, 'ab"c', 3), (5, "xy", 4)]
+    assert dead == {2: ('3,"open', "malformed: a quote is not closed")}
+
+
+def test_a_quoted_empty_text_is_no_null():
+    for bad in ("", "x,y\n"):  # with and without a row that sends the block the slow way
+        rows, _ = decoded('1,""\n2,\n' + bad, "v INT, k STRING")
+        assert rows == [(1, "", 0), (2, None, 1)]
+
+
+@pytest.mark.parametrize("more", ["", "x,y\n"])
+def test_null_value(more):
+    rows, _ = decoded("NA,NA\n1,\n" + more, "v INT, k STRING", nullValue="NA")
+    assert rows == [(None, None, 0), (1, "", 1)]
+
+
+def test_separator():
+    rows, dead = decoded('1|a,b\n2|"c|d"\n3,4\n', "v INT, k STRING", sep="|")
+    assert rows == [(1, "a,b", 0), (2, "c|d", 1)]
+    assert list(dead) == [2]
+
+
+@pytest.mark.parametrize("text", ["\n\n1,a\n\n2,b\n\n", "\r\n\r\n1,a\r\n\r\n2,b\r\n", "\n\n1,a\n\n2,b"])
+def test_blank_lines_are_no_rows_but_count_as_lines(text):
+    rows, dead = decoded(text, "v INT, k STRING")
+    assert rows == [(1, "a", 2), (2, "b", 4)]
+    assert dead == {}
+
+
+def test_blank_lines_of_one_column():
+    assert decoded("a\n\nb\n", "k STRING") == ([("a", 0), ("b", 2)], {})
+    assert decoded("\n\n", "k STRING") == ([], {})
+    assert decoded("", "k STRING") == ([], {})
+
+
+def test_header_and_byte_order_mark():
+    assert decoded("﻿v,k\n1,a", "v INT, k STRING", header=True) == ([(1, "a", 1)], {})
+    for more in ("", "\nx,y"):
+        assert decoded("﻿1,a" + more, "v INT, k STRING")[0] == [(1, "a", 0)]
+    assert decoded("v,k", "v INT, k STRING", header=True) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0), ("1767225600", 1767225600), ("-1", -1), ("1.5", 1.5), ("2026-01-01", 1767225600), ("2026-01-01 00:00:01", 1767225601),
+        ("2026-01-01T00:00:00.250", 1767225600.25), ("2026-01-01T00:00:00Z", 1767225600), ("2026-01-01T01:00:00+01:00", 1767225600),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", ["", "\nnever,0"])
+def test_times(text, seconds, more):
+    rows, _ = decoded(f"{text},7{more}", "time TIMESTAMP, v INT", timestamp="time")
+    assert rows == [(datetime.fromtimestamp(seconds, UTC), 7, 0)]
+
+
+@pytest.mark.parametrize(
+    "text", ["99999999999999999999", "999999999999", "2026-13-01", "nan", "tomorrow", "0x10"]
+)
+@pytest.mark.parametrize("more", ["", "\n1,7"])
+def test_no_times(text, more):
+    rows, dead = decoded(f"{text},7{more}", "time TIMESTAMP, v INT", timestamp="time")
+    assert [r[-1] for r in rows] == ([1] if more else [])
+    assert dead[0][0] == f"{text},7"
+    assert dead[0][1].startswith("malformed: column 'time': ")
+
+
+def test_a_stamped_source_wants_times():
+    rows, dead = decoded("1,a\n,b\n", "time TIMESTAMP, k STRING", timestamp="time")
+    assert len(rows) == 1
+    assert dead == {1: ('{"time": null, "k": "b"}', "timestamp is null")}
+    assert len(decoded("1,a\n,b\n", "time TIMESTAMP, k STRING")[0]) == 2
+
+
+def test_numbers_out_of_range():
+    rows, dead = decoded("127\n128\n-129\n1e3\n1.0\n", "v TINYINT")
+    assert rows == [(127, 0)]
+    assert sorted(dead) == [1, 2, 3, 4]
+    assert "range" in dead[1][1]
+
+
+def test_bytes_that_are_no_text():
+    rows, dead = decoded(b"1,\xff\n2,a\n", "v INT, k STRING")
+    assert rows == [(2, "a", 1)]
+    assert dead == {0: ("1,�", "malformed: not UTF-8")}
+    for more in (b"", b"x,y\n"):
+        assert decoded(b"1,\xff\n" + more, "v INT, k BINARY")[0] == [(1, b"\xff", 0)]
+
+
+FIELDS = [
+    "", "1", "-1", "+1", " 1", "1 ", "\t1", "0x1F", "0X1f", "007", "1_0", "1.5", ".5", "5.", "1e3", "1e400", "-0", "nan", "NaN", "inf", "-Infinity", "true",
+    "TRUE", " false", "tRuE", "yes", '""', '"1"', '" 1"', '"a""b"', '"a"b', 'a"b', '"open', "2026-01-01", "2026-01-01T00:00:00Z", "2026-1-1", "2147483648", "128",
+    "ä", "a\rb", "\x00", "99999999999", "-62135596801", "253402300800", "1970-01-01 00:00", "1970-01-01T00", "NULL", "1.7976931348623157e309", "1e-400", "٣",
+]  # fmt: skip
+TYPES = ["STRING", "INT", "TINYINT", "BIGINT", "DOUBLE", "FLOAT", "BOOLEAN", "TIMESTAMP", "BINARY"]
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_the_quick_way_and_the_slow_way_agree(type_):
+    """What the block parser takes, the line parser takes as the same; else a row's fate would hang on its neighbours."""
+    schema = f"a {type_}, b STRING"
+    source = Source(name="s", where="here", format=csv("x", schema), schema=Schema.parse(schema))
+    for field in FIELDS:
+        line = f"{field},z".encode()
+        quick = module._csv_block(source, line + b"\n", 0)
+        slow, dead = module._csv_lines(source, [line], 0)
+        if quick is not None:
+            assert repr(slow.to_pylist()) == repr(quick[0].to_pylist()), (field, dead.to_pylist())
+
+
+def test_random_texts_agree_too():
+    dice = random.Random(7)
+    schema = "a STRING, b INT, c TIMESTAMP"
+    source = Source(name="s", where="here", format=csv("x", schema), schema=Schema.parse(schema))
+    taken = 0
+    for _ in range(3000):
+        line = ",".join(
+            "".join(dice.choice('019a" \t\r-:.,') for _ in range(dice.randrange(4))) for _ in range(3)
+        ).encode()
+        quick = module._csv_block(source, line + b"\n", 0)
+        slow, _ = module._csv_lines(source, [line], 0)
+        if quick is not None:
+            taken += 1
+            assert repr(slow.to_pylist()) == repr(quick[0].to_pylist()), line
+    assert taken > 50
+
+
+def test_json_rows():
+    lines = [
+        '{"v": 1, "k": "a", "more": {"x": 1}}', '{"v": 2}', "", "{", "[1]", '{"v": "x"}', '{"v": 3.0, "k": null}', '{"v": 3.5}', '{"v": 9999999999}', "null",
+    ]  # fmt: skip
+    rows, dead = decoded("\n".join(lines), "v INT, k STRING", form=json_lines)
+    assert rows == [(1, "a", 0), (2, None, 1), (3, None, 6)]
+    assert sorted(dead) == [3, 4, 5, 7, 8, 9]
+    assert dead[4] == ("[1]", "malformed: not a JSON object")
+    assert dead[5] == ('{"v": "x"}', "malformed: column 'v': 'x' (str) is no INT")
+
+
+def test_json_bytes_that_are_no_text():
+    rows, dead = decoded(b'{"v": 1, "k": "\xff"}\n{"v": 2}', "v INT, k STRING", form=json_lines)
+    assert rows == [(2, None, 1)]
+    assert dead[0][1] == "malformed: not UTF-8"
+    _, dead = decoded(r'{"v": 1, "k": "\ud800"}', "v INT, k STRING", form=json_lines)
+    assert dead[0][1] == "malformed: not UTF-8"

@@ -1,0 +1,317 @@
+"""What an input offers to a train: however it is cut, the same tuples with the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.engine.spark import inputs as module
+from penstock.engine.spark.decode import read_slices
+from penstock.engine.spark.inputs import SEQ_BITS, FileLog, input_for
+from penstock.model.boxes import Source
+from penstock.model.formats import csv, parquet, rate, rows
+from penstock.model.formats import json as json_lines
+from penstock.model.types import Schema
+
+TEXT = "time TIMESTAMP, k STRING, v INT"
+SCHEMA = Schema.parse(TEXT)
+
+
+def source(format_):
+    return Source(
+        name="cars",
+        where="here",
+        format=format_,
+        schema=getattr(format_, "schema", None) or SCHEMA,
+        timestamp="time",
+    )
+
+
+def put(path, text, at):
+    """A file with a time of its own: files are taken in the order of their times."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    os.utime(path, (at, at))
+
+
+def all_of(src, place, limits, position=None):
+    """Take until nothing is left, with these limits in turn; (tuples, dead letters, position, trains)."""
+    taken_from, position = input_for(src, place), position or {}
+    tuples, dead, trains, turn = [], [], 0, 0
+    while True:
+        taken = taken_from.take(position, limits[turn % len(limits)])
+        if not taken.slices and not taken.more and not taken.refused:
+            return tuples, sorted(dead, key=lambda d: d["offset"]), taken.position, trains
+        turn, trains, position = turn + 1, trains + bool(taken.slices), taken.position
+        # what goes into a ticket is JSON
+        for table, letters in read_slices(src, json.loads(json.dumps(taken.slices))):
+            tuples += table.to_pylist()
+            dead += letters.to_pylist()
+        dead += [{**r, "box": ""} for r in taken.refused]
+
+
+def dirty(count, seed=1):
+    """Lines of a CSV file, good and bad."""
+    dice = random.Random(seed)
+    forms = [
+        "{},a,{}",
+        "{},b,{}",
+        '{},"x, y",{}',
+        "{},,",
+        "{},a,many",
+        "{},a",
+        "",
+        '{},"",{}',
+        '{},"open,{}',
+        "{}, a, 1",
+    ]
+    return [dice.choice(forms).format(n, n) for n in range(count)]
+
+
+CUTS = [[1], [2], [3], [7], [1000], [1, 5, 2], [4096]]
+
+
+@pytest.mark.parametrize("ending", ["\n", ""])
+@pytest.mark.parametrize("header", [False, True])
+def test_csv_cut_anywhere_is_the_same(tmp_path, header, ending):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    top = ["time,k,v"] if header else []
+    for number, count in enumerate((40, 1, 0, 9)):
+        put(folder / f"{number}.csv", "\n".join([*top, *dirty(count, number)]) + ending, 100 + number)
+    src = source(csv(str(folder), TEXT, header=header))
+    whole = all_of(src, tmp_path / "whole", [10_000])
+    assert len(whole[0]) > 10
+    assert len(whole[1]) > 10
+    for cut in CUTS:
+        found = all_of(src, tmp_path / str(cut), cut)
+        assert found[:2] == whole[:2], cut
+
+
+def test_json_cut_anywhere_is_the_same(tmp_path):
+    lines = [
+        '{"time": 1, "k": "a", "v": 1}', "{", '{"time": 2}', '{"time": "1970-01-01T00:00:03Z", "k": "ä", "v": 2.0, "more": [1]}', "",
+        '{"time": 4, "v": "x"}', "[1]", '{"time": 5, "v": 99999999999}', '{"k": "no time"}', '{"time": 7, "k": 8, "v": null}',
+    ]  # fmt: skip
+    put(tmp_path / "one.json", "\n".join(lines), 1)
+    src = source(json_lines(str(tmp_path / "one.json"), TEXT))
+    whole = all_of(src, tmp_path / "whole", [10_000])
+    assert {r["_seq"] for r in whole[0]} >= {0, 2, 3}
+    for cut in CUTS:
+        assert all_of(src, tmp_path / str(cut), cut)[:2] == whole[:2], cut
+
+
+def test_numbers_are_file_and_line(tmp_path):
+    put(tmp_path / "b.csv", "1,a,1\n2,a,2\n", 100)
+    put(tmp_path / "a.csv", "3,a,3\n", 200)
+    tuples, _, _, trains = all_of(source(csv(f"{tmp_path}/*.csv", TEXT)), tmp_path / "p", [1])
+    assert [(r["v"], r["_seq"]) for r in tuples] == [(1, 0), (2, 1), (3, 1 << SEQ_BITS)]
+    assert trains == 3
+
+
+def test_a_train_takes_at_most_so_many_lines(tmp_path):
+    put(tmp_path / "a.csv", "".join(f"{n},a,{n}\n" for n in range(25)), 1)
+    put(tmp_path / "b.csv", "".join(f"{n},a,{n}\n" for n in range(25)), 2)
+    taken = input_for(source(csv(f"{tmp_path}/*.csv", TEXT)), tmp_path / "p").take({}, 30)
+    assert taken.rows == 30
+    assert [(s["file"], s["line"]) for s in taken.slices] == [(0, 0), (1, 0)]
+    assert taken.more
+
+
+def test_large_files_are_cut_into_slices_for_all_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SLICE_BYTES", 64)
+    monkeypatch.setattr(module, "_BLOCK", 64)
+    lines = [f"{n},{'x' * (200 if n == 7 else 3)},{n}" for n in range(50)]
+    put(tmp_path / "a.csv", "\n".join(lines) + "\n", 1)
+    src = source(csv(str(tmp_path / "a.csv"), TEXT))
+    taken = input_for(src, tmp_path / "p").take({}, 1000)
+    assert len(taken.slices) > 5
+    assert taken.rows == 50
+    tuples = [r for table, _ in read_slices(src, taken.slices) for r in table.to_pylist()]
+    assert [(r["v"], r["_seq"]) for r in tuples] == [(n, n) for n in range(50)]
+
+
+def test_files_that_come_later_follow(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    src = source(csv(str(folder), TEXT))
+    put(folder / "z.csv", "1,a,1\n", 500)
+    _, _, position, _ = all_of(src, tmp_path / "p", [10])
+    # older by its time, but discovered later: the numbers of what is known do not change
+    put(folder / "a.csv", "2,a,2\n", 100)
+    put(folder / ".hidden.csv", "9,a,9\n", 100)
+    put(folder / "_aside.csv", "9,a,9\n", 100)
+    tuples, _, _, _ = all_of(src, tmp_path / "p", [10], position)
+    assert [(r["v"], r["_seq"]) for r in tuples] == [(2, 1 << SEQ_BITS)]
+    tuples, _, _, _ = all_of(src, tmp_path / "p", [10])
+    assert [r["v"] for r in tuples] == [1, 2]
+
+
+def test_the_log_of_files_survives_a_torn_line(tmp_path):
+    put(tmp_path / "a.csv", "1,a,1\n", 100)
+    log = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")
+    log.discover()
+    path = tmp_path / "p" / "files.jsonl"
+    with path.open("a") as file:
+        file.write('["/some/wh')
+    again = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")
+    assert again.known == log.known
+    assert path.read_text().endswith("\n")
+
+
+@pytest.mark.parametrize("path", ["nowhere", "nowhere/*.csv", "none.csv"])
+def test_nothing_there_yet(tmp_path, path):
+    taken = input_for(source(csv(f"{tmp_path}/{path}", TEXT)), tmp_path / "p").take({}, 10)
+    assert (taken.slices, taken.rows, taken.more) == ([], 0, False)
+
+
+# -- parquet
+
+
+def table(first, count):
+    stamps = pa.array([n * 1_000_000 for n in range(first, first + count)]).cast(pa.timestamp("us", tz="UTC"))
+    return pa.table(
+        {"time": stamps, "k": ["a"] * count, "v": pa.array(range(first, first + count), pa.int32())}
+    )
+
+
+def parquet_folder(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, (count, group) in enumerate([(10, 100), (30, 10), (5, 100)]):
+        path = folder / f"{number}.parquet"
+        pq.write_table(table(number * 100, count), path, row_group_size=group)
+        os.utime(path, (100 + number, 100 + number))
+    return source(parquet(str(folder), TEXT))
+
+
+def kinds(src, place, limit):
+    """The slices of each train."""
+    taken_from, position, found = input_for(src, place), {}, []
+    while (taken := taken_from.take(position, limit)).slices:
+        position = taken.position
+        found.append([(s["kind"], s["file"], s["rows"]) for s in taken.slices])
+    return found
+
+
+def test_whole_parquet_files_where_they_fit_else_row_groups(tmp_path):
+    src = parquet_folder(tmp_path)
+    assert kinds(src, tmp_path / "p1", 100) == [[("file", 0, 10), ("file", 1, 30), ("file", 2, 5)]]
+    assert kinds(src, tmp_path / "p2", 45) == [[("file", 0, 10), ("file", 1, 30), ("file", 2, 5)]]
+    # one at least, never mixed in one train
+    for limit in (1, 10, 20, 35):
+        found = kinds(src, tmp_path / f"q{limit}", limit)
+        assert all(len({kind for kind, _, _ in train}) == 1 for train in found)
+        assert sum(rows for train in found for _, _, rows in train) == 45
+    assert kinds(src, tmp_path / "p3", 20)[1] == [("groups", 1, 20)]
+
+
+def test_row_groups_have_the_numbers_of_the_whole_file(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(table(0, 30), folder / "a.parquet", row_group_size=7)
+    src = source(parquet(str(folder), TEXT))
+    for limit in (1, 8, 15, 29):
+        tuples, dead, _, _ = all_of(src, tmp_path / str(limit), [limit])
+        assert [(r["v"], r["_seq"], r["_ts"]) for r in tuples] == [(n, n, n * 1_000_000) for n in range(30)]
+        assert dead == []
+
+
+def test_a_broken_parquet_file_is_refused_with_the_reason(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, data in enumerate(
+        [
+            table(0, 3),
+            b"PAR1 but not really",
+            table(10, 3).drop(["v"]),
+            table(20, 3).set_column(2, "v", pa.array(["x"] * 3)),
+            table(30, 3),
+        ]
+    ):
+        path = folder / f"{number}.parquet"
+        path.write_bytes(data) if isinstance(data, bytes) else pq.write_table(data, path)
+        os.utime(path, (100 + number, 100 + number))
+    taken = input_for(source(parquet(str(folder), TEXT)), tmp_path / "p").take({}, 100)
+    assert [s["file"] for s in taken.slices] == [0, 4]
+    assert [(r["raw"].rsplit("/", 1)[-1], r["offset"] >> SEQ_BITS) for r in taken.refused] == [
+        ("1.parquet", 1),
+        ("2.parquet", 2),
+        ("3.parquet", 3),
+    ]
+    assert taken.refused[0]["reason"].startswith("not a readable Parquet file: ")
+    assert taken.refused[1]["reason"] == "the file lacks the column 'v'; it has: time, k"
+    assert taken.refused[2]["reason"] == "column 'v' is string, expected int32"
+
+
+def test_the_footer_tells_the_least_time(tmp_path):
+    pq.write_table(table(5, 20), tmp_path / "a.parquet", row_group_size=10)
+    taken = input_for(source(parquet(str(tmp_path / "a.parquet"), TEXT)), tmp_path / "p").take({}, 100)
+    assert taken.slices[0]["least"] == 5_000_000
+
+
+# -- Python iterables
+
+
+def test_an_iterable_is_spooled_and_goes_on_after_a_restart(tmp_path):
+    def numbers():
+        return ({"time": n, "k": "a", "v": n} for n in range(10))
+
+    src = source(rows(numbers, TEXT))
+    first = input_for(src, tmp_path / "p")
+    one = first.take({}, 3)
+    two = first.take(one.position, 3)
+    # what was taken is read again from the spool, whatever the limit is now
+    again = input_for(src, tmp_path / "p")
+    assert again.take({}, 100).slices == one.slices
+    assert again.take(one.position, 1).slices == two.slices
+    rest, _, _, _ = all_of(src, tmp_path / "p", [4], two.position)
+    assert [(r["v"], r["_seq"]) for r in rest] == [(n, n) for n in range(6, 10)]
+    whole, _, _, _ = all_of(src, tmp_path / "p", [100])
+    assert [(r["v"], r["_seq"]) for r in whole] == [(n, n) for n in range(10)]
+
+
+def test_an_iterable_cut_anywhere_is_the_same(tmp_path):
+    data = [
+        {"time": 1, "v": 2, "k": None},
+        (2, "a", 3),
+        ("x", "a", 3),
+        (3,),
+        {"time": 4, "k": b"bytes", "v": True},
+        7,
+        (None, "a", 1),
+    ]
+    src = source(rows(data, TEXT))
+    whole = all_of(src, tmp_path / "whole", [100])
+    assert [r["_seq"] for r in whole[0]] == [0, 1]
+    assert sorted(r["offset"] for r in whole[1]) == [2, 3, 4, 5, 6]
+    for cut in ([1], [2], [3, 1]):
+        assert all_of(src, tmp_path / str(cut), cut)[:2] == whole[:2]
+
+
+def test_a_slow_iterable_sends_short_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
+    taken = input_for(source(rows([(n, "a", n) for n in range(3)], TEXT)), tmp_path / "p").take({}, 100)
+    assert taken.rows == 0
+
+
+def test_rate_counts_up_without_gaps(tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(module.time, "time", lambda: now)
+    src = Source(name="cars", where="here", format=rate(10), schema=rate(10).schema, timestamp="timestamp")
+    counter = input_for(src, tmp_path / "p")
+    position = counter.take({}, 100).position
+    found = []
+    for now, limit in ((1000.55, 100), (1001.0, 3), (1001.0, 100)):  # noqa: B007
+        taken = counter.take(position, limit)
+        position = taken.position
+        found += [
+            (r["value"], r["_seq"], r["_ts"])
+            for table_, _ in read_slices(src, taken.slices)
+            for r in table_.to_pylist()
+        ]
+    assert found == [(n, n, 1_000_000_000 + n * 100_000) for n in range(10)]
