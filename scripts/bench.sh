@@ -4,16 +4,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Modules that benchmarks share have no main part.
+benchmarks=$(grep -l __main__ benchmarks/*.py | xargs grep -l quick)
+
 if [ -n "${NAME:-}" ]; then
   if [ ! -f "benchmarks/$NAME.py" ]; then
-    echo "there is no benchmarks/$NAME.py; there are: $(grep -l -e '--quick' benchmarks/*.py | xargs -n1 basename -s .py | xargs)" >&2
+    echo "there is no benchmarks/$NAME.py; there are: $(xargs -n1 basename -s .py <<<"$benchmarks" | xargs)" >&2
     exit 2
   fi
   exec .venv/bin/python "benchmarks/$NAME.py" "$@"
 fi
 
 failed=()
-for file in $(grep -l -e '--quick' benchmarks/*.py); do
+for file in $benchmarks; do
   echo "== $(basename "$file" .py)"
   .venv/bin/python "$file" --quick "$@" || failed+=("$(basename "$file" .py)")
 done
