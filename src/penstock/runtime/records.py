@@ -125,9 +125,10 @@ class Records:
         mine = self._running.setdefault(done.subnetwork, _Running())
         mine.recent.append((now, done.ticket.rows))
         mine.rows, mine.trains = mine.rows + done.ticket.rows, done.ticket.train + 1
-        mine.train, mine.length, mine.idle = now - done.started, done.ticket.rows, tuple(done.ticket.idle)
+        mine.train, mine.length = now - done.started, done.ticket.rows
         if set(done.ticket.idle) - set(mine.idle):
             self.event("idle", done.subnetwork, inputs=done.ticket.idle)
+        mine.idle = tuple(done.ticket.idle)
 
     def _outputs(self, done: TrainDone, now: float) -> None:
         """Latency from arrival to sink: of the tuples that left now, when this train's input was seen to be there."""

@@ -85,6 +85,17 @@ def test_a_train_can_be_run_again(state):
     assert train(state, 2, "b") == [("b", 3)]
 
 
+def test_another_start_of_the_query_does_not_take_over_what_a_worker_holds(state, tmp_path):
+    """Its boxes may have been changed, or their state thrown away (Runtime.replace), while the worker lives on."""
+    train(state, 0, "a")
+    again = PartitionState(state.root, 0, make, epoch="second")
+    assert again.at(0).boxes is not state.at(0).boxes
+    for path in (tmp_path / "0").iterdir():
+        path.unlink()
+    fresh = PartitionState(state.root, 0, make, base=0, epoch="third")
+    assert train(fresh, 1, "a") == [("a", 1)]
+
+
 def test_partitions_are_apart(state):
     other = PartitionState(state.root, 1, make)
     train(state, 0, "aaa")

@@ -75,7 +75,11 @@ class FileLog:
             # a last line without its end was being written when the process died; it is discovered again
             lines = self._log.read_text().splitlines(keepends=True)
             self.known = [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
-            self._log.write_text("".join(line for line in lines if line.endswith("\n")))
+            if lines and not lines[-1].endswith("\n"):
+                # never in place: the numbers of all files hang on it
+                aside = self._log.with_name("files.aside")
+                aside.write_text("".join(lines[:-1]))
+                aside.rename(self._log)
         self._names = {name for name, _ in self.known}
 
     def discover(self) -> None:

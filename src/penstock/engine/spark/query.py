@@ -185,7 +185,7 @@ class SubnetworkQuery:
                 self._seen[name] = now
             else:
                 self._seen.setdefault(name, now)
-        fresh = any(part.slices or part.more for part in taken.values())
+        fresh = any(part.slices or part.more or part.refused for part in taken.values())
         horizons, idle = self._current(taken, now)
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons

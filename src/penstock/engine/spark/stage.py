@@ -60,6 +60,7 @@ class StageTask:
     drop_rates: dict[str, float]
     final: bool
     stateful: bool
+    epoch: str = ""
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
     onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
 
@@ -73,7 +74,7 @@ class StageTask:
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
         """Take the partition's share of the train."""
         tables = self._entries(batches)
-        state = PartitionState(self.state_root, partition, self._make, self.state_base) if self.stateful else None
+        state = PartitionState(self.state_root, partition, self._make, self.state_base, self.epoch) if self.stateful else None
         held = state.at(self.train - 1) if state else None
         boxes = held.boxes if held else self._make()
         work = _Work(self, boxes, tables)

@@ -40,6 +40,7 @@ class Resident:
     snapshot: int  # version of the last snapshot, or the base
     since: int = 0  # bytes of deltas since then
     size: int = 0  # bytes of that snapshot
+    epoch: str = ""  # of the query that made it
 
 
 _RESIDENT: dict[tuple[str, int], Resident] = {}
@@ -53,6 +54,7 @@ class PartitionState:
     partition: int
     make: Callable[[], Boxes]
     base: int = -1  # the version at which the stage began, empty
+    epoch: str = ""  # another start of the query may have changed boxes: what a worker holds of before does not count
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +63,7 @@ class PartitionState:
     def at(self, version: int) -> Resident:
         """The state after train `version` (`base`: before the first): resident if it is that one, else from the files."""
         held = _RESIDENT.pop((self.root, self.partition), None)
-        if held is not None and held.version == version:
+        if held is not None and held.version == version and held.epoch == self.epoch:
             return held
         return self._load(version)
 
@@ -89,7 +91,7 @@ class PartitionState:
 
     def _load(self, version: int) -> Resident:
         boxes = self.make()
-        held = Resident(self.base, boxes, self.base)
+        held = Resident(self.base, boxes, self.base, epoch=self.epoch)
         start = max((v for v in self._versions("snapshot") if v <= version), default=self.base)
         if start > self.base:
             data, _ = self._read(start, "snapshot")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,6 +99,7 @@ class Trains:
         self.log = TrainLog(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
+        self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         committed = self._committed()
         self.bases = {s.name: stage_base(self.place / "state" / s.name, committed) for s in self.layout.stages if s.stateful}
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
@@ -306,7 +308,7 @@ class RunningTrain:
             state_base=self.trains.bases.get(stage.name, -1), train=train,
             horizons={n: self._input_horizons(n) for n in stage.nodes},
             lateness=[self._lateness(e) for e in stage.entries], drop_rates=self.ticket.drop_rates,
-            final=self.ticket.final, stateful=stage.stateful, partials=partials,
+            final=self.ticket.final, stateful=stage.stateful, epoch=self.trains.epoch, partials=partials,
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
         )  # fmt: skip
 
