@@ -32,7 +32,10 @@ def facts(subs: tuple[SubNetwork, ...], partitions: int, *, fuse: bool) -> dict[
             node = sub.network.nodes[name]
             if Trait.STATEFUL in node.traits:
                 inputs = [t.schema.ddl() + f" | {t.keys}" for t in sub.network.input_types(name)]
-                found[name] = {"place": f"{sub.name}/{stage.name}", "partitions": partitions, "inputs": inputs, **_configuration(node)}
+                # one entry is spread by Spark's hash of its keys, several by a hash of their own: the state lies accordingly
+                entries = "one" if len(stage.entries) == 1 else "several"
+                place = {"place": f"{sub.name}/{stage.name}", "partitions": partitions, "entries": entries}
+                found[name] = {**place, "inputs": inputs, **_configuration(node)}
     return found
 
 
@@ -75,7 +78,7 @@ def claim(checkpoint: Path, network: Network, found: dict[str, dict[str, Any]]) 
 
 def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str, Any]) -> NetworkError:
     key = next(k for k in sorted({*before, *now}) if before.get(k) != now.get(k))
-    what = {"place": "where its state lies", "inputs": "what comes in", "partitions": "the number of partitions"}.get(key, key)
+    what = {"place": "where its state lies", "inputs": "what comes in", "partitions": "the number of partitions", "entries": "how its stage is fed"}.get(key, key)
     return NetworkError(
         f"its state in checkpoint {checkpoint} was made by another configuration: {what} changed",
         box=node.name,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -78,12 +80,25 @@ def _times_as_text(table: Any) -> Any:
 
 def publish(moves: Iterable[Iterable[str]]) -> None:
     """Move staged files to their places; what is moved already stays moved."""
+    emptied = set()
     for staged, final in moves:
+        folder = Path(staged).parent
+        if folder.parent.name == STAGING:
+            emptied.add(folder)  # Spark's writer had a folder of its own
         if Path(staged).exists():
             Path(final).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staged, final)  # noqa: PTH105 - replace on purpose: a replay overwrites with the same rows
         elif not Path(final).exists():
             raise FileNotFoundError(f"{final}: committed, but neither it nor its staged file {staged} is there")
+    for folder in emptied:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_litter(path: str, *, seconds: float = 3600.0) -> None:
+    """Delete staged files of attempts that never committed, once they are so old that nobody can still be writing."""
+    for entry in Path(path).glob(f"{STAGING}/*"):
+        if time.time() - entry.stat().st_mtime > seconds:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
 def deliver(sink: Sink, name: str, table: Any) -> None:

@@ -33,7 +33,7 @@ from penstock.engine.spark.native import (
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded, lay_out
 from penstock.engine.spark.points import point_frame
 from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
-from penstock.engine.spark.sinks import STAGING, StagedFiles, deliver, from_ipc, publish
+from penstock.engine.spark.sinks import StagedFiles, deliver, from_ipc, publish, remove_litter
 from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.state import stage_base
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket, TrainLog
@@ -47,7 +47,6 @@ from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.manifest import DataFile
 from penstock.store.point import PointWriter
-
 
 _SAMPLE = 16  # one train in so many counts what goes into and out of each native box
 
@@ -99,6 +98,10 @@ class Trains:
         self.log = TrainLog(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
+        for name in sub.outputs:
+            to = self.net.outputs[name].to
+            if isinstance(to, Files):
+                remove_litter(to.path)
         self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         committed = self._committed()
         self.bases = {s.name: stage_base(self.place / "state" / s.name, committed) for s in self.layout.stages if s.stateful}
@@ -137,8 +140,8 @@ class Trains:
         crash_point("train-before-commit")
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
-        horizons = running.horizons_after(outcome)
-        points = {n: {"files": outcome.points.get(n, []), "horizon": horizons[n], "final": ticket.final} for n in self.sub.points}
+        # readers of a point may rely on the horizon that this train itself has acted on
+        points = {n: {"files": outcome.points.get(n, []), "horizon": running.horizons[n], "final": ticket.final} for n in self.sub.points}
         commit = Commit(ticket.train, running.newest(), outcome.moves, points, outcome.counts, dead.num_rows, time.time())
         self.log.write_commit(commit)
         crash_point("train-after-commit")
@@ -156,7 +159,7 @@ class Trains:
         return dead.append_column("source", pa.array(sources, pa.string()))
 
     def _deliver(self, name: str, table: Any) -> None:
-        for reader in self._terminals(name):
+        for reader in self.terminals(name):
             node = self.net.nodes[reader]
             to = getattr(node, "to", None)
             if to is not None and not isinstance(to, Files):
@@ -169,16 +172,13 @@ class Trains:
             files = [DataFile(**f) for f in point["files"]]
             self.writers[name].commit(ticket.train, files, point["horizon"], final=point["final"], arrival=ticket.arrival)
 
-    def _terminals(self, name: str) -> list[str]:
+    def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
         found = []
         for reader in self.net.readers(name):
             if self.net.nodes[reader].kind in ("output", "connection_point", "view"):
-                found += [reader, *self._terminals(reader)]
+                found += [reader, *self.terminals(reader)]
         return found
-
-    def terminals(self, name: str) -> list[str]:
-        return self._terminals(name)
 
 
 class RunningTrain:
@@ -376,11 +376,6 @@ class RunningTrain:
     def _input_horizons(self, name: str) -> tuple[int, ...]:
         return tuple(self.horizons[up] for up in self.net.nodes[name].inputs)
 
-    def horizons_after(self, outcome: Outcome) -> dict[str, int]:
-        """What readers of the points may rely on: the horizons that this train itself has acted on."""
-        del outcome
-        return self.horizons
-
     def newest(self) -> dict[str, int]:
         """The largest `_ts` of each source in this train."""
         found = {}
@@ -448,5 +443,3 @@ def _common(column: Any, type_: Any) -> Any:
     wide = {"tinyint": "double", "smallint": "double", "int": "double", "bigint": "double", "float": "double"}
     return column.cast(wide[type_.simpleString()]) if type_.simpleString() in wide else column
 
-
-__all__ = ["STAGING", "Outcome", "RunningTrain", "Trains", "staged_files"]

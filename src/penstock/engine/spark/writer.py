@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from penstock.engine.spark.native import ddl
 from penstock.engine.spark.sinks import STAGING, StagedFiles
 from penstock.engine.spark.ticket import Ticket
 from penstock.model.formats import Files
@@ -60,8 +59,7 @@ class FrameWriter:
         for row in frame.select(*columns, "_ts", "_seq").mapInArrow(task, "body STRING").collect():
             record = json.loads(row["body"])
             self.outcome.moves += record["moves"]
-            self.outcome.points.setdefault(reader, []).extend(record["files"]) if record["files"] else None
-        _ = ddl
+            self.outcome.points.setdefault(reader, []).extend(record["files"])
 
 
 class WriteTask:
