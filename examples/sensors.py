@@ -23,16 +23,28 @@ def network(folder: Path) -> ps.Network:
     """The network, drawn over the files of a folder."""
     net = ps.Network("cold-store")
     readings = net.source(
-        "readings", ps.csv(f"{folder}/readings", schema="time TIMESTAMP, sensor INT, celsius DOUBLE"), timestamp="time", lateness="5 seconds"
+        "readings",
+        ps.csv(f"{folder}/readings", schema="time TIMESTAMP, sensor INT, celsius DOUBLE"),
+        timestamp="time",
+        lateness="5 seconds",
     ).about(description="one reading a second from each sensor")
-    doors = net.source("doors", ps.csv(f"{folder}/doors", schema="time TIMESTAMP, sensor INT, door STRING"), timestamp="time", idle="2 seconds")
+    doors = net.source(
+        "doors",
+        ps.csv(f"{folder}/doors", schema="time TIMESTAMP, sensor INT, door STRING"),
+        timestamp="time",
+        idle="2 seconds",
+    )
     with net.group("minutes", description="a row for each sensor and minute"):
         valid = readings.filter("celsius BETWEEN -60 AND 60", name="valid")
-        minutes = valid.group_by("sensor").tumble("1 minute", mean="avg(celsius)", top="max(celsius)", n="count(*)", name="minute")
+        minutes = valid.group_by("sensor").tumble(
+            "1 minute", mean="avg(celsius)", top="max(celsius)", n="count(*)", name="minute"
+        )
     kept = minutes.connection_point("minutes", keep="2 hours", key="sensor")
     warm = kept.filter("top > -15", name="above_15")
     suspects = warm.join(doors, on=["sensor"], within="2 minutes", name="opened_before")
-    net.output("warm", warm, to=ps.parquet(f"{folder}/out/warm"), qos=ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)]))
+    net.output(
+        "warm", warm, to=ps.parquet(f"{folder}/out/warm"), qos=ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])
+    )
     net.output("suspects", suspects, to=ps.csv(f"{folder}/out/suspects", header=True))
     return net
 
@@ -77,10 +89,17 @@ def main(folder: Path) -> None:
         print(f"{written:,} rows taken in {time.monotonic() - begun:.1f} s, start of Spark included")
         say("3. A question of today about data of before: attach an ad-hoc query to the connection point")
         answers = ps.memory()
-        running.attach("how cold is 7", "minutes", lambda s: s.filter("sensor = 7").select("sensor", "mean", "top"), to=answers)
+        running.attach(
+            "how cold is 7",
+            "minutes",
+            lambda s: s.filter("sensor = 7").select("sensor", "mean", "top"),
+            to=answers,
+        )
         running.wait_idle(timeout=60, quiet=1.0)
         history = len(answers.rows)
-        print(f"it answers from history: {history} minutes of sensor 7, the warmest {max(r['top'] for r in answers.rows):.1f} C")
+        print(
+            f"it answers from history: {history} minutes of sensor 7, the warmest {max(r['top'] for r in answers.rows):.1f} C"
+        )
         say(f"4. {MINUTES // 2} more minutes arrive while everything runs")
         for minute in range(MINUTES // 2, MINUTES):
             written += write_minute(folder, minute, dice)
@@ -95,11 +114,17 @@ def main(folder: Path) -> None:
         for name, latency in status.latency.items():
             print(f"  {name:<16} latency p50 {latency.p50:.2f} s, max {latency.max:.2f} s")
     say("6. What came out")
-    for line in sorted(line for f in (folder / "out/suspects").glob("*.csv") for line in f.read_text().splitlines()[1:]):
+    for line in sorted(
+        line for f in (folder / "out/suspects").glob("*.csv") for line in f.read_text().splitlines()[1:]
+    ):
         print("  suspect: " + line)
-    print(f"\n{status.dead} rows were rubbish; they are in the dead letters:  penstock dead-letters {folder / 'checkpoint'}")
+    print(
+        f"\n{status.dead} rows were rubbish; they are in the dead letters:  penstock dead-letters {folder / 'checkpoint'}"
+    )
     print("Next:")
-    print(f'  penstock query {folder / "checkpoint"} "SELECT sensor, avg(mean) FROM minutes GROUP BY sensor ORDER BY sensor"')
+    print(
+        f'  penstock query {folder / "checkpoint"} "SELECT sensor, avg(mean) FROM minutes GROUP BY sensor ORDER BY sensor"'
+    )
     print("  penstock explain examples/traffic.yaml        # the same in YAML")
     print("  docs/boxes.md                                 # every box with an example")
 

@@ -19,7 +19,9 @@ CHECKS = {
     "print_blob": True,
 }
 
-pytestmark = pytest.mark.skipif("spark" not in os.environ.get("PENSTOCK_ENGINES", ""), reason="spark is not in PENSTOCK_ENGINES")
+pytestmark = pytest.mark.skipif(
+    "spark" not in os.environ.get("PENSTOCK_ENGINES", ""), reason="spark is not in PENSTOCK_ENGINES"
+)
 
 
 def _same(case, spark):

@@ -53,7 +53,9 @@ def _version(asked: bool) -> None:
 
 
 def _main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
 ) -> None:
     """Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file."""
 

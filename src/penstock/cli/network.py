@@ -46,18 +46,28 @@ def layout_text(network: object) -> str:
     lines = ["on Spark"]
     for sub in split(network):
         layout = lay_out(sub)
-        lines.append(f"  query '{sub.name}' reads {', '.join(sub.inputs)}; writes {', '.join((*sub.points, *sub.outputs))}")
+        lines.append(
+            f"  query '{sub.name}' reads {', '.join(sub.inputs)}; writes {', '.join((*sub.points, *sub.outputs))}"
+        )
         if layout.native:
             lines.append(f"    native: {', '.join(layout.native)}")
         for stage in layout.stages:
-            by = "any partition" if stage.keys is None else f"by {', '.join(stage.keys)}" if stage.keys else "one partition"
+            by = (
+                "any partition"
+                if stage.keys is None
+                else f"by {', '.join(stage.keys)}"
+                if stage.keys
+                else "one partition"
+            )
             lines.append(f"    stage ({by}): {', '.join(stage.nodes)}")
     return "\n".join(lines)
 
 
 def draw(
     net: Net,
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where to write: .svg, .mmd (Mermaid) or .html.")] = Path("net.svg"),
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="Where to write: .svg, .mmd (Mermaid) or .html.")
+    ] = Path("net.svg"),
 ) -> None:
     """Draw the network as a picture."""
     with told():

@@ -20,13 +20,19 @@ from penstock.store.predicates import key_ranges
 _DEAD = "dead_letters"
 _POLL = 0.2  # seconds
 
-Checkpoint = Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")]
+Checkpoint = Annotated[
+    Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
+]
 
 
 def query(
     checkpoint: Checkpoint,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help='For example "SELECT * FROM segment_minutes WHERE seg = 7".')],
-    follow: Annotated[bool, typer.Option("--follow", help="After what is retained, go on with what comes, until Ctrl-C.")] = False,
+    sql: Annotated[
+        str, typer.Argument(metavar="SQL", help='For example "SELECT * FROM segment_minutes WHERE seg = 7".')
+    ],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="After what is retained, go on with what comes, until Ctrl-C.")
+    ] = False,
     limit: Annotated[int, typer.Option(help="Show at most so many rows (0: all).")] = 100,
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
@@ -75,7 +81,9 @@ def parse(checkpoint: Path, sql: str) -> Asked:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    points = sorted(p.name for p in (checkpoint / "points").glob("*") if p.is_dir()) if checkpoint.is_dir() else []
+    points = (
+        sorted(p.name for p in (checkpoint / "points").glob("*") if p.is_dir()) if checkpoint.is_dir() else []
+    )
     if not checkpoint.is_dir():
         raise PenstockError(f"{checkpoint} is no checkpoint: there is no such directory")
     try:
@@ -87,15 +95,21 @@ def parse(checkpoint: Path, sql: str) -> Asked:
         raise PenstockError("a query is one SELECT from one connection point; joins belong into a network")
     point = tables[0].name
     if point not in (*points, _DEAD):
-        raise PenstockError(f"no connection point '{point}' in {checkpoint}; {did_you_mean(point, [*points, _DEAD])}")
+        raise PenstockError(
+            f"no connection point '{point}' in {checkpoint}; {did_you_mean(point, [*points, _DEAD])}"
+        )
     where = tree.args["where"].this.sql(dialect="spark") if tree.args.get("where") else ""
-    whole = any(tree.args.get(part) for part in ("group", "order", "limit", "distinct", "having")) or any(tree.find_all(exp.AggFunc, exp.Window))
+    whole = any(tree.args.get(part) for part in ("group", "order", "limit", "distinct", "having")) or any(
+        tree.find_all(exp.AggFunc, exp.Window)
+    )
     return Asked(sql, point, where, tuplewise=not whole)
 
 
 def _ask_point(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limit: int, form: str) -> None:
     if follow and not asked.tuplewise:
-        raise PenstockError("--follow goes tuple by tuple: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT and aggregates, or put the windows into the network")
+        raise PenstockError(
+            "--follow goes tuple by tuple: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT and aggregates, or put the windows into the network"
+        )
     reader = PointReader(checkpoint, asked.point)
     # the lease keeps what we are about to read from being deleted by the process that runs the network
     with take_lease(reader, f"query-{time.time_ns()}", seconds=60.0) as lease:
@@ -124,10 +138,17 @@ def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     from penstock.engine.spark.native import ddl
 
     schema = reader.schema
-    ranges = key_ranges(asked.where, reader.key, schema.type_of(reader.key)) if asked.where and reader.key in schema else None
+    ranges = (
+        key_ranges(asked.where, reader.key, schema.type_of(reader.key))
+        if asked.where and reader.key in schema
+        else None
+    )
     plan = reader.plan(max(first, 0), last, ranges)
     total = len(plan.files) + plan.skipped_files
-    typer.echo(f"reading {len(plan.files)} of {total} files, {plan.rows:,} of {plan.rows + plan.skipped_rows:,} tuples", err=True)
+    typer.echo(
+        f"reading {len(plan.files)} of {total} files, {plan.rows:,} of {plan.rows + plan.skipped_rows:,} tuples",
+        err=True,
+    )
     names = f"{ddl(schema)}, _entry BIGINT"
     if plan.files:
         frame = spark.read.schema(names).parquet(*[str(plan.directory / f.name) for f in plan.files])
@@ -166,5 +187,10 @@ def _table(names: list[str], rows: list[dict[str, Any]]) -> None:
     for name in names:
         made.add_column(name)
     for row in rows:
-        made.add_row(*("" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else str(v) for v in row.values()))
+        made.add_row(
+            *(
+                "" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else str(v)
+                for v in row.values()
+            )
+        )
     Console().print(made)

@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 
 def run(
     net: Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)],
-    master: Annotated[str | None, typer.Option(help="Spark master URL; local with all cores if left out.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Where state and connection points live; `.penstock/<network>` if left out.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Read what is there, close all windows and exit.")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Where state and connection points live; `.penstock/<network>` if left out."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Read what is there, close all windows and exit.")
+    ] = False,
     train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
     interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
-    dead_letter_limit: Annotated[int | None, typer.Option(help="Fail when more tuples than this had to be refused.")] = None,
+    dead_letter_limit: Annotated[
+        int | None, typer.Option(help="Fail when more tuples than this had to be refused.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run a network. Ctrl-C finishes the train in hand and stops; the same checkpoint goes on where it stopped."""
@@ -35,7 +44,14 @@ def run(
 
         place = checkpoint or Path(".penstock") / network.name
         policy = AsSoonAsPossible(train, interval)
-        runtime = Runtime(network, checkpoint=place, once=once, policy=policy, dead_letter_limit=dead_letter_limit, master=master)
+        runtime = Runtime(
+            network,
+            checkpoint=place,
+            once=once,
+            policy=policy,
+            dead_letter_limit=dead_letter_limit,
+            master=master,
+        )
         stop = threading.Event()
         # also `kill`: a service manager stops us as cleanly as Ctrl-C does
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -56,7 +72,11 @@ def _watch(runtime: Any, stop: threading.Event, *, quiet: bool) -> None:
     from rich.live import Live
 
     console = Console(stderr=True)
-    live = Live(console=console, refresh_per_second=4, transient=True) if not quiet and sys.stderr.isatty() else None
+    live = (
+        Live(console=console, refresh_per_second=4, transient=True)
+        if not quiet and sys.stderr.isatty()
+        else None
+    )
     try:
         if live is not None:
             live.start()
@@ -79,7 +99,16 @@ def view(network: Any, status: Status) -> Any:
     from rich.table import Table
 
     subs = Table(title=f"network '{network.name}'", title_justify="left")
-    for heading in ("sub-network", "trains", "tuples", "tuples/s", "last train", "train s", "batch s", "idle inputs"):
+    for heading in (
+        "sub-network",
+        "trains",
+        "tuples",
+        "tuples/s",
+        "last train",
+        "train s",
+        "batch s",
+        "idle inputs",
+    ):
         subs.add_column(heading, justify="left" if heading in ("sub-network", "idle inputs") else "right")
     for sub in status.subnetworks:
         subs.add_row(
@@ -91,7 +120,9 @@ def view(network: Any, status: Status) -> Any:
         arrows.add_column(heading, justify="left" if heading == "box" else "right")
     for name, count in status.boxes.items():
         ratio = "" if count.selectivity is None else f"{count.selectivity:.3f}"
-        arrows.add_row(name, f"{count.rows_in:,}", f"{count.rows_out:,}", ratio, f"{count.dead:,}" if count.dead else "")
+        arrows.add_row(
+            name, f"{count.rows_in:,}", f"{count.rows_out:,}", ratio, f"{count.dead:,}" if count.dead else ""
+        )
     outputs = Table()
     for heading in ("output", "latency p50 s", "p95", "p99", "max"):
         outputs.add_column(heading, justify="left" if heading == "output" else "right")
@@ -104,7 +135,9 @@ def _summary(status: Status, place: Path, *, stopped: bool) -> None:
     for sub in status.subnetworks:
         typer.echo(f"{sub.name}: {sub.rows:,} tuples in {sub.trains} trains")
     for name, latency in status.latency.items():
-        typer.echo(f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s")
+        typer.echo(
+            f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s"
+        )
     if status.dead:
         typer.echo(f"dead letters: {status.dead:,}; see: penstock dead-letters {place}")
     if stopped:

@@ -16,7 +16,15 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_SHORT = {"us": "microsecond", "ms": "millisecond", "s": "second", "min": "minute", "m": "minute", "h": "hour", "d": "day"}
+_SHORT = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "min": "minute",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+}
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -60,7 +68,9 @@ def parse_duration(text: str | float) -> int:
         total, at = total + float(match[1]) * _UNITS[unit], match.end()
     if at == 0 or at != len(text):
         raise ExpressionError(
-            f"'{text}' is not a length of time", expected="a number and a unit", hint="for example '10 seconds', '1 minute', '2 hours'"
+            f"'{text}' is not a length of time",
+            expected="a number and a unit",
+            hint="for example '10 seconds', '1 minute', '2 hours'",
         )
     return round(total)
 

@@ -62,7 +62,12 @@ Sink = Files | Memory | Callback | Console
 
 def _files(format_: str, path: str, schema: str | Schema | None, options: Mapping[str, Any]) -> Files:
     parsed = Schema.parse(schema) if isinstance(schema, str) else schema
-    spelled = tuple(sorted((key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in options.items()))
+    spelled = tuple(
+        sorted(
+            (key, str(value).lower() if isinstance(value, bool) else str(value))
+            for key, value in options.items()
+        )
+    )
     return Files(format_, str(path), parsed, spelled)
 
 

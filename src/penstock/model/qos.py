@@ -45,9 +45,13 @@ class QoS:
             where = directly()
             if where is None:
                 raise
-            raise NetworkError(error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint) from None
+            raise NetworkError(
+                error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
+            ) from None
 
-    def _take(self, delay: Iterable[Any], loss: Iterable[Any], value: Iterable[Any], column: str, weight: float) -> None:
+    def _take(
+        self, delay: Iterable[Any], loss: Iterable[Any], value: Iterable[Any], column: str, weight: float
+    ) -> None:
         for name, graph in (("delay", delay), ("loss", loss), ("value", value)):
             object.__setattr__(self, name, _points(name, graph))
         object.__setattr__(self, "column", column)
@@ -56,7 +60,9 @@ class QoS:
         if self.loss:
             _check_loss(self.loss)
         if self.value and not column:
-            raise ExpressionError("a value graph needs the column it is about", hint="QoS(..., value=[...], column='speed')")
+            raise ExpressionError(
+                "a value graph needs the column it is about", hint="QoS(..., value=[...], column='speed')"
+            )
         if weight <= 0:
             raise ExpressionError(f"a weight of {weight} gives no importance", expected="a weight above 0")
 
@@ -74,31 +80,59 @@ def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
     points = tuple((float(x), float(y)) for x, y in graph)
     for x, y in points:
         if not 0 <= y <= 1:
-            raise ExpressionError(f"the {name} graph is not normalised", found=f"utility {y:g} at {x:g}", expected="utilities between 0 and 1")
+            raise ExpressionError(
+                f"the {name} graph is not normalised",
+                found=f"utility {y:g} at {x:g}",
+                expected="utilities between 0 and 1",
+            )
     if any(b[0] <= a[0] for a, b in pairwise(points)):
-        raise ExpressionError(f"the {name} graph runs backwards", found=_text(points), expected="points in rising order of x")
+        raise ExpressionError(
+            f"the {name} graph runs backwards", found=_text(points), expected="points in rising order of x"
+        )
     return points
 
 
 def _check_delay(points: tuple[Point, ...]) -> None:
     if len(points) < 2:
-        raise ExpressionError("a delay graph needs two points at least", found=_text(points), hint="[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s")
+        raise ExpressionError(
+            "a delay graph needs two points at least",
+            found=_text(points),
+            hint="[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s",
+        )
     if points[0][0] < 0:
         raise ExpressionError("a delay cannot be negative", found=_text(points))
     if any(b[1] > a[1] for a, b in pairwise(points)):
-        raise ExpressionError("the delay graph rises", found=_text(points), expected="utility that stays or falls as the delay grows")
+        raise ExpressionError(
+            "the delay graph rises",
+            found=_text(points),
+            expected="utility that stays or falls as the delay grows",
+        )
     if points[0][1] != 1.0:
-        raise ExpressionError("the delay graph does not start at utility 1", found=_text(points), expected="1.0 at the smallest delay")
+        raise ExpressionError(
+            "the delay graph does not start at utility 1",
+            found=_text(points),
+            expected="1.0 at the smallest delay",
+        )
 
 
 def _check_loss(points: tuple[Point, ...]) -> None:
     if any(not 0 <= x <= 100 for x, _ in points) or points[-1][0] != 100:
-        raise ExpressionError("the loss graph is over percent delivered", found=_text(points), expected="x from 0 to 100, the last one 100")
+        raise ExpressionError(
+            "the loss graph is over percent delivered",
+            found=_text(points),
+            expected="x from 0 to 100, the last one 100",
+        )
     if points[-1][1] != 1.0:
-        raise ExpressionError("the loss graph does not end at utility 1", found=_text(points), expected="1.0 at 100 % delivered")
+        raise ExpressionError(
+            "the loss graph does not end at utility 1", found=_text(points), expected="1.0 at 100 % delivered"
+        )
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points)]
     if any(slope < 0 for slope in slopes):
-        raise ExpressionError("the loss graph falls", found=_text(points), expected="utility that grows with the share delivered")
+        raise ExpressionError(
+            "the loss graph falls",
+            found=_text(points),
+            expected="utility that grows with the share delivered",
+        )
     if any(later > earlier + 1e-12 for earlier, later in pairwise(slopes)):
         raise ExpressionError(
             "the loss graph is not concave", found=_text(points), expected="each further drop costs at least as much utility as the one before",

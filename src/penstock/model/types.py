@@ -19,7 +19,19 @@ _ALIASES = {
     "BOOL": "BOOLEAN", "BYTE": "TINYINT", "SHORT": "SMALLINT", "INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT",
     "TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP",
 }  # fmt: skip
-TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP")
+TYPES = (
+    "BOOLEAN",
+    "TINYINT",
+    "SMALLINT",
+    "INT",
+    "BIGINT",
+    "FLOAT",
+    "DOUBLE",
+    "STRING",
+    "BINARY",
+    "DATE",
+    "TIMESTAMP",
+)
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE")
 _COLUMN = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+([A-Za-z_]+)\s*")
@@ -51,7 +63,9 @@ class Schema:
             match = _COLUMN.fullmatch(part)
             if not match:
                 raise ExpressionError(
-                    f"'{part.strip()}' is not a column", expected="name TYPE, separated by commas", hint="for example 'time TIMESTAMP, vid INT'"
+                    f"'{part.strip()}' is not a column",
+                    expected="name TYPE, separated by commas",
+                    hint="for example 'time TIMESTAMP, vid INT'",
                 )
             columns.append(Column(match[1].strip("`"), canonical_type(match[2])))
         return Schema.of(columns)
@@ -65,7 +79,9 @@ class Schema:
             if names.count(name) > 1:
                 raise ExpressionError(f"column '{name}' stands twice", hint="give one of them another name")
             if name.startswith("_"):
-                raise ExpressionError(f"column '{name}' starts with '_'", hint="such names are Penstock's own; choose another")
+                raise ExpressionError(
+                    f"column '{name}' starts with '_'", hint="such names are Penstock's own; choose another"
+                )
         return Schema(made)
 
     def ddl(self) -> str:
@@ -87,7 +103,11 @@ class Schema:
         for column in self.columns:
             if column.name == name:
                 return column.type
-        raise ExpressionError(f"unknown column '{name}'", expected=f"one of: {', '.join(self.names)}", hint=did_you_mean(name, self.names))
+        raise ExpressionError(
+            f"unknown column '{name}'",
+            expected=f"one of: {', '.join(self.names)}",
+            hint=did_you_mean(name, self.names),
+        )
 
     def with_columns(self, more: Iterable[Column]) -> Schema:
         """Replace columns of the same name in place, add the others at the end."""
@@ -101,7 +121,9 @@ def canonical_type(text: str) -> str:
     name = text.strip().upper()
     name = _ALIASES.get(name, name)
     if name not in TYPES:
-        raise ExpressionError(f"unknown type '{text}'", expected=f"one of: {', '.join(TYPES)}", hint=did_you_mean(text, TYPES))
+        raise ExpressionError(
+            f"unknown type '{text}'", expected=f"one of: {', '.join(TYPES)}", hint=did_you_mean(text, TYPES)
+        )
     return name
 
 

@@ -162,6 +162,4 @@ def at_point(
     end = build(made.stream(point))
     if to is not None:
         made.output(name, end, to=to, qos=qos)
-    return SubNetwork(
-        name, made, (point,), tuple(n for n in made.points if n != point), tuple(made.outputs)
-    )
+    return SubNetwork(name, made, (point,), tuple(n for n in made.points if n != point), tuple(made.outputs))

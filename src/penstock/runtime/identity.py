@@ -41,7 +41,9 @@ def facts(subs: tuple[SubNetwork, ...], partitions: int, *, fuse: bool) -> dict[
 
 def _configuration(node: Node) -> dict[str, Any]:
     skipped = ("name", "where", "about", "inputs")
-    return {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped} | {"kind": node.kind}
+    return {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped} | {
+        "kind": node.kind
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -52,7 +54,9 @@ def _plain(value: Any) -> Any:
 
 def _code_hash(function: Any) -> str:
     """The function's compiled code: a changed comment keeps the state, a changed line does not."""
-    code = getattr(function, "__code__", None) or getattr(getattr(function, "py_func", None), "__code__", None)
+    code = getattr(function, "__code__", None) or getattr(
+        getattr(function, "py_func", None), "__code__", None
+    )
     if code is None:
         return "opaque"
     constants = [c for c in code.co_consts if not hasattr(c, "co_code") and not isinstance(c, str)]
@@ -78,7 +82,12 @@ def claim(checkpoint: Path, network: Network, found: dict[str, dict[str, Any]]) 
 
 def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str, Any]) -> NetworkError:
     key = next(k for k in sorted({*before, *now}) if before.get(k) != now.get(k))
-    what = {"place": "where its state lies", "inputs": "what comes in", "partitions": "the number of partitions", "entries": "how its stage is fed"}.get(key, key)
+    what = {
+        "place": "where its state lies",
+        "inputs": "what comes in",
+        "partitions": "the number of partitions",
+        "entries": "how its stage is fed",
+    }.get(key, key)
     return NetworkError(
         f"its state in checkpoint {checkpoint} was made by another configuration: {what} changed",
         box=node.name,

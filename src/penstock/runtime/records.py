@@ -90,7 +90,12 @@ class Records:
 
     def network(self, network: Network) -> None:
         """Keep this version of the network."""
-        homes = {name: sub.name for sub in split(network) for name in sub.network.nodes if name not in sub.inputs or name in network.sources}
+        homes = {
+            name: sub.name
+            for sub in split(network)
+            for name in sub.network.nodes
+            if name not in sub.inputs or name in network.sources
+        }
         try:
             text, form = to_yaml(network), "yaml"
         except PenstockError:
@@ -110,7 +115,8 @@ class Records:
         """Take note of a committed train."""
         now = time.time()
         boxes = tuple(
-            BoxCount(name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0)) for name, c in done.commit.counts.items()
+            BoxCount(name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0))
+            for name, c in done.commit.counts.items()
         )
         record = TrainRecord(done.subnetwork, done.ticket.train, done.started, now, done.ticket.rows, boxes)
         with self._lock:
@@ -149,14 +155,28 @@ class Records:
             subs = tuple(self._status(name) for name in queries)
             now = time.time()
             latency = {name: Latency.of(name, now, samples) for name, samples in self._latency.items()}
-            return Status(subs, dict(self._boxes), {name: figures for name, figures in latency.items() if figures is not None}, self.dead)
+            return Status(
+                subs,
+                dict(self._boxes),
+                {name: figures for name, figures in latency.items() if figures is not None},
+                self.dead,
+            )
 
     def _status(self, name: str) -> SubnetworkStatus:
         mine = self._running.get(name, _Running())
         rows = sum(count for _, count in list(mine.recent)[1:])
         span = mine.recent[-1][0] - mine.recent[0][0] if len(mine.recent) > 1 else 0.0
         rate = rows / span if span > 0 else 0.0
-        return SubnetworkStatus(name, mine.trains, mine.rows, rate, mine.length, mine.train, self._trigger.get(name, 0.0), mine.idle)
+        return SubnetworkStatus(
+            name,
+            mine.trains,
+            mine.rows,
+            rate,
+            mine.length,
+            mine.train,
+            self._trigger.get(name, 0.0),
+            mine.idle,
+        )
 
     def close(self) -> None:
         """Write what is not written yet and let go of Spark."""
@@ -171,7 +191,11 @@ class Records:
 
 def _sum(one: BoxCount, other: BoxCount) -> BoxCount:
     return BoxCount(
-        one.box, one.rows_in + other.rows_in, one.rows_out + other.rows_out, one.dead + other.dead, one.dropped + other.dropped
+        one.box,
+        one.rows_in + other.rows_in,
+        one.rows_out + other.rows_out,
+        one.dead + other.dead,
+        one.dropped + other.dropped,
     )
 
 

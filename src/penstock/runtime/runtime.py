@@ -167,24 +167,39 @@ class Runtime:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     # -- while it runs
 
-    def attach(self, name: str, point: str, build: Callable[[Stream], Stream], *, to: Sink, qos: QoS | None = None) -> SubnetworkQuery:
+    def attach(
+        self, name: str, point: str, build: Callable[[Stream], Stream], *, to: Sink, qos: QoS | None = None
+    ) -> SubnetworkQuery:
         """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached."""
         with self._lock:
             self._must_be_free(name)
             return self._attach(at_point(self.network, point, name, build, to=to, qos=qos), point)
 
-    def attach_view(self, name: str, point: str, build: Callable[[Stream], Stream], *, keep: str = "2 hours", qos: QoS | None = None) -> SubnetworkQuery:
+    def attach_view(
+        self,
+        name: str,
+        point: str,
+        build: Callable[[Stream], Stream],
+        *,
+        keep: str = "2 hours",
+        qos: QoS | None = None,
+    ) -> SubnetworkQuery:
         """A view at a connection point (A28): kept up to date without an application; attach queries to it under its name."""
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
             query = self._attach(sub, point)
-            nodes = [*self.network.nodes.values(), *(n for n in sub.network.nodes.values() if n.name != point)]
+            nodes = [
+                *self.network.nodes.values(),
+                *(n for n in sub.network.nodes.values() if n.name != point),
+            ]
             self.network = Network.of(self.network.name, nodes, groups=self.network.groups)
             return query
 
@@ -198,7 +213,9 @@ class Runtime:
 
     def _must_be_free(self, name: str) -> None:
         if name in self.queries or name in self.network.nodes:
-            raise NetworkError(f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name")
+            raise NetworkError(
+                f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name"
+            )
 
     def detach(self, name: str) -> None:
         """End an ad-hoc query or an output; others do not notice. Its place is given up, so it may be attached anew."""
@@ -263,7 +280,9 @@ class Runtime:
 
     def set_drop_rate(self, box: str, rate: float) -> None:
         """Change the rate of a Drop box from the next train on (a shedder will do this)."""
-        drops = [n.name for q in self.queries.values() for n in q.sub.network.nodes.values() if isinstance(n, Drop)]
+        drops = [
+            n.name for q in self.queries.values() for n in q.sub.network.nodes.values() if isinstance(n, Drop)
+        ]
         if box not in drops:
             raise PenstockError(f"no drop box '{box}'; {did_you_mean(box, drops)}")
         if not 0 <= rate <= 1:
@@ -272,7 +291,14 @@ class Runtime:
         if self.records is not None:
             self.records.event("drop_rate", box, rate=rate)
 
-    def set_train(self, length: int | None = None, interval: float | None = None, *, policy: TrainPolicy | None = None, subnetwork: str | None = None) -> None:
+    def set_train(
+        self,
+        length: int | None = None,
+        interval: float | None = None,
+        *,
+        policy: TrainPolicy | None = None,
+        subnetwork: str | None = None,
+    ) -> None:
         """Change the length of trains, the time between them, or the whole policy, from the next train on."""
         targets = [subnetwork] if subnetwork is not None else list(self._steering)
         for name in targets:
@@ -281,7 +307,9 @@ class Runtime:
             if policy is not None:
                 steering.policy = policy
             elif isinstance(now, AsSoonAsPossible):
-                steering.policy = AsSoonAsPossible(length or now.length, now.interval if interval is None else interval)
+                steering.policy = AsSoonAsPossible(
+                    length or now.length, now.interval if interval is None else interval
+                )
             if self.records is not None:
                 self.records.event("train_length", name, length=length, interval=interval)
 

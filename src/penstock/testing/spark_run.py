@@ -123,7 +123,8 @@ def with_memory_sinks(network: Network) -> tuple[Network, dict[str, Memory]]:
     """The same network with every output kept in a list."""
     sinks = {name: Memory() for name in network.outputs}
     nodes = [
-        replace(node, to=sinks[node.name]) if isinstance(node, Output) else node for node in network.nodes.values()
+        replace(node, to=sinks[node.name]) if isinstance(node, Output) else node
+        for node in network.nodes.values()
     ]
     return Network.of(network.name, nodes, groups=network.groups), sinks
 

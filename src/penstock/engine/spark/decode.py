@@ -67,7 +67,10 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
         case "groups":
             table = pa.ipc.open_stream(chunk).read_all().select(list(source.schema.names))
             table = table.cast(arrow_schema(source.schema, hidden=False))
-            table, dead = _numbered(table, np.arange(table.num_rows) + ((slice_["file"] << SEQ_BITS) + slice_["row"])), _no_dead()
+            table, dead = (
+                _numbered(table, np.arange(table.num_rows) + ((slice_["file"] << SEQ_BITS) + slice_["row"])),
+                _no_dead(),
+            )
         case "rate":
             table, dead = _rate(source, slice_), _no_dead()
     return _stamped(source, table, dead)
@@ -131,7 +134,9 @@ def _times(column: Any) -> Any:
         except pa.ArrowInvalid:
             times = pc.cast(column, utc)
     extent = pc.min_max(times.cast(pa.int64()))
-    if extent["min"].is_valid and not (extent["min"].as_py() >= _FIRST_TIME and extent["max"].as_py() <= _LAST_TIME):
+    if extent["min"].is_valid and not (
+        extent["min"].as_py() >= _FIRST_TIME and extent["max"].as_py() <= _LAST_TIME
+    ):
         raise ValueError("a time beyond the years 1 to 9999")
     return times
 
@@ -142,7 +147,9 @@ def _has_hex(chunk: bytes) -> bool:
 
 
 def _has_blank_line(chunk: bytes) -> bool:
-    return chunk[:1] in (b"", b"\n", b"\r") or b"\n\n" in chunk or b"\n\r\n" in chunk or chunk.endswith(b"\n\r")
+    return (
+        chunk[:1] in (b"", b"\n", b"\r") or b"\n\n" in chunk or b"\n\r\n" in chunk or chunk.endswith(b"\n\r")
+    )
 
 
 def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
@@ -157,7 +164,11 @@ def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
         if len(fields) != len(source.schema.columns):
             raise ValueError(f"{len(fields)} fields, expected {len(source.schema.columns)}")
         return [
-            _from_text(None if text == null and not (quoted and c.type in ("STRING", "BINARY")) else text, c.type, c.name)
+            _from_text(
+                None if text == null and not (quoted and c.type in ("STRING", "BINARY")) else text,
+                c.type,
+                c.name,
+            )
             for (text, quoted), c in zip(fields, source.schema, strict=True)
         ]
 
@@ -188,7 +199,11 @@ def _splitter(sep: str) -> Callable[[str], list[tuple[str, bool]]]:
 
 def _json_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
     # the row parser is the only one that keeps Spark's meaning of missing and ill-typed members
-    return None if chunk.count(b"\n") > _QUICK_ROWS else _json_lines(source, chunk.removesuffix(b"\n").split(b"\n"), first)
+    return (
+        None
+        if chunk.count(b"\n") > _QUICK_ROWS
+        else _json_lines(source, chunk.removesuffix(b"\n").split(b"\n"), first)
+    )
 
 
 def _json_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
@@ -213,7 +228,9 @@ def _spooled(source: Source, first: int, chunk: bytes) -> Decoded:
     return _line_by_line(source.schema, chunk.removesuffix(b"\n").split(b"\n"), first, values)
 
 
-def _line_by_line(schema: Schema, lines: list[bytes], first: int, values: Callable[[str], list[Any]]) -> Decoded:
+def _line_by_line(
+    schema: Schema, lines: list[bytes], first: int, values: Callable[[str], list[Any]]
+) -> Decoded:
     good: list[list[Any]] = []
     numbers: list[int] = []
     dead: list[tuple[str, str, int]] = []
@@ -291,7 +308,12 @@ def _member(value: Any, type_: str, name: str) -> Any:
 def _rate(source: Source, slice_: Slice) -> Any:
     numbers = np.arange(slice_["row"], slice_["row"] + slice_["rows"], dtype=np.int64)
     stamps = slice_["start"] + numbers * 1_000_000 // slice_["rate"]
-    table = pa.table({source.schema.names[0]: pa.array(stamps).cast(pa.timestamp("us", tz="UTC")), source.schema.names[1]: pa.array(numbers)})
+    table = pa.table(
+        {
+            source.schema.names[0]: pa.array(stamps).cast(pa.timestamp("us", tz="UTC")),
+            source.schema.names[1]: pa.array(numbers),
+        }
+    )
     return _numbered(table, numbers)
 
 
@@ -309,15 +331,29 @@ def _stamped(source: Source, table: Any, dead: Any) -> Decoded:
     if not stamps.null_count:
         return table, dead
     missing = table.filter(pc.is_null(table.column(STAMP)))
-    raw = [json.dumps({k: v for k, v in row.items() if not k.startswith("_")}, default=str) for row in missing.to_pylist()]
-    more = [(text, "timestamp is null", seq) for text, seq in zip(raw, missing.column(SEQ).to_pylist(), strict=True)]
+    raw = [
+        json.dumps({k: v for k, v in row.items() if not k.startswith("_")}, default=str)
+        for row in missing.to_pylist()
+    ]
+    more = [
+        (text, "timestamp is null", seq)
+        for text, seq in zip(raw, missing.column(SEQ).to_pylist(), strict=True)
+    ]
     return table.filter(pc.is_valid(table.column(STAMP))), pa.concat_tables([dead, _dead(more)])
 
 
 def _dead(rows: list[tuple[str, str, int]]) -> Any:
     raw, reason, offset = zip(*rows, strict=True) if rows else ((), (), ())
     box = [""] * len(rows)
-    return pa.Table.from_arrays([pa.array(raw, pa.string()), pa.array(reason, pa.string()), pa.array(offset, pa.int64()), pa.array(box, pa.string())], schema=DEAD_SCHEMA)
+    return pa.Table.from_arrays(
+        [
+            pa.array(raw, pa.string()),
+            pa.array(reason, pa.string()),
+            pa.array(offset, pa.int64()),
+            pa.array(box, pa.string()),
+        ],
+        schema=DEAD_SCHEMA,
+    )
 
 
 def _no_dead() -> Any:

@@ -84,7 +84,9 @@ class FileLog:
 
     def discover(self) -> None:
         """Look for new files; a file must be whole when its name appears, as for Spark's own file source."""
-        fresh = sorted((s.st_mtime_ns, str(p), s.st_size) for p, s in self._candidates() if str(p) not in self._names)
+        fresh = sorted(
+            (s.st_mtime_ns, str(p), s.st_size) for p, s in self._candidates() if str(p) not in self._names
+        )
         if not fresh:
             return
         with self._log.open("a") as log:
@@ -124,7 +126,17 @@ class TextFiles:
             name, size = self._log.known[ordinal]
             end, lines = cut_lines(Path(name), byte, size, left)
             if end > byte:
-                slices.append({"kind": "bytes", "path": name, "file": ordinal, "start": byte, "end": end, "line": line, "header": self._header and byte == 0})
+                slices.append(
+                    {
+                        "kind": "bytes",
+                        "path": name,
+                        "file": ordinal,
+                        "start": byte,
+                        "end": end,
+                        "line": line,
+                        "header": self._header and byte == 0,
+                    }
+                )
                 left -= lines
             byte, line = end, line + lines
             if byte >= size:
@@ -188,21 +200,50 @@ class ParquetFiles:
                 ordinal, group, row = ordinal + 1, 0, 0
                 continue
             rows = meta.num_rows - row
-            if group == 0 and rows <= left and not any(s["kind"] == "groups" or _same_name(s["path"], name) for s in slices):
-                slices.append({"kind": "file", "path": name, "file": ordinal, "rows": rows, "least": _least(meta, self._source.timestamp)})
+            if (
+                group == 0
+                and rows <= left
+                and not any(s["kind"] == "groups" or _same_name(s["path"], name) for s in slices)
+            ):
+                slices.append(
+                    {
+                        "kind": "file",
+                        "path": name,
+                        "file": ordinal,
+                        "rows": rows,
+                        "least": _least(meta, self._source.timestamp),
+                    }
+                )
                 left -= rows
                 ordinal, group, row = ordinal + 1, 0, 0
                 continue
             if slices and (group or rows <= limit or slices[-1]["kind"] == "file"):
                 break  # it fits whole into the next train, or must not be mixed with whole files
             last, count = _groups_within(meta, group, left)
-            slices.append({"kind": "groups", "path": name, "file": ordinal, "first": group, "last": last, "row": row, "rows": count})
+            slices.append(
+                {
+                    "kind": "groups",
+                    "path": name,
+                    "file": ordinal,
+                    "first": group,
+                    "last": last,
+                    "row": row,
+                    "rows": count,
+                }
+            )
             left -= count
             group, row = last, row + count
             if group >= meta.num_row_groups:
                 ordinal, group, row = ordinal + 1, 0, 0
         position = {"file": ordinal, "group": group, "row": row}
-        return Taken(slices, position, sum(s["rows"] for s in slices), newest, refused, more=ordinal < len(self._log.known))
+        return Taken(
+            slices,
+            position,
+            sum(s["rows"] for s in slices),
+            newest,
+            refused,
+            more=ordinal < len(self._log.known),
+        )
 
 
 def _footer(name: str, schema: Schema) -> Any:
@@ -226,12 +267,16 @@ def _least(meta: Any, column: str | None) -> int | None:
     found = []
     for i in range(meta.num_row_groups if column else 0):
         group = meta.row_group(i)
-        chunks = [group.column(j) for j in range(group.num_columns) if group.column(j).path_in_schema == column]
+        chunks = [
+            group.column(j) for j in range(group.num_columns) if group.column(j).path_in_schema == column
+        ]
         stats = chunks[0].statistics if chunks else None
         if stats is None or not stats.has_min_max or stats.null_count is None or stats.null_count:
             return None
         found.append(stats.min)
-    return min((int(t.timestamp() * 1_000_000) if hasattr(t, "timestamp") else t for t in found), default=None)
+    return min(
+        (int(t.timestamp() * 1_000_000) if hasattr(t, "timestamp") else t for t in found), default=None
+    )
 
 
 def _same_name(one: str, other: str) -> bool:
@@ -272,7 +317,12 @@ class Spool:
         end = self._end_of(start) if start < self._spooled else self._pull(limit)
         if end == start:
             return Taken([], position or {"row": start}, 0)
-        slice_ = {"kind": "spool", "path": str(self._place / f"{end:012d}.jsonl"), "row": start, "rows": end - start}
+        slice_ = {
+            "kind": "spool",
+            "path": str(self._place / f"{end:012d}.jsonl"),
+            "row": start,
+            "rows": end - start,
+        }
         return Taken([slice_], {"row": end}, end - start, more=end < self._spooled)
 
     def _end_of(self, start: int) -> int:
@@ -318,6 +368,10 @@ class RateInput:
         start, first = position.get("start", int(time.time() * 1e6)), position.get("row", 0)
         due = int((time.time() * 1e6 - start) * self._rate / 1e6)
         count = max(0, min(limit, due - first))
-        slices = [{"kind": "rate", "row": first, "rows": count, "start": start, "rate": self._rate}] if count else []
+        slices = (
+            [{"kind": "rate", "row": first, "rows": count, "start": start, "rate": self._rate}]
+            if count
+            else []
+        )
         newest = start + (first + count - 1) * 1_000_000 // self._rate if count else None
         return Taken(slices, {"start": start, "row": first + count}, count, newest)

@@ -90,12 +90,17 @@ class Unpack:
             for text, chunk in zip(batch.column("slice").to_pylist(), batch.column("chunk"), strict=True):
                 table, dead = unpack(self.source, json.loads(text), chunk.as_py() or b"")
                 table, dead = self._in_time(table.cast(types), dead)
-                yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
+                yield from (
+                    table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
+                )
                 if dead.num_rows:
-                    named = dead.set_column(3, "box", pa.array([self.source.name] * dead.num_rows, pa.string()))
+                    named = dead.set_column(
+                        3, "box", pa.array([self.source.name] * dead.num_rows, pa.string())
+                    )
                     blank = [pa.nulls(dead.num_rows, f.type) for f in types]
-                    yield pa.RecordBatch.from_arrays([*blank, named.to_struct_array().combine_chunks()], schema=full)
-
+                    yield pa.RecordBatch.from_arrays(
+                        [*blank, named.to_struct_array().combine_chunks()], schema=full
+                    )
 
     def _in_time(self, table: Any, dead: Any) -> tuple[Any, Any]:
         if self.source.timestamp is None or not table.num_rows:
@@ -105,7 +110,9 @@ class Unpack:
             return table, dead
         rows = table.filter(late)
         reasons = [late_reason(ts, self.horizon) for ts in rows.column(STAMP).to_pylist()]
-        return table.filter(pc.invert(late)), pa.concat_tables([dead, dead_letters(rows, reasons, self.source.name)])
+        return table.filter(pc.invert(late)), pa.concat_tables(
+            [dead, dead_letters(rows, reasons, self.source.name)]
+        )
 
 
 def late_reason(ts: int, horizon: int) -> str:
@@ -124,7 +131,9 @@ def parquet_frame(spark: SparkSession, source: Source, slices: list[Slice]) -> D
     paths = [s["path"] for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
     # a map, not a plain literal: it reaches the generated code by reference, so the code stays the same
-    order = F.create_map(*[F.lit(x) for s in slices for x in (s["path"].rsplit("/", 1)[-1], s["file"] << SEQ_BITS)])
+    order = F.create_map(
+        *[F.lit(x) for s in slices for x in (s["path"].rsplit("/", 1)[-1], s["file"] << SEQ_BITS)]
+    )
     stamp = F.unix_micros(F.col(source.timestamp)) if source.timestamp else F.lit(None).cast("bigint")
     seq = order[F.col("_metadata.file_name")] + F.col("_metadata.row_index")
     return frame.select(*[F.col(f"`{c.name}`") for c in source.schema], stamp.alias(STAMP), seq.alias(SEQ))
@@ -134,23 +143,38 @@ def admit(frame: DataFrame, source: Source, watch: Watch) -> DataFrame:
     """Let tuples of packed slices in: those marked as dead stay behind."""
     bad = F.col(DEAD).isNotNull()
     late = F.col(f"{DEAD}.reason").startswith("late: ")
-    metrics = {"rows": F.count(F.lit(1)), "refused": F.count(F.when(bad, 1)), "late": F.count(F.when(late, 1)), "newest": F.max(STAMP)}
+    metrics = {
+        "rows": F.count(F.lit(1)),
+        "refused": F.count(F.when(bad, 1)),
+        "late": F.count(F.when(late, 1)),
+        "newest": F.max(STAMP),
+    }
     watched = watch.on(frame, source.name, **metrics)
     watch.dead[f"{source.name}#refused"] = frame.where(bad).select(f"{DEAD}.*")
     return watched.where(~bad).select(*[F.col(f"`{c.name}`") for c in source.schema], STAMP, SEQ)
 
 
-def admit_native(frame: DataFrame, source: Source, slices: list[Slice], horizon: int, watch: Watch) -> DataFrame:
+def admit_native(
+    frame: DataFrame, source: Source, slices: list[Slice], horizon: int, watch: Watch
+) -> DataFrame:
     """Let tuples of Parquet files in. Where the footers prove that none is late or without a time, nothing is compared."""
     if source.timestamp is None:
         return watch.on(frame, source.name, rows=F.count(F.lit(1)))
     if all(s.get("least") is not None and s["least"] >= horizon for s in slices):
         return watch.on(frame, source.name, rows=F.count(F.lit(1)), newest=F.max(STAMP))
     bad = F.col(STAMP).isNull() | (F.col(STAMP) < F.lit(horizon))
-    metrics = {"rows": F.count(F.lit(1)), "refused": F.count(F.when(bad, 1)), "newest": F.max(F.when(~bad, F.col(STAMP)))}
+    metrics = {
+        "rows": F.count(F.lit(1)),
+        "refused": F.count(F.when(bad, 1)),
+        "newest": F.max(F.when(~bad, F.col(STAMP))),
+    }
     watched = watch.on(frame, source.name, late=F.count(F.when(F.col(STAMP) < F.lit(horizon), 1)), **metrics)
     reason = F.when(F.col(STAMP).isNull(), F.lit("timestamp is null")).otherwise(
-        F.concat(F.lit("late: timestamp "), F.col(STAMP).cast("string"), F.lit(f" us is behind the horizon {horizon} us of earlier trains"))
+        F.concat(
+            F.lit("late: timestamp "),
+            F.col(STAMP).cast("string"),
+            F.lit(f" us is behind the horizon {horizon} us of earlier trains"),
+        )
     )
     watch.dead[f"{source.name}#refused"] = _dead_of(frame.where(bad), source.schema, reason, source.name)
     return watched.where(~bad)
@@ -158,10 +182,19 @@ def admit_native(frame: DataFrame, source: Source, slices: list[Slice], horizon:
 
 def _dead_of(frame: DataFrame, schema: Schema, reason: Any, box: str) -> DataFrame:
     raw = F.to_json(F.struct(*[F.col(f"`{c.name}`") for c in schema]), {"ignoreNullFields": "false"})
-    return frame.select(raw.alias("raw"), reason.alias("reason"), F.col(SEQ).alias("offset"), F.lit(box).alias("box"))
+    return frame.select(
+        raw.alias("raw"), reason.alias("reason"), F.col(SEQ).alias("offset"), F.lit(box).alias("box")
+    )
 
 
-def apply_box(node: Node, frames: list[DataFrame], types: list[StreamType], output: StreamType, drop_rates: dict[str, float], watch: Watch) -> DataFrame:
+def apply_box(
+    node: Node,
+    frames: list[DataFrame],
+    types: list[StreamType],
+    output: StreamType,
+    drop_rates: dict[str, float],
+    watch: Watch,
+) -> DataFrame:
     """One native box."""
     match node:
         case Filter():
@@ -191,7 +224,10 @@ def _map(node: Map, frame: DataFrame, schema: Schema, output: Schema, watch: Wat
         frame = _watched(node, frame, schema, failure, watch).where(failure.isNull())
     types = {c.name: c.type for c in output}
     # the cast settles only what the model's type says anyway: a literal's width, a null's type
-    columns = [(F.expr(sqls[c].value).cast(types[c]) if c in sqls else F.col(f"`{c}`")).alias(c) for c in output.names]
+    columns = [
+        (F.expr(sqls[c].value).cast(types[c]) if c in sqls else F.col(f"`{c}`")).alias(c)
+        for c in output.names
+    ]
     return frame.select(*columns, STAMP, SEQ)
 
 
@@ -206,7 +242,9 @@ def _drop(node: Drop, frame: DataFrame, rate: float) -> DataFrame:
         return frame
     # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where negative
     hashed = F.expr(f"xxhash64(CAST({node.seed} AS BIGINT), {SEQ})")
-    remainder = F.pmod(hashed, F.lit(1_000_000)) + F.when(hashed < 0, F.lit(2**64 % 1_000_000)).otherwise(F.lit(0))
+    remainder = F.pmod(hashed, F.lit(1_000_000)) + F.when(hashed < 0, F.lit(2**64 % 1_000_000)).otherwise(
+        F.lit(0)
+    )
     return frame.where(F.pmod(remainder, F.lit(1_000_000)) >= F.lit(threshold))
 
 

@@ -42,13 +42,20 @@ class PointInput:
         for entry in entries:
             if rows and rows + entry.rows > limit:
                 break
-            rows, last, horizon, final, taken = rows + entry.rows, entry.number, entry.horizon, entry.final, taken + 1
+            rows, last, horizon, final, taken = (
+                rows + entry.rows,
+                entry.number,
+                entry.horizon,
+                entry.final,
+                taken + 1,
+            )
         moved = {"entry": last, "horizon": horizon, "final": final}
         if last == after:
             return Taken([], position, 0)
-        slices: list[Slice] = [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
+        slices: list[Slice] = (
+            [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
+        )
         return Taken(slices, moved, rows, more=taken < len(entries))
-
 
     def done(self, position: Position) -> None:
         """The train that ends at the position is committed: what lies before may be deleted."""
@@ -66,7 +73,9 @@ class PointInput:
             self._lease.release()
 
 
-def point_frame(spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: list[Slice]) -> tuple[DataFrame, tuple[int, int]]:
+def point_frame(
+    spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: list[Slice]
+) -> tuple[DataFrame, tuple[int, int]]:
     """The tuples of a ticket's entries, less the files that cannot hold what the readers ask for."""
     schema = net.types[name].schema
     reader = PointReader(checkpoint, name)

@@ -30,7 +30,12 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 def may_preaggregate(net: Network, layout: Layout, entry: Entry) -> bool:
     """True if a native frame feeds a time window whose aggregates Spark can make partials of."""
     node = net.nodes[entry.head]
-    if not isinstance(node, Tumble | Slide) or not isinstance(node.size, Time) or node.function is not None or len(node.inputs) > 1:
+    if (
+        not isinstance(node, Tumble | Slide)
+        or not isinstance(node.size, Time)
+        or node.function is not None
+        or len(node.inputs) > 1
+    ):
         return False
     if entry.tail in layout.home:
         return False
@@ -47,7 +52,10 @@ def _slot_is_native(slot: Slot, net: Network, entry: Entry) -> bool:
         return False
     if slot.call.function in ("min", "max") and slot.argument in ("FLOAT", "DOUBLE"):
         return False
-    return slot.call.argument is None or to_spark(slot.call.argument, net.types[entry.tail].schema).failure is None
+    return (
+        slot.call.argument is None
+        or to_spark(slot.call.argument, net.types[entry.tail].schema).failure is None
+    )
 
 
 @lru_cache(maxsize=256)
@@ -105,5 +113,9 @@ def _partials(slot: Slot, schema: Any) -> list[Any]:
         wide = value.cast("bigint")
         zero = F.lit(0).cast("bigint")
         high, low = F.shiftright(wide, 32), wide.bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
-        return [F.coalesce(F.sum(high), zero).alias(name), F.coalesce(F.sum(low), zero).alias(f"{name}_low"), F.count(value).alias(f"{name}_n")]
+        return [
+            F.coalesce(F.sum(high), zero).alias(name),
+            F.coalesce(F.sum(low), zero).alias(f"{name}_low"),
+            F.count(value).alias(f"{name}_n"),
+        ]
     return [(F.min if slot.call.function == "min" else F.max)(value).alias(name)]

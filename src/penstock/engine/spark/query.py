@@ -106,7 +106,11 @@ class SubnetworkQuery:
         self._departed: float | None = None
         ticket = self.log.ticket(last) if last >= 0 else None
         if ticket is not None:
-            self._positions, self._horizons, self._final = dict(ticket.positions), dict(ticket.horizons), ticket.final
+            self._positions, self._horizons, self._final = (
+                dict(ticket.positions),
+                dict(ticket.horizons),
+                ticket.final,
+            )
             self._newest = dict(ticket.newest)
             commit = self.log.commit(last)
             self._committed = last if commit is not None else last - 1
@@ -123,7 +127,9 @@ class SubnetworkQuery:
         frame = reader.option("parallelism", str(self.trains.partitions)).load()
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
         self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
-        self._conductor = threading.Thread(target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True)
+        self._conductor = threading.Thread(
+            target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
+        )
         self._conductor.start()
         return self
 
@@ -174,7 +180,9 @@ class SubnetworkQuery:
     def next_ticket(self) -> bool:
         """Write the next ticket if there is reason for one; False: nothing to do now."""
         now = self.steering.clock()
-        length = self.steering.policy.next_train(Situation(self.sub.name, self._last + 1, now, self._departed))
+        length = self.steering.policy.next_train(
+            Situation(self.sub.name, self._last + 1, now, self._departed)
+        )
         if length is None:
             return False
         upstream_done = self.upstream_done()  # asked before looking, or the last entry could be missed
@@ -199,7 +207,9 @@ class SubnetworkQuery:
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
 
-    def _write(self, taken: dict[str, Taken], horizons: dict[str, int], idle: list[str], *, final: bool, now: float) -> None:
+    def _write(
+        self, taken: dict[str, Taken], horizons: dict[str, int], idle: list[str], *, final: bool, now: float
+    ) -> None:
         refused = {name: part.refused for name, part in taken.items() if part.refused}
         ticket = Ticket(
             train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
@@ -217,7 +227,9 @@ class SubnetworkQuery:
             node = self.sub.network.nodes[name]
             if isinstance(node, Source):
                 newest = self._newest.get(name, UNKNOWN)
-                found[name] = newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
+                found[name] = (
+                    newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
+                )
                 silent = node.idle is not None and now - self._seen.get(name, now) > node.idle / 1e6
                 if silent and not part.slices:
                     idle.append(name)
@@ -238,7 +250,13 @@ class SubnetworkQuery:
         if self._conductor is not None:
             self._conductor.join(timeout)
         until = time.monotonic() + timeout
-        while self._committed < self._last and self.failure is None and self.query is not None and self.query.isActive and time.monotonic() < until:
+        while (
+            self._committed < self._last
+            and self.failure is None
+            and self.query is not None
+            and self.query.isActive
+            and time.monotonic() < until
+        ):
             time.sleep(0.005)
         self._settle(until)
 
@@ -247,7 +265,13 @@ class SubnetworkQuery:
         if self.query is None:
             return
         place = self.trains.place / "spark" / "commits" / str(self._last)
-        while self._last >= 0 and not place.exists() and self.query.isActive and self.failure is None and time.monotonic() < until:
+        while (
+            self._last >= 0
+            and not place.exists()
+            and self.query.isActive
+            and self.failure is None
+            and time.monotonic() < until
+        ):
             time.sleep(0.005)
         self.query.stop()
 
@@ -264,7 +288,12 @@ class SubnetworkQuery:
     def wait_ready(self, timeout: float = 60.0) -> None:
         """Wait until the streaming query polls for tickets."""
         until = time.monotonic() + timeout
-        while time.monotonic() < until and self.query.isActive and not self.query.status["isTriggerActive"] and not self.query.lastProgress:
+        while (
+            time.monotonic() < until
+            and self.query.isActive
+            and not self.query.status["isTriggerActive"]
+            and not self.query.lastProgress
+        ):
             if "Waiting" in self.query.status["message"]:
                 return
             time.sleep(0.005)
@@ -275,6 +304,8 @@ class SubnetworkQuery:
 
     def check(self) -> None:
         """Raise what went wrong, if anything did."""
-        error = self.failure or (self.query.exception() if self.query is not None and not self.query.isActive else None)
+        error = self.failure or (
+            self.query.exception() if self.query is not None and not self.query.isActive else None
+        )
         if error is not None:
             raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error

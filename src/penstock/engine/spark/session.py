@@ -41,7 +41,12 @@ def local_session(master: str | None = None, name: str = "penstock", **settings:
         return active
     cores = max(2, os.cpu_count() or 2)
     builder = SparkSession.builder.appName(name).master(master or os.environ.get("MASTER", f"local[{cores}]"))
-    defaults = {"spark.sql.shuffle.partitions": str(cores), "spark.driver.memory": "2g", **SETTINGS, **settings}
+    defaults = {
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.memory": "2g",
+        **SETTINGS,
+        **settings,
+    }
     for key, value in defaults.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

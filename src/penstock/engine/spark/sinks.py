@@ -57,13 +57,19 @@ def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:
 
 def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
     header = options.get("header", "false") == "true"
-    choices = pacsv.WriteOptions(include_header=header, delimiter=options.get("sep", ","), quoting_style="needed")
+    choices = pacsv.WriteOptions(
+        include_header=header, delimiter=options.get("sep", ","), quoting_style="needed"
+    )
     pacsv.write_csv(_times_as_text(table), path, choices)
 
 
 def _json(table: Any, path: Path, _options: dict[str, str]) -> None:
     rows = _times_as_text(table).to_pylist()
-    path.write_text("".join(json.dumps({k: v for k, v in row.items() if v is not None}, default=str) + "\n" for row in rows))
+    path.write_text(
+        "".join(
+            json.dumps({k: v for k, v in row.items() if v is not None}, default=str) + "\n" for row in rows
+        )
+    )
 
 
 _WRITERS = {"parquet": _parquet, "csv": _csv, "json": _json}
@@ -89,7 +95,9 @@ def publish(moves: Iterable[Iterable[str]]) -> None:
             Path(final).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staged, final)  # noqa: PTH105 - replace on purpose: a replay overwrites with the same rows
         elif not Path(final).exists():
-            raise FileNotFoundError(f"{final}: committed, but neither it nor its staged file {staged} is there")
+            raise FileNotFoundError(
+                f"{final}: committed, but neither it nor its staged file {staged} is there"
+            )
     for folder in emptied:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -116,7 +124,12 @@ def deliver(sink: Sink, name: str, table: Any) -> None:
 
 def _print(name: str, table: Any, limit: int) -> None:
     for row in table.slice(0, limit).to_pylist():
-        print(f"{name}: " + ", ".join(f"{k}={v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else f"{k}={v}" for k, v in row.items()))
+        print(
+            f"{name}: "
+            + ", ".join(
+                f"{k}={v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else f"{k}={v}" for k, v in row.items()
+            )
+        )
     if table.num_rows > limit:
         print(f"{name}: ... and {table.num_rows - limit} more")
 

@@ -67,7 +67,11 @@ class TrainReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         for name, slice_ in partition.value:
-            columns = [pa.array([name]), pa.array([json.dumps(slice_)]), pa.array([pack(slice_)], pa.binary())]
+            columns = [
+                pa.array([name]),
+                pa.array([json.dumps(slice_)]),
+                pa.array([pack(slice_)], pa.binary()),
+            ]
             yield pa.RecordBatch.from_arrays(columns, names=["input", "slice", "chunk"])
 
 

@@ -74,7 +74,11 @@ class StageTask:
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
         """Take the partition's share of the train."""
         tables = self._entries(batches)
-        state = PartitionState(self.state_root, partition, self._make, self.state_base, self.epoch) if self.stateful else None
+        state = (
+            PartitionState(self.state_root, partition, self._make, self.state_base, self.epoch)
+            if self.stateful
+            else None
+        )
         held = state.at(self.train - 1) if state else None
         boxes = held.boxes if held else self._make()
         work = _Work(self, boxes, tables)
@@ -107,7 +111,13 @@ class StageTask:
         return made
 
     def _report(self, work: _Work, partition: int, written: int) -> Iterator[Any]:
-        record: dict[str, Any] = {"counts": work.counts, "cost": work.cost, "state_bytes": written, "moves": [], "points": {}}
+        record: dict[str, Any] = {
+            "counts": work.counts,
+            "cost": work.cost,
+            "state_bytes": written,
+            "moves": [],
+            "points": {},
+        }
         rows: list[tuple[str, str, bytes]] = []
         for leaving in self.leaving:
             table = work.tables[leaving.node]
@@ -170,7 +180,11 @@ class _Work:
         if isinstance(node, Drop):
             logic.rate = task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
         try:
-            if any(task.entries.index((node.name, i)) in task.partials for i in range(len(inputs)) if (node.name, i) in self.given):
+            if any(
+                task.entries.index((node.name, i)) in task.partials
+                for i in range(len(inputs))
+                if (node.name, i) in self.given
+            ):
                 logic.merge(inputs[0])  # type: ignore[attr-defined]
                 answer = logic.close(self._horizons(node), final=task.final)  # type: ignore[attr-defined]
             else:
@@ -178,12 +192,18 @@ class _Work:
         except PenstockError:
             raise
         except Exception as error:
-            raise PenstockError(f"{node.where}: box '{node.name}': its function failed: {type(error).__name__}: {error}") from error
+            raise PenstockError(
+                f"{node.where}: box '{node.name}': its function failed: {type(error).__name__}: {error}"
+            ) from error
         self._guard(node, inputs, answer.out)
         self.tables[node.name] = answer.out
         if answer.dead.num_rows:
             self.dead.append(answer.dead.cast(DEAD_SCHEMA))
-        self.counts[node.name] = {"in": sum(t.num_rows for t in inputs), "out": answer.out.num_rows, "dead": answer.dead.num_rows}
+        self.counts[node.name] = {
+            "in": sum(t.num_rows for t in inputs),
+            "out": answer.out.num_rows,
+            "dead": answer.dead.num_rows,
+        }
 
     def _input(self, node: Node, index: int, name: str) -> Any:
         given = self.given.get((node.name, index))
@@ -206,7 +226,9 @@ class _Work:
 
     def _guard(self, node: Node, inputs: list[Any], out: Any) -> None:
         for key in self.task.guards.get(node.name, ()):
-            known = pa.chunked_array([c for t in inputs for c in t.column(key).chunks], type=out.schema.field(key).type)
+            known = pa.chunked_array(
+                [c for t in inputs for c in t.column(key).chunks], type=out.schema.field(key).type
+            )
             strange = pc.invert(pc.is_in(out.column(key), value_set=pc.unique(known)))
             if out.num_rows and pc.any(strange).as_py():
                 raise PenstockError(

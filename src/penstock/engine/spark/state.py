@@ -54,7 +54,9 @@ class PartitionState:
     partition: int
     make: Callable[[], Boxes]
     base: int = -1  # the version at which the stage began, empty
-    epoch: str = ""  # another start of the query may have changed boxes: what a worker holds of before does not count
+    epoch: str = (
+        ""  # another start of the query may have changed boxes: what a worker holds of before does not count
+    )
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,7 +104,9 @@ class PartitionState:
         while held.version < version:
             following, base = self._next(held.version, version)
             if base != held.version:
-                raise StateError(f"{self._folder}: the state of train {held.version + 1} is missing (found {following} after {base})")
+                raise StateError(
+                    f"{self._folder}: the state of train {held.version + 1} is missing (found {following} after {base})"
+                )
             data, _ = self._read(following, "delta")
             for name, logic in boxes.items():
                 logic.apply(data.get(name, {}))
@@ -113,7 +117,9 @@ class PartitionState:
     def _next(self, version: int, wanted: int) -> tuple[int, int]:
         path = self._path(version + 1, "delta")
         if not path.exists():
-            raise StateError(f"{self._folder}: the state after train {wanted} cannot be rebuilt, version {version + 1} is missing")
+            raise StateError(
+                f"{self._folder}: the state after train {wanted} cannot be rebuilt, version {version + 1} is missing"
+            )
         return version + 1, self._read(version + 1, "delta")[1]
 
     def _read(self, version: int, kind: str) -> tuple[dict[str, dict[str, Any]], int]:
@@ -164,7 +170,11 @@ def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
 
 def decode(data: bytes, path: str) -> tuple[dict[str, dict[str, Any]], int]:
     """What `encode` wrote; anything else is refused."""
-    if len(data) < 20 or not data.startswith(_MAGIC) or checksum(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little"):
+    if (
+        len(data) < 20
+        or not data.startswith(_MAGIC)
+        or checksum(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little")
+    ):
         raise StateError(f"{path}: the state file is torn or changed")
     size = int.from_bytes(data[8:16], "little")
     head = json.loads(data[16 : 16 + size])

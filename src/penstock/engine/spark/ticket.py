@@ -37,7 +37,9 @@ class Ticket:
     idle: list[str] = field(default_factory=list)
     final: bool = False
     rows: int = 0
-    refused: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # files that cannot be read, by source
+    refused: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # files that cannot be read, by source
 
     @property
     def empty(self) -> bool:
@@ -51,7 +53,9 @@ class Commit:
 
     train: int
     newest: dict[str, int] = field(default_factory=dict)  # largest _ts seen so far, by input
-    moves: list[list[str]] = field(default_factory=list)  # (staged file, final file), redone harmlessly on replay
+    moves: list[list[str]] = field(
+        default_factory=list
+    )  # (staged file, final file), redone harmlessly on replay
     points: dict[str, dict[str, Any]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     dead: int = 0

@@ -104,7 +104,11 @@ class Trains:
                 remove_litter(to.path)
         self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         committed = self._committed()
-        self.bases = {s.name: stage_base(self.place / "state" / s.name, committed) for s in self.layout.stages if s.stateful}
+        self.bases = {
+            s.name: stage_base(self.place / "state" / s.name, committed)
+            for s in self.layout.stages
+            if s.stateful
+        }
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
         self.dead_letters = DeadLetters(checkpoint)
         self._sources = {name: _source_of(self.net, name) for name in self.net.nodes}
@@ -141,8 +145,13 @@ class Trains:
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
         # readers of a point may rely on the horizon that this train itself has acted on
-        points = {n: {"files": outcome.points.get(n, []), "horizon": running.horizons[n], "final": ticket.final} for n in self.sub.points}
-        commit = Commit(ticket.train, running.newest(), outcome.moves, points, outcome.counts, dead.num_rows, time.time())
+        points = {
+            n: {"files": outcome.points.get(n, []), "horizon": running.horizons[n], "final": ticket.final}
+            for n in self.sub.points
+        }
+        commit = Commit(
+            ticket.train, running.newest(), outcome.moves, points, outcome.counts, dead.num_rows, time.time()
+        )
         self.log.write_commit(commit)
         crash_point("train-after-commit")
         for name, tables in outcome.rows.items():
@@ -170,7 +179,9 @@ class Trains:
         publish(commit.moves)
         for name, point in commit.points.items():
             files = [DataFile(**f) for f in point["files"]]
-            self.writers[name].commit(ticket.train, files, point["horizon"], final=point["final"], arrival=ticket.arrival)
+            self.writers[name].commit(
+                ticket.train, files, point["horizon"], final=point["final"], arrival=ticket.arrival
+            )
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
@@ -218,7 +229,13 @@ class RunningTrain:
         if isinstance(node, ConnectionPoint | View):
             if not self.ticket.slices.get(node.name):
                 return self._nothing(node.name)
-            frame, skipped = point_frame(self.trains.spark, self.trains.checkpoint, self.net, node.name, self.ticket.slices.get(node.name, []))
+            frame, skipped = point_frame(
+                self.trains.spark,
+                self.trains.checkpoint,
+                self.net,
+                node.name,
+                self.ticket.slices.get(node.name, []),
+            )
             self.outcome.count(node.name, skipped_files=skipped[0], read_files=skipped[1])
             return self.watch.on(frame, node.name, rows=F.count(F.lit(1)))
         assert isinstance(node, Source)
@@ -240,7 +257,14 @@ class RunningTrain:
     def _native(self, node: Node) -> None:
         inputs = [behind(self.net, name) for name in node.inputs]
         types = self.net.input_types(node.name)
-        frame = apply_box(node, [self.frames[i] for i in inputs], types, self.net.types[node.name], self.ticket.drop_rates, self.watch)
+        frame = apply_box(
+            node,
+            [self.frames[i] for i in inputs],
+            types,
+            self.net.types[node.name],
+            self.ticket.drop_rates,
+            self.watch,
+        )
         if self.sampled:
             frame = self.watch.on(frame, f"{node.name}#out", rows=F.count(F.lit(1)))
         self._keep(node.name, frame)
@@ -253,7 +277,12 @@ class RunningTrain:
         self.frames[name] = frame
 
     def _consumers(self, name: str) -> int:
-        boxes = sum(1 for node in self.net.nodes.values() for up in node.inputs if behind(self.net, up) == name and node.kind not in ("output", "connection_point", "view"))
+        boxes = sum(
+            1
+            for node in self.net.nodes.values()
+            for up in node.inputs
+            if behind(self.net, up) == name and node.kind not in ("output", "connection_point", "view")
+        )
         return boxes + len(self.trains.terminals(name))
 
     # -- stages
@@ -266,10 +295,16 @@ class RunningTrain:
         if onward:
             report = report.persist(StorageLevel.MEMORY_AND_DISK)
             self.cached.append(report)
-        for row in report.where("kind <> 'tuple'").select("kind", "name", "body").collect() if onward else report.collect():
+        for row in (
+            report.where("kind <> 'tuple'").select("kind", "name", "body").collect()
+            if onward
+            else report.collect()
+        ):
             self._take(row)
         for i, (name, _) in enumerate(onward):
-            self.frames[name] = report.where((F.col("kind") == "tuple") & (F.col("name") == name)).select(f"_o{i}.*")
+            self.frames[name] = report.where((F.col("kind") == "tuple") & (F.col("name") == name)).select(
+                f"_o{i}.*"
+            )
 
     def _take(self, row: Any) -> None:
         body = bytes(row["body"])
@@ -296,7 +331,10 @@ class RunningTrain:
 
     def _task(self, stage: Stage, onward: list[tuple[str, Any]]) -> StageTask:
         net, train = self.net, self.ticket.train
-        nodes = [replace(net.nodes[n], inputs=tuple(behind(net, up) for up in net.nodes[n].inputs)) for n in stage.nodes]
+        nodes = [
+            replace(net.nodes[n], inputs=tuple(behind(net, up) for up in net.nodes[n].inputs))
+            for n in stage.nodes
+        ]
         partials = frozenset(i for i, e in enumerate(stage.entries) if may_preaggregate(net, self.layout, e))
         return StageTask(
             name=stage.name, subnetwork=self.trains.sub.name, nodes=nodes,
@@ -343,7 +381,11 @@ class RunningTrain:
     def _lateness(self, entry: Entry) -> int | None:
         """How much newer than the horizon an entry's newest tuple is, if that proves anything: one source, no state."""
         sources = self._sources(entry.tail)
-        if len(sources) != 1 or not self.net.types[entry.tail].arrival_order or entry.tail in self.layout.home:
+        if (
+            len(sources) != 1
+            or not self.net.types[entry.tail].arrival_order
+            or entry.tail in self.layout.home
+        ):
             return None
         source = self.net.nodes[sources.pop()]
         return source.lateness - (1 if source.whole else 0) if isinstance(source, Source) else None
@@ -370,7 +412,11 @@ class RunningTrain:
         """The horizon behind every node, from those of the inputs."""
         found: dict[str, int] = {}
         for name, node in self.net.nodes.items():
-            found[name] = after(node, tuple(found[up] for up in node.inputs)) if node.inputs else inputs.get(name, UNKNOWN)
+            found[name] = (
+                after(node, tuple(found[up] for up in node.inputs))
+                if node.inputs
+                else inputs.get(name, UNKNOWN)
+            )
         return found
 
     def _input_horizons(self, name: str) -> tuple[int, ...]:
@@ -391,7 +437,9 @@ class RunningTrain:
             counts = self.watch.counts(name)
             rows, bad = counts.get("rows", 0), counts.get("refused", 0)
             out[name] = rows - bad
-            self.outcome.count(name, **{"in": rows, "out": rows - bad, "dead": bad, "late": counts.get("late", 0)})
+            self.outcome.count(
+                name, **{"in": rows, "out": rows - bad, "dead": bad, "late": counts.get("late", 0)}
+            )
         for name in self.layout.native if self.sampled else ():
             out[name] = self.watch.counts(f"{name}#out").get("rows", 0)
             came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
@@ -429,8 +477,17 @@ def _tagged(frames: list[DataFrame], entries: list[Entry]) -> DataFrame:
     schemas = [frame.schema for frame in frames]
     made = []
     for i, (frame, entry) in enumerate(zip(frames, entries, strict=True)):
-        keys = F.xxhash64(*[_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys]) if entry.keys else F.lit(0).cast("bigint")
-        structs = [F.struct(*[F.col(f"`{c}`") for c in frame.columns]).alias(f"_s{j}") if i == j else F.lit(None).cast(schema).alias(f"_s{j}") for j, schema in enumerate(schemas)]
+        keys = (
+            F.xxhash64(*[_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys])
+            if entry.keys
+            else F.lit(0).cast("bigint")
+        )
+        structs = [
+            F.struct(*[F.col(f"`{c}`") for c in frame.columns]).alias(f"_s{j}")
+            if i == j
+            else F.lit(None).cast(schema).alias(f"_s{j}")
+            for j, schema in enumerate(schemas)
+        ]
         made.append(frame.select(F.lit(i).alias("_tag"), keys.alias("_p"), *structs))
     merged = made[0]
     for frame in made[1:]:
@@ -442,4 +499,3 @@ def _common(column: Any, type_: Any) -> Any:
     """Equal keys of different widths must meet in one partition."""
     wide = {"tinyint": "double", "smallint": "double", "int": "double", "bigint": "double", "float": "double"}
     return column.cast(wide[type_.simpleString()]) if type_.simpleString() in wide else column
-

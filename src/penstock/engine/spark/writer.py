@@ -77,7 +77,10 @@ class WriteTask:
         record: dict[str, Any] = {"moves": [], "files": []}
         if isinstance(self.target, PointWriter):
             types = arrow_schema(self.target.schema)
-            record["files"] = [asdict(f) for f in self.target.stage(self.train, (t.cast(types) for t in tables), partition=partition)]
+            record["files"] = [
+                asdict(f)
+                for f in self.target.stage(self.train, (t.cast(types) for t in tables), partition=partition)
+            ]
         elif tables:
             record["moves"] = self.target.write(pa.concat_tables(tables), self.train, partition)
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(record)])], names=["body"])
