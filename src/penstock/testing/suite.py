@@ -68,7 +68,7 @@ def chosen_engines(environment: Mapping[str, str] | None = None) -> tuple[str, .
 
 def engines(*names: str) -> Any:
     """A pytest mark that runs a test with `engine` set to each name (all, if none is given); those not asked for are skipped."""
-    import pytest  # noqa: PLC0415  # only tests have it
+    import pytest  # only tests have it
 
     skip = pytest.mark.skip(reason=f"not in {VARIABLE}")
     parameters = [pytest.param(n, marks=[] if n in chosen_engines() else [skip]) for n in names or ENGINES]

@@ -35,7 +35,9 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
         ) from error  # fmt: skip
 
 
-def answered(node: Node, function: Function, rows: list[Row], schema: Schema) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
+def answered(
+    node: Node, function: Function, rows: list[Row], schema: Schema
+) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
     """What a stateless function says to rows: all at once, or where it raises row by row; those it raises for are dead."""
     try:
         return [(rows, function.call(table_of(rows, schema)))], []
@@ -43,7 +45,9 @@ def answered(node: Node, function: Function, rows: list[Row], schema: Schema) ->
         if len(rows) == 1:
             return [], [(rows[0], f"function {function.name} failed: {type(error).__name__}: {error}")]
     parts = [answered(node, function, [row], schema) for row in rows]
-    return [piece for pieces, _ in parts for piece in pieces], [letter for _, dead in parts for letter in dead]
+    return [piece for pieces, _ in parts for piece in pieces], [
+        letter for _, dead in parts for letter in dead
+    ]
 
 
 def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:

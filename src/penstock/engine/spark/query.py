@@ -122,6 +122,7 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
+        self._first_ticket()
         self.spark.dataSource.register(TrainSource)
         reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
         frame = reader.option("parallelism", str(self.trains.partitions)).load()
@@ -132,6 +133,14 @@ class SubnetworkQuery:
         )
         self._conductor.start()
         return self
+
+    def _first_ticket(self) -> None:
+        """Spark runs a first batch whatever the source says, so there must be a train for it, if only an empty one."""
+        if self._last >= 0 or self.next_ticket():
+            return
+        now = self.steering.clock()
+        nothing = {name: Taken([], self._positions.get(name, {}), 0) for name in self.inputs}
+        self._write(nothing, *self._current(nothing, now), final=False, now=now)
 
     @property
     def last(self) -> int:
