@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.model.boxes import Function, Node
-from penstock.model.errors import NetworkError
+from penstock.model.errors import NetworkError, PenstockError
 from penstock.model.types import Schema, arrow_schema
 
 
@@ -15,6 +15,8 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
     """Call it; its failure is the user's, so the error says which box and which function."""
     try:
         return function.call(*arguments)
+    except PenstockError:
+        raise
     except Exception as error:
         raise NetworkError(
             f"function {function.name} failed: {error}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.spark.plan import Keys
 from penstock.engine.spark.sinks import StagedFiles, ipc_bytes
 from penstock.engine.spark.state import PartitionState
-from penstock.model.boxes import Drop, Node
+from penstock.model.boxes import Drop, Function, Latch, Node, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
 from penstock.store.crash import crash_point
@@ -89,7 +89,13 @@ class StageTask:
         yield from self._report(work, partition, written)
 
     def _make(self) -> dict[str, Logic]:
-        return {n.name: logic_for(n, self.inputs[n.name], self.outputs[n.name]) for n in self.nodes}
+        return {n.name: logic_for(self._watched(n), self.inputs[n.name], self.outputs[n.name]) for n in self.nodes}
+
+    def _watched(self, node: Node) -> Node:
+        if not isinstance(node, Latch) or node.function is None or node.name not in self.guards:
+            return node
+        call = GuardedLatch(node, node.function.call, self.guards[node.name])
+        return replace(node, function=Function(call, node.function.name))
 
     def _entries(self, batches: Iterable[Any]) -> list[Any]:
         """The tuples of each entry; with several they come as one stream of structs, of which one is filled."""
@@ -225,16 +231,40 @@ class _Work:
         return found
 
     def _guard(self, node: Node, inputs: list[Any], out: Any) -> None:
-        for key in self.task.guards.get(node.name, ()):
-            known = pa.chunked_array(
-                [c for t in inputs for c in t.column(key).chunks], type=out.schema.field(key).type
-            )
-            strange = pc.invert(pc.is_in(out.column(key), value_set=pc.unique(known)))
-            if out.num_rows and pc.any(strange).as_py():
-                raise PenstockError(
-                    f"{node.where}: box '{node.name}': its function produced a value of the key '{key}' that did not come in; "
-                    "a column with a group key's name must keep the key (give it another name, or group again)"
-                )
+        # what a latch lets out may have come in with an earlier train, so that is looked at where its function is called;
+        # windows give the keys themselves
+        if Trait.STATELESS in node.traits:
+            for key in self.task.guards.get(node.name, ()):
+                keeps_key(node, key, [c for t in inputs for c in t.column(key).chunks], out)
+
+
+def keeps_key(node: Node, key: str, known: list[Any], out: Any) -> None:
+    """Refuse an answer with a key that did not come in: its tuples would be in the wrong partition."""
+    had = pa.chunked_array(known, type=out.schema.field(key).type)
+    if out.num_rows and pc.any(pc.invert(pc.is_in(out.column(key), value_set=pc.unique(had)))).as_py():
+        raise PenstockError(
+            f"{node.where}: box '{node.name}': its function produced a value of the key '{key}' that did not come in; "
+            "a column with a group key's name must keep the key (give it another name, or group again)"
+        )
+
+
+@dataclass(frozen=True)
+class GuardedLatch:
+    """A latch's function that is watched: it must keep to the keys of its batch."""
+
+    node: Node
+    call: Callable[..., Any]
+    keys: Keys
+
+    def __call__(self, batch: Any, state: Any) -> Any:
+        answer = self.call(batch, state)
+        out = answer[0] if isinstance(answer, tuple) and answer else None
+        for key in self.keys:
+            if isinstance(out, pa.Table | pa.RecordBatch | dict) and key in (out if isinstance(out, dict) else out.schema.names):
+                made = out if isinstance(out, pa.Table) else pa.table(out) if isinstance(out, dict) else pa.Table.from_batches([out])
+                column = batch.column(key).cast(made.schema.field(key).type)
+                keeps_key(self.node, key, column.chunks if isinstance(column, pa.ChunkedArray) else [column], made)
+        return answer
 
 
 def report_ddl(onward: list[tuple[str, Any]], ddl: Callable[[Any], str]) -> str:
