@@ -1,0 +1,127 @@
+"""`penstock check`, `explain`, `draw`: nothing is run; errors are text with exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import penstock_app
+
+NETWORK = """
+import penstock as ps
+
+net = ps.Network("tolls")
+cars = net.source("cars", ps.csv("{folder}/cars", schema="time TIMESTAMP, k INT, v INT"), timestamp="time")
+minutes = cars.filter("v < 90", name="valid").group_by("k", name="by_k").tumble("1 minute", n="count(*)", name="windows")
+point = minutes.connection_point("minutes", key="k")
+net.output("out", point.filter("n > 1", name="busy"), to=ps.csv("{folder}/out"))
+
+
+def made():
+    return net
+"""
+
+
+def call(*arguments):
+    words = [str(a) for a in arguments]
+    result = CliRunner().invoke(penstock_app(words), words)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result
+
+
+@pytest.fixture
+def net(tmp_path):
+    path = tmp_path / "tolls.py"
+    path.write_text(NETWORK.replace("{folder}", str(tmp_path)))
+    return path
+
+
+@pytest.mark.parametrize("name", ["", ":net", ":made"])
+def test_check(net, name):
+    result = call("check", f"{net}{name}")
+    assert result.exit_code == 0
+    assert result.output == (
+        "tolls: sound. 1 source(s), 5 box(es) and point(s), 1 output(s), 2 sub-network(s): "
+        + result.output.rpartition(": ")[2]
+    )
+
+
+def test_explain_shows_the_layout(net):
+    result = call("explain", net)
+    assert result.exit_code == 0
+    assert "cars" in result.output.partition("on Spark")[0]
+    layout = result.output.partition("on Spark")[2]
+    assert "reads cars; writes minutes" in layout
+    assert "native: valid, by_k" in layout
+    assert "stage (by k): windows" in layout
+    assert "reads minutes; writes out" in layout
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("net.svg", "<svg"), ("net.mmd", "flowchart"), ("net.html", "<")]
+)
+def test_draw(net, tmp_path, name, begins):
+    result = call("draw", net, "-o", tmp_path / name)
+    assert result.exit_code == 0
+    assert result.output == f"wrote {tmp_path / name}\n"
+    assert begins in (tmp_path / name).read_text()[:200]
+
+
+def test_draw_and_check_yaml(net, tmp_path):
+    from penstock.cli.load import load_network
+    from penstock.model.yaml_form import to_yaml
+
+    path = tmp_path / "tolls.yaml"
+    path.write_text(to_yaml(load_network(str(net))))
+    assert call("check", path).output == call("check", net).output
+
+
+WRONG = {
+    "nowhere.py": (None, "there is no file"),
+    "net.txt": ("x", "is neither a Python nor a YAML file; NET is file.py:name or a YAML file"),
+    "none.py": ("x = 1\n", "has no Network named ''; it has: none"),
+    "column.py": (
+        NETWORK.replace("v < 90", "speed < 90"),
+        "box 'valid': predicate 'speed < 90': unknown column 'speed'",
+    ),
+    "broken.yaml": ("network: [", "broken.yaml"),
+}
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "draw", "run"])
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_text(tmp_path, name, command):
+    text, message = WRONG[name]
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    result = call(command, tmp_path / name)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_name_that_is_not_there(net):
+    result = call("check", f"{net}:nett")
+    assert result.exit_code == 2
+    assert "has no Network named 'nett'; it has: net. did you mean 'net'" in result.output
+
+
+def test_draw_to_something_else(net, tmp_path):
+    result = call("draw", net, "-o", tmp_path / "net.png")
+    assert (result.exit_code, result.output) == (2, "cannot draw to '.png'; use one of: .svg, .mmd, .html\n")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM minutes", "is no checkpoint: there is no such directory"),
+    ],
+)
+def test_query_of_nothing(tmp_path, sql, message):
+    result = call("query", tmp_path / "nowhere", sql)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_version():
+    assert call("--version").output.startswith("penstock ")
