@@ -79,10 +79,10 @@ def test_dirt_is_counted_and_the_first_ten_shown(tmp_path: Path) -> None:
         ("0,1,1,50,-1,1,0,0,10,-1,-1,-1,-1,-1,-1", "expressway out of range"),
         ("0,10800,1,50,0,1,0,0,10,-1,-1,-1,-1,-1,-1", "time out of range"),
         ("0,1,99999999999,50,0,1,0,0,10,-1,-1,-1,-1,-1,-1", "vehicle out of range"),
-        ("2,1,1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1", "query id out of range"),
+        ("2,1,1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1", "query out of range"),
         ("3,1,1,-1,0,-1,-1,-1,-1,1,-1,-1,-1,-1,70", "day out of range"),
-        ("4,1,1,-1,0,-1,-1,-1,-1,1,5,100,1,1,-1", "journey out of range"),
-        ("4,1,1,-1,0,-1,-1,-1,-1,1,5,6,8,1,-1", "day of week or time of day out of range"),
+        ("4,1,1,-1,0,-1,-1,-1,-1,1,5,100,1,1,-1", "end segment out of range"),
+        ("4,1,1,-1,0,-1,-1,-1,-1,1,5,6,8,1,-1", "day of week out of range"),
         ("1,1,1,50,0,1,0,0,10,-1,-1,-1,-1,-1,-1", "unknown type"),
         ("0,1,1,50,0,1,0,0,10,-1,-1,-1,-1,-1,-1,-1", "not 15 integers"),
         ("0,1,1,50,0,1,0,0,10,-1,-1,-1,-1,-1,", "not 15 integers"),
@@ -158,7 +158,7 @@ def test_plots_of_a_foreign_file_never_go_beside_it(tmp_path: Path, monkeypatch:
 
 def test_truncated_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(InputError, match="not a whole parquet file"):
+    with pytest.raises(InputError, match="cannot be read as parquet"):
         describe(tmp_path / "a.parquet")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.linear_road import csv_rows, reading
 from penstock.linear_road.inputs import InputError, open_input
+from penstock.linear_road.prepare import Plan, prepare
 from penstock.linear_road.refusals import REASONS
 from penstock.linear_road.rows import COLUMNS, PARQUET_SCHEMA
 
@@ -45,22 +47,17 @@ def reasons(source):
 
 
 numbers = st.integers(-(2**31) + 1, 2**31 - 1)
-good_lines = st.lists(numbers, min_size=15, max_size=15).map(line)
+odd_numbers = st.from_regex(r"[ \t]{0,2}[+-]?[0-9]{1,13}[ \t\r]{0,2}", fullmatch=True)
+good_lines = st.lists(numbers | odd_numbers, min_size=15, max_size=15).map(line)
 any_lines = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40)
 
 
 def expected(text):
     """Fifteen integers or nothing, in plain Python."""
     fields = text.split(",")
-    if len(fields) != 15:
+    if len(fields) != 15 or not all(re.fullmatch(r"[ \t]*[+-]?[0-9]+[ \t\r]*", found) for found in fields):
         return None
-    parsed = []
-    for found in fields:
-        digits = found.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) < 2**31):
-            return None
-        parsed.append(int(found))
-    return parsed
+    return [int(found) if abs(int(found)) < 2**31 else csv_rows.TOO_LARGE for found in fields]
 
 
 @settings(deadline=None, max_examples=60)
@@ -93,6 +90,15 @@ def test_shift_moves_three_fields_and_leaves_unused_ones(rows, by):
         for j, name in enumerate(COLUMNS):
             offset = {"VID": by, "QID": 2 * by, "XWay": 3}.get(name, 0) if before[j] >= 0 else 0
             assert after[j] == before[j] + offset
+
+
+def test_shift_moves_numbers_with_blanks_and_signs_too():
+    row = (
+        b"3,10, +231 ,-1,\t0,-1,-1,-1,-1,-0,-1,-1,-1,-1,60\r\n2,1,x,-1,99999999999,-1,-1,-1,-1,-5,1,1,1,1,1\n"
+    )
+    assert csv_rows.shift(np.frombuffer(row, np.uint8), 2, 1000, 100, 2).tobytes() == (
+        b"3,10,1231 ,-1,2,-1,-1,-1,-1,100,-1,-1,-1,-1,60\r\n2,1,x,-1,99999999999,-1,-1,-1,-1,-5,1,1,1,1,1\n"
+    )
 
 
 def test_windows_line_ends_and_a_missing_last_newline_are_rows(tmp_path):
@@ -134,22 +140,22 @@ def test_the_official_data_is_accepted_whole(name):
         (line(REPORT) + ".5", "not 15 integers"),
         ("", "not 15 integers"),
         (changed(Type=1), "unknown type"),
-        (changed(Time=-1), "Time out of range (0..10799)"),
-        (changed(Time=10800), "Time out of range (0..10799)"),
-        (changed(VID=-1), "VID out of range (0 or more)"),
-        (changed(Spd=101), "Spd out of range (0..100)"),
-        (changed(XWay=-1), "XWay out of range (0 or more)"),
-        (changed(Lane=5), "Lane out of range (0..4)"),
-        (changed(Dir=2), "Dir out of range (0..1)"),
-        (changed(Seg=100), "Seg out of range (0..99)"),
-        (changed(Pos=528000), "Pos out of range (0..527999)"),
+        (changed(Time=-1), "time out of range"),
+        (changed(Time=10800), "time out of range"),
+        (changed(VID=-1), "vehicle out of range"),
+        (changed(Spd=101), "speed out of range"),
+        (changed(XWay=-1), "expressway out of range"),
+        (changed(Lane=5), "lane out of range"),
+        (changed(Dir=2), "direction out of range"),
+        (changed(Seg=100), "segment out of range"),
+        (changed(Pos=528000), "position out of range"),
         (changed(Seg=4), "Seg is not Pos div 5280"),
-        (changed(Type=2), "QID out of range (0 or more)"),
-        (changed(Type=3, QID=1, Day=70), "Day out of range (1..69)"),
-        (changed(Type=4, QID=1, Sinit=100, Send=1), "Sinit out of range (0..99)"),
-        (changed(Type=4, QID=1, Sinit=1, Send=-1), "Send out of range (0..99)"),
-        (changed(Type=4, QID=1, Sinit=1, Send=2, DOW=8), "DOW out of range (1..7)"),
-        (changed(Type=4, QID=1, Sinit=1, Send=2, DOW=7, TOD=0), "TOD out of range (1..1440)"),
+        (changed(Type=2), "query out of range"),
+        (changed(Type=3, QID=1, Day=70), "day out of range"),
+        (changed(Type=4, QID=1, Sinit=100, Send=1), "start segment out of range"),
+        (changed(Type=4, QID=1, Sinit=1, Send=-1), "end segment out of range"),
+        (changed(Type=4, QID=1, Sinit=1, Send=2, DOW=8), "day of week out of range"),
+        (changed(Type=4, QID=1, Sinit=1, Send=2, DOW=7, TOD=0), "time of day out of range"),
         (changed(Time=29, VID=9), "time goes back"),
         (changed(Time=91, VID=9), "time leaps ahead"),
         (changed(), "report repeated"),
@@ -207,11 +213,28 @@ def test_parquet_without_a_column_is_refused_by_name(tmp_path):
         list(reading.seconds_of(open_input(tmp_path / "rows.parquet")))
 
 
-def test_parquet_with_empty_values_is_refused(tmp_path):
-    columns = {name: pa.array([None if name == "Spd" else 0], pa.int32()) for name in COLUMNS}
+def test_a_parquet_row_with_an_empty_value_is_no_row_and_cannot_be_passed_on(tmp_path):
+    columns = {name: pa.array([0, None if name == "Spd" else 0, 0], pa.int32()) for name in COLUMNS}
+    columns["VID"] = pa.array([1, 2, 3], pa.int32())
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="empty values in column Spd"):
-        list(reading.seconds_of(open_input(tmp_path / "rows.parquet")))
+    source = open_input(tmp_path / "rows.parquet")
+    assert reasons(source) == ["accepted", "not 15 integers", "accepted"]
+    with pytest.raises(
+        InputError, match=r"row 2 of rows.parquet .* found 'a row with empty values'; --lenient"
+    ):
+        prepare(Plan(source), tmp_path / "slices")
+    with pytest.raises(
+        InputError, match=r"such a row can neither be shifted nor go into or come out of parquet"
+    ):
+        prepare(Plan(source, lenient=True), tmp_path / "slices")
+
+
+def test_the_driver_says_what_it_expected(tmp_path):
+    with pytest.raises(
+        InputError,
+        match=r"row 2 of rows.dat breaks the format: speed out of range, found '0,30,7,101,.*; expected Spd 0..100; --lenient",
+    ):
+        prepare(Plan(write(tmp_path, [REPORT, changed(Spd=101)])), tmp_path / "slices")
 
 
 def test_a_reading_goes_on_where_another_stopped(tmp_path, monkeypatch):

@@ -67,9 +67,9 @@ def copies_of(span: Span, *, count: int | None = None, length: float | None = No
     count = 1 if count is None else count
     if count < 1:
         raise InputError(f"--copies {count} is too few; expected 1 or more.")
-    if max(span.vids, span.qids) * count > _INT32:
+    if max(span.vids, span.qids, span.xways) * count > _INT32:
         raise InputError(
-            f"{count} copies need VIDs or QIDs above {_INT32}, which a row cannot hold; take fewer copies."
+            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer copies."
         )
     return Copies(count, span.vids, span.qids, span.xways) if count > 1 else Copies()
 
@@ -105,7 +105,7 @@ def _measured(source: Input) -> Span:
         values = rows.accepted()
         if len(values):
             largest = np.maximum(largest, values.max(axis=0))
-            reports = values[values[:, 0] == 0]
+            reports = values[values[:, 0] == 0].astype(np.int64)
             roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
     if not roads:
         raise InputError(f"Input {source.path} has no position report that keeps to the format.")

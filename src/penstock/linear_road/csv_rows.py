@@ -19,8 +19,10 @@ MOST_DIGITS = 11
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_COMMA, _NEWLINE, _RETURN, _MINUS, _ZERO = 44, 10, 13, 45, 48
+_COMMA, _NEWLINE, _RETURN, _MINUS, _ZERO, _PLUS, _BLANK, _TAB = 44, 10, 13, 45, 48, 43, 32, 9
 _INT32 = 2**31 - 1
+TOO_LARGE = -(2**31)
+"""What a number beyond 32 bits is read as: no field's range holds it, and where a field is unused it does no harm."""
 
 
 def parse(text: Array) -> tuple[Array, Array, Array]:
@@ -76,39 +78,44 @@ def shift(text: Array, rows: int, vid: int, qid: int, xway: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
-    row = field = digits = 0
-    number = 0
-    negative = False
-    good = True
-    for i in range(len(text)):
-        c = text[i]
-        if 48 <= c <= 57:
-            number = number * 10 + int(c - 48)
-            digits += 1
-            if digits > 10:
-                good = False
-                number = 0
-        elif c in (_COMMA, _NEWLINE):
-            if digits == 0 or number > _INT32 or field >= FIELDS:
-                good = False
-            else:
-                values[row, field] = -number if negative else number
+    i = 0
+    for row in range(len(whole)):
+        field = 0
+        good = True
+        while good:
+            i, good = _integer(text, i, values[row], field)
             field += 1
-            number = 0
-            digits = 0
-            negative = False
-            if c == _NEWLINE:
-                whole[row] = good and field == FIELDS
-                if not whole[row]:
-                    values[row, :] = -1
-                row += 1
-                starts[row] = i + 1
-                field = 0
-                good = True
-        elif c == _MINUS and digits == 0 and not negative:
-            negative = True
-        elif not (c == _RETURN and text[i + 1] == _NEWLINE):
-            good = False
+            if text[i] != _COMMA:
+                break
+            i += 1
+        whole[row] = good and field == FIELDS and text[i] == _NEWLINE
+        if not whole[row]:
+            values[row, :] = -1
+        while text[i] != _NEWLINE:
+            i += 1
+        i += 1
+        starts[row + 1] = i
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _integer(text: Array, i: int, row: Array, field: int) -> tuple[int, bool]:
+    """Read one integer, blanks around it and a sign before it allowed; what 32 bits cannot hold becomes `TOO_LARGE`."""
+    while text[i] in (_BLANK, _TAB):
+        i += 1
+    negative = text[i] == _MINUS
+    if text[i] in (_MINUS, _PLUS):
+        i += 1
+    first = i
+    number = 0
+    while 48 <= text[i] <= 57:
+        number = min(number * 10 + int(text[i] - 48), _INT32 + 1)
+        i += 1
+    found = i > first and field < FIELDS
+    if found:
+        row[field] = TOO_LARGE if number > _INT32 else (-number if negative else number)
+    while text[i] in (_BLANK, _TAB, _RETURN):
+        i += 1
+    return i, found
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -156,13 +163,12 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     i = 0
     size = len(text)
     while i < size:
-        if field in (VID_FIELD, XWAY_FIELD, QID_FIELD) and 48 <= text[i] <= 57:
-            number = 0
-            while 48 <= text[i] <= 57:
-                number = number * 10 + int(text[i] - 48)
-                i += 1
-            offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
-            at = _put(out, at, number + offset)
+        if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
+            number, following = _unsigned(text, i)
+            if number >= 0:
+                offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
+                at = _put(out, at, number + offset)
+                i = following
         c = text[i]
         while c not in (_COMMA, _NEWLINE):
             out[at] = c
@@ -174,3 +180,21 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
         i += 1
         field = field + 1 if c == _COMMA else 0
     return at
+
+
+@njit(cache=True, nogil=True)
+def _unsigned(text: Array, i: int) -> tuple[int, int]:
+    """The number at `i`, 0 or more, and where it ends; -1 if there is another thing, which no copy moves."""
+    while text[i] in (_BLANK, _TAB):
+        i += 1
+    negative = text[i] == _MINUS
+    if text[i] in (_MINUS, _PLUS):
+        i += 1
+    first = i
+    number = 0
+    while 48 <= text[i] <= 57:
+        number = min(number * 10 + int(text[i] - 48), _INT32 + 1)
+        i += 1
+    if i == first or number > _INT32 or (negative and number > 0):
+        return -1, i
+    return number, i

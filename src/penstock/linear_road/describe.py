@@ -17,12 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from penstock.linear_road.describe_minutes import Accident, HalfMinute, MinuteFigures, Minutes
-from penstock.linear_road.dirt import REASONS, REPEATED, Accepted, Dirt, DirtyRow, accepted, dirty_row
 from penstock.linear_road.inputs import Input, open_input
+from penstock.linear_road.reading import RefusedRow, Rows, refused_rows, seconds_of, size_of
+from penstock.linear_road.refusals import REASONS
 from penstock.linear_road.rows import REPORT_EVERY, TYPES
-from penstock.linear_road.rowtext import Block, read_blocks
 
 Progress = Callable[[str, int, int], None]
+SHOWN = 10
+"""How many of the rows that break the format are shown."""
 _SECONDS = 10_800
 
 
@@ -48,64 +50,62 @@ class Description:
     minutes: MinuteFigures
     accidents: tuple[Accident, ...]
     dirt: dict[str, int]
-    first_dirt: tuple[DirtyRow, ...]
+    first_dirt: tuple[RefusedRow, ...]
 
 
 def describe(path: Path, progress: Progress = lambda _step, _done, _of: None) -> Description:
     """Read an input (a generated directory or one flat file) and count what is in it."""
     source = open_input(path)
-    dirt, tally, minutes = Dirt(), _Tally(), Minutes()
+    dirt, tally, minutes = _Dirt(source), _Tally(), Minutes()
     for half in _half_minutes(_with_progress(source, progress), dirt, tally):
         tally.add(half, minutes.add(half))
     return tally.finish(Path(path).name, minutes, dirt)
 
 
-def _with_progress(source: Input, progress: Progress) -> Iterator[Block]:
-    total = sum(file.stat().st_size for file in source.files)
-    done, file = 0, None
-    for block in read_blocks(source):
-        if file is not None and block.file != file:
-            done += file.stat().st_size
-        file = block.file
-        progress("describe", done, total)
-        yield block
-    progress("describe", total, total)
+def _with_progress(source: Input, progress: Progress) -> Iterator[Rows]:
+    total = size_of(source)
+    for rows in seconds_of(source):
+        yield rows
+        progress("describe", rows.following, total)
 
 
-def _half_minutes(blocks: Iterator[Block], dirt: Dirt, tally: _Tally) -> Iterator[HalfMinute]:
+class _Dirt:
+    """What was refused so far: counts by reason and the first ten rows."""
+
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.counts: Counter[str] = Counter()
+        self.first: list[RefusedRow] = []
+
+    def add(self, rows: Rows) -> None:
+        assert rows.reasons is not None
+        for code, count in zip(*np.unique(rows.reasons[rows.reasons > 0], return_counts=True), strict=True):
+            self.counts[REASONS[int(code)]] += int(count)
+        self.first += refused_rows(self.source, rows, SHOWN - len(self.first))
+
+
+def _half_minutes(blocks: Iterator[Rows], dirt: _Dirt, tally: _Tally) -> Iterator[HalfMinute]:
     """The accepted reports, half a minute at a time; requests are only counted."""
-    held: list[Accepted] = []
-    for piece in accepted(blocks, dirt):
-        tally.count(piece.values[:, 0])
-        reports = piece.only(piece.values[:, 0] == 0)
-        cuts = np.flatnonzero(np.diff(reports.values[:, 1] // REPORT_EVERY)) + 1
-        for start, end in pairwise([0, *cuts.tolist(), len(reports.rows)]):
-            part = reports.only(slice(start, end))
+    held: list[np.ndarray] = []
+    for rows in blocks:
+        dirt.add(rows)
+        values = rows.accepted()
+        tally.count(values[:, 0])
+        reports = values[values[:, 0] == 0].astype(np.int64)
+        cuts = np.flatnonzero(np.diff(reports[:, 1] // REPORT_EVERY)) + 1
+        for start, end in pairwise([0, *cuts.tolist(), len(reports)]):
+            part = reports[start:end]
             if held and start < end and _half(part) != _half(held[0]):
-                yield _half_minute(held, dirt, tally)
+                yield HalfMinute.sort(_half(held[0]), np.concatenate(held))
                 held = []
             if start < end:
                 held.append(part)
     if held:
-        yield _half_minute(held, dirt, tally)
+        yield HalfMinute.sort(_half(held[0]), np.concatenate(held))
 
 
-def _half(piece: Accepted) -> int:
-    return int(piece.values[0, 1]) // REPORT_EVERY
-
-
-def _half_minute(held: list[Accepted], dirt: Dirt, tally: _Tally) -> HalfMinute:
-    """Sort the reports of a half minute by vehicle and second, and refuse repeated ones."""
-    values = np.concatenate([piece.values for piece in held])
-    half = HalfMinute.sort(_half(held[0]), values)
-    if len(half.repeated):
-        where = np.cumsum([len(piece.rows) for piece in held])
-        for row in half.repeated.tolist():
-            which = int(np.searchsorted(where, row, side="right"))
-            inside = row - (where[which - 1] if which else 0)
-            dirt.add(dirty_row(held[which].block, int(held[which].rows[inside]), REASONS[REPEATED]))
-        tally.counts[0] -= len(half.repeated)
-    return half
+def _half(reports: np.ndarray) -> int:
+    return int(reports[0, 1]) // REPORT_EVERY
 
 
 class _Tally:
@@ -136,7 +136,7 @@ class _Tally:
         self.trips_not_from_ramp += int(np.count_nonzero(half.lane[first] != 0))
         self.trips.append(np.stack([half.vid[first], half.xway[first]]))
 
-    def finish(self, name: str, minutes: Minutes, dirt: Dirt) -> Description:
+    def finish(self, name: str, minutes: Minutes, dirt: _Dirt) -> Description:
         trips = np.concatenate([np.empty((2, 0), np.int64), *self.trips], axis=1)
         vehicles, each = np.unique(trips[0], return_counts=True)
         elsewhere = len(np.unique(trips, axis=1).T) - len(vehicles)
@@ -157,5 +157,5 @@ class _Tally:
             minutes=figures,
             accidents=minutes.accidents(),
             dirt=dict(dirt.counts),
-            first_dirt=tuple(sorted(dirt.first, key=lambda row: (row.file, row.line))),
+            first_dirt=tuple(dirt.first),
         )

@@ -31,8 +31,6 @@ class HalfMinute:
     way: np.ndarray
     seg: np.ndarray
     pos: np.ndarray
-    repeated: np.ndarray
-    """Rows of the given order that repeat an earlier report."""
 
     @staticmethod
     def sort(number: int, values: np.ndarray) -> HalfMinute:
@@ -43,10 +41,8 @@ class HalfMinute:
         wide = bool(np.any(values[:, 4] >= 1 << 25))
         key = vehicle * 32 + second if not wide else _dense(vehicle, second)
         order = np.argsort(key, kind="stable")
-        again = np.concatenate([[False], np.diff(key[order]) == 0])[: len(order)]
-        repeated, order = order[again], order[~again]
         time, vid, speed, xway, lane, way, seg, pos = (values[order, i] for i in range(1, 9))
-        return HalfMinute(number, key[order], time, vid, speed, xway, lane, way, seg, pos, np.sort(repeated))
+        return HalfMinute(number, key[order], time, vid, speed, xway, lane, way, seg, pos)
 
 
 def _dense(vehicle: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -125,10 +125,10 @@ def _check(plan: Plan, rows: Rows) -> None:
     if not plan.lenient and rows.reasons.any():
         what = describe_refused(plan.source, rows)
         raise InputError(f"Input {plan.source.path}: {what}; --lenient passes such rows on.")
-    if not rows.whole.all() and (plan.format == "parquet" or plan.copies.count > 1):
+    if not rows.whole.all() and ("parquet" in (plan.format, plan.source.format) or plan.copies.count > 1):
         what = describe_refused(plan.source, rows)
         raise InputError(
-            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor put into parquet."
+            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor go into or come out of parquet."
         )
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from penstock.linear_road import csv_rows
 from penstock.linear_road.csv_rows import Array
 from penstock.linear_road.inputs import Input, InputError
-from penstock.linear_road.refusals import REASONS, Seen, refuse
+from penstock.linear_road.refusals import EXPECTED, REASONS, Seen, refuse, refuse_alone
 from penstock.linear_road.rows import COLUMNS
 
 CHUNK_BYTES = 32 << 20
@@ -69,6 +69,14 @@ class Rows:
             return csv_rows.render(self.values)
         return self.text, self.starts
 
+    def raw(self, i: int) -> str:
+        """One row as it stands in its file."""
+        if self.text is None or self.starts is None:
+            return ",".join(map(str, self.values[i].tolist())) if self.whole[i] else "a row with empty values"
+        return (
+            self.text[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "replace").rstrip("\r\n")
+        )
+
     def accepted(self) -> Array:
         """The values of the rows that keep to the format."""
         return self.values if self.reasons is None else self.values[self.reasons == 0]
@@ -84,29 +92,53 @@ def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Ro
     undecided: Rows | None = None
     for raw in _raw_blocks(source, origin):
         undecided = _join(undecided, raw)
-        held, undecided = _decide(held, undecided, _last_whole(undecided), seen)
+        held, undecided = _decide(held, undecided, seen, final=False)
         begin = _last_second_starts(held)
         if begin:
             yield held.cut(0, begin)
             held = held.cut(begin, len(held))
     if undecided is not None:
-        held, _ = _decide(held, undecided, len(undecided), seen)
+        held, _ = _decide(held, undecided, seen, final=True)
     if held is not None and len(held):
         yield held
 
 
-def describe_refused(source: Input, rows: Rows) -> str:
-    """The first refused row of a block in words: where, why and what was found."""
+@dataclass(frozen=True)
+class RefusedRow:
+    """One refused row: where it stands, why, and its text."""
+
+    file: str
+    line: int
+    why: str
+    raw: str
+
+
+def refused_rows(source: Input, rows: Rows, most: int) -> list[RefusedRow]:
+    """The first refused rows of a block, at most so many."""
     assert rows.reasons is not None
-    i = int(np.flatnonzero(rows.reasons)[0])
+    return [_refused(source, rows, int(i)) for i in np.flatnonzero(rows.reasons)[:most]]
+
+
+def _refused(source: Input, rows: Rows, i: int) -> RefusedRow:
+    assert rows.reasons is not None
     file, line = _place(source, int(rows.origin[i]))
-    text, starts = rows.rendered()
-    found = text[starts[i] : starts[i + 1]].tobytes().decode("utf-8", "replace").rstrip("\r\n")[:_SHOWN]
-    return f"row {line} of {file.name} breaks the format: {REASONS[int(rows.reasons[i])]}, found {found!r}"
+    return RefusedRow(file.name, line, REASONS[int(rows.reasons[i])], rows.raw(i))
 
 
-def _decide(held: Rows | None, undecided: Rows, count: int, seen: Seen) -> tuple[Rows, Rows]:
-    reasons, seconds = refuse(undecided.values, undecided.whole, count, seen)
+def describe_refused(source: Input, rows: Rows) -> str:
+    """The first refused row of a block in words: where, why, what was found and what was expected."""
+    assert rows.reasons is not None
+    (row,) = refused_rows(source, rows, 1)
+    code = int(rows.reasons[rows.reasons > 0][0])
+    expected = f"; expected {EXPECTED[code]}" if code in EXPECTED else ""
+    return f"row {row.line} of {row.file} breaks the format: {row.why}, found {row.raw[:_SHOWN]!r}{expected}"
+
+
+def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> tuple[Rows, Rows]:
+    """Judge what can be judged: all rows up to the last one that can be "the next row", or all if nothing follows."""
+    alone = refuse_alone(undecided.values, undecided.whole)
+    count = len(undecided) if final else int(np.max(np.flatnonzero(alone == 0), initial=0))
+    reasons, seconds = refuse(undecided.values, alone, count, seen)
     decided = replace(undecided.cut(0, count), reasons=reasons, seconds=seconds)
     joined = _join(held, decided)
     return _with_first_second(joined), undecided.cut(count, len(undecided))
@@ -119,11 +151,6 @@ def _with_first_second(rows: Rows) -> Rows:
         return rows
     first = rows.seconds[rows.seconds >= 0][0]
     return replace(rows, seconds=np.where(rows.seconds < 0, first, rows.seconds).astype(np.int32))
-
-
-def _last_whole(rows: Rows) -> int:
-    whole = np.flatnonzero(rows.whole)
-    return int(whole[-1]) if len(whole) else 0
 
 
 def _last_second_starts(rows: Rows) -> int:
@@ -204,11 +231,11 @@ def _parsed(data: bytes, at: int, following: int) -> Rows:
 def _parquet_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
     at = 0
     for batch in _open_parquet(file).iter_batches(CHUNK_ROWS, columns=list(COLUMNS)):
-        values = _matrix(batch, file)
+        values, whole = _matrix(batch, file)
         begin = max(0, skip - at)
         if begin < len(values):
             origin = np.arange(base + at + begin, base + at + len(values), dtype=np.int64)
-            yield Rows(values[begin:], np.ones(len(origin), np.bool_), origin, base + at + len(values))
+            yield Rows(values[begin:], whole[begin:], origin, base + at + len(values))
         at += len(values)
 
 
@@ -216,28 +243,32 @@ def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
         found = pq.ParquetFile(file)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"Input {file} cannot be read as parquet: {error}.") from error
+        raise InputError(f"Input {file} cannot be read as parquet: {_first_line(error)}.") from error
     lacking = [name for name in COLUMNS if name not in found.schema_arrow.names]
     if lacking:
         raise InputError(f"Input {file} lacks the column {lacking[0]}; expected {', '.join(COLUMNS)}.")
     return found
 
 
-def _matrix(batch: pa.RecordBatch, file: Path) -> Array:
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Array, Array]:
+    """The numbers of a batch, and which rows have all fifteen."""
     values = np.empty((batch.num_rows, len(COLUMNS)), np.int32)
+    whole = np.ones(batch.num_rows, np.bool_)
     for j, name in enumerate(COLUMNS):
         column = batch.column(name)
-        if column.null_count:
-            raise InputError(
-                f"Input {file} has empty values in column {name}; expected whole numbers, unused = -1."
-            )
+        whole &= column.is_valid().to_numpy(zero_copy_only=False)
         try:
-            values[:, j] = column.cast(pa.int32()).to_numpy()
-        except pa.ArrowInvalid as error:
+            values[:, j] = column.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+        except pa.ArrowException as error:
             raise InputError(
-                f"Input {file} has a column {name} that is not whole numbers: {error}."
+                f"Input {file} has a column {name} that is not whole numbers: {_first_line(error)}."
             ) from error
-    return values
+    values[~whole] = -1
+    return values, whole
 
 
 def _place(source: Input, origin: int) -> tuple[Path, int]:

@@ -2,6 +2,7 @@
 
 Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small memories
 (the last accepted Time; the reports seen in that second) decide everything. Only the fields a type uses are looked at.
+`drive`, `describe` and `history` refuse by this module; the validator has rules of its own, and a test holds the two together.
 """
 
 from __future__ import annotations
@@ -17,26 +18,45 @@ REASONS: tuple[str, ...] = (
     "accepted",
     "not 15 integers",
     "unknown type",
-    "Time out of range (0..10799)",
-    "VID out of range (0 or more)",
-    "Spd out of range (0..100)",
-    "XWay out of range (0 or more)",
-    "Lane out of range (0..4)",
-    "Dir out of range (0..1)",
-    "Seg out of range (0..99)",
-    "Pos out of range (0..527999)",
+    "time out of range",
+    "vehicle out of range",
+    "speed out of range",
+    "expressway out of range",
+    "lane out of range",
+    "direction out of range",
+    "segment out of range",
+    "position out of range",
     "Seg is not Pos div 5280",
-    "QID out of range (0 or more)",
-    "Sinit out of range (0..99)",
-    "Send out of range (0..99)",
-    "DOW out of range (1..7)",
-    "TOD out of range (1..1440)",
-    "Day out of range (1..69)",
+    "query out of range",
+    "start segment out of range",
+    "end segment out of range",
+    "day of week out of range",
+    "time of day out of range",
+    "day out of range",
     "time goes back",
     "time leaps ahead",
     "report repeated",
 )
-"""What each refusal code means, in words; code 0 is an accepted row."""
+"""What each refusal code means, in the words that the validator uses too; code 0 is an accepted row."""
+
+EXPECTED: dict[int, str] = {
+    2: "Type 0, 2, 3 or 4",
+    3: "Time 0..10799",
+    4: "VID 0 or more",
+    5: "Spd 0..100",
+    6: "XWay 0 or more",
+    7: "Lane 0..4",
+    8: "Dir 0..1",
+    9: "Seg 0..99",
+    10: "Pos 0..527999",
+    12: "QID 0 or more",
+    13: "Sinit 0..99",
+    14: "Send 0..99",
+    15: "DOW 1..7",
+    16: "TOD 1..1440",
+    17: "Day 1..69",
+}
+"""What a field out of range should have held."""
 
 _LEAP = 60
 _SLOTS = 1 << 20
@@ -51,7 +71,14 @@ class Seen:
     stamps: Array = field(default_factory=lambda: np.full(_SLOTS, -1, np.int32))
 
 
-def refuse(values: Array, whole: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
+def refuse_alone(values: Array, whole: Array) -> Array:
+    """The code of each row by itself, whatever stands before and after it."""
+    alone = np.ones(len(values), np.int8)
+    _alone(values, whole, alone)
+    return alone
+
+
+def refuse(values: Array, alone: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
     """Decide the first `decide` rows: (reasons, seconds); rows after them only serve as "the next row".
 
     The second of a refused row is that of the last accepted row before it, so that it can be passed on in its place;
@@ -59,14 +86,14 @@ def refuse(values: Array, whole: Array, decide: int, seen: Seen) -> tuple[Array,
     """
     reasons = np.zeros(decide, np.int8)
     seconds = np.zeros(decide, np.int32)
-    seen.last = int(_refuse(values, whole, decide, seen.last, seen.keys, seen.stamps, reasons, seconds))
+    seen.last = int(_refuse(values, alone, decide, seen.last, seen.keys, seen.stamps, reasons, seconds))
     return reasons, seconds
 
 
 @njit(cache=True, nogil=True)
 def _refuse(
     values: Array,
-    whole: Array,
+    alone: Array,
     decide: int,
     last: int,
     keys: Array,
@@ -75,9 +102,9 @@ def _refuse(
     seconds: Array,
 ) -> int:
     for i in range(decide):
-        reason = 1 if not whole[i] else _field_reason(values[i])
+        reason = alone[i]
         if reason == 0:
-            reason = _order_reason(values, whole, i, last)
+            reason = _order_reason(values, alone, i, last)
         if reason == 0 and values[i, 0] == 0 and _repeated(values[i], keys, stamps):
             reason = 20
         if reason == 0:
@@ -85,6 +112,13 @@ def _refuse(
         reasons[i] = reason
         seconds[i] = last
     return last
+
+
+@njit(cache=True, nogil=True)
+def _alone(values: Array, whole: Array, alone: Array) -> None:
+    for i in range(len(values)):
+        if whole[i]:
+            alone[i] = _field_reason(values[i])
 
 
 @njit(cache=True, nogil=True)
@@ -96,10 +130,10 @@ def _field_reason(row: Array) -> int:
         return 3
     if row[2] < 0:
         return 4
-    if kind != 2 and row[4] < 0:
-        return 6
     if kind == 0:
         return _report_reason(row)
+    if kind != 2 and row[4] < 0:
+        return 6
     if row[9] < 0:
         return 12
     if kind == 3 and (row[14] < 1 or row[14] > 69):
@@ -111,6 +145,8 @@ def _field_reason(row: Array) -> int:
 def _report_reason(row: Array) -> int:
     if row[3] < 0 or row[3] > 100:
         return 5
+    if row[4] < 0:
+        return 6
     if row[5] < 0 or row[5] > 4:
         return 7
     if row[6] < 0 or row[6] > 1:
@@ -136,15 +172,16 @@ def _journey_reason(row: Array) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _order_reason(values: Array, whole: Array, i: int, last: int) -> int:
+def _order_reason(values: Array, alone: Array, i: int, last: int) -> int:
     time = values[i, 1]
     if time < last:
         return 18
     if last < 0 or time <= last + _LEAP:
         return 0
-    # The next row with a Time. Without a row before and one after, nothing shows that this row is the wrong one.
+    # The next row that is sound by itself: a Time out of range must not make a leap look like the way things go.
+    # Without a row before and one after, nothing shows that this row is the wrong one.
     for k in range(i + 1, len(values)):
-        if whole[k]:
+        if alone[k] == 0:
             return 19 if time > values[k, 1] + _LEAP else 0
     return 0
 

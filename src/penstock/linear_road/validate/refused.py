@@ -31,7 +31,7 @@ RANGES: dict[str, tuple[int, int, str, tuple[int, ...]]] = {
     "Time": (0, 10799, "time", (0, 2, 3, 4)),
     "VID": (0, _LARGEST, "vehicle", (0, 2, 3, 4)),
     "Spd": (0, 100, "speed", (0,)),
-    "XWay": (0, (1 << 17) - 1, "expressway", (0, 3, 4)),
+    "XWay": (0, _LARGEST, "expressway", (0, 3, 4)),
     "Lane": (0, 4, "lane", (0,)),
     "Dir": (0, 1, "direction", (0,)),
     "Seg": (0, 99, "segment", (0,)),
@@ -73,7 +73,8 @@ class Gate:
     """What the sequential rules remember from one chunk to the next."""
 
     last: int | None = None
-    keys: Any = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    known: Any = field(default_factory=lambda: np.empty((3, 0), dtype=np.int64))
+    """Time, road and VID of the reports accepted in the last second, as chunks may split it."""
 
     def accept(self, chunk: Chunk, formed: Any, following: int | None) -> tuple[Any, dict[int, str]]:
         """Judge the well-formed rows of a chunk: which rows stay, and why the others do not."""
@@ -92,14 +93,22 @@ class Gate:
         return accepted, why | dict.fromkeys(repeated.tolist(), _SEQUENTIAL[_REPEATED])
 
     def _repeated(self, columns: Any, reports: Any) -> Any:
-        """The reports that repeat an earlier one; keys of the last second are carried on, as chunks may split it."""
-        time = columns[_TIME][reports].astype(np.int64)
+        """The reports that repeat an earlier one."""
+        time, vid = columns[_TIME][reports].astype(np.int64), columns[_VID][reports]
         road = columns[_XWAY][reports].astype(np.int64) * 2 + columns[_DIR][reports]
-        keys = np.concatenate([self.keys, (time << 49) | (road << 31) | columns[_VID][reports]])
-        again = later_equals(keys)
-        self.keys = np.unique(keys[(keys >> 49) == self.last]) if self.last is not None else keys
-        carried = len(keys) - len(reports)
+        known = np.hstack([self.known, [time, road, vid]])
+        again = later_equals(_keys(*known))
+        self.known = np.unique(known[:, known[0] == self.last], axis=1)
+        carried = known.shape[1] - len(reports)
         return reports[again[again >= carried] - carried]
+
+
+def _keys(time: Any, road: Any, vid: Any) -> Any:
+    """One number for each report: 14 bits of time, 18 of road, 31 of vehicle; wilder roads are numbered first."""
+    if road.max(initial=0) < 1 << 18:
+        return (time << 49) | (road << 31) | vid
+    _, places = np.unique(np.stack([time, road]), axis=1, return_inverse=True)
+    return (places.reshape(-1).astype(np.int64) << 31) | vid
 
 
 def later_equals(keys: Any) -> Any:
