@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -81,10 +82,10 @@ def cpu_seconds(pid: int | None = None) -> float:
     return total
 
 
-def memory_mb(pid: int | None = None) -> dict[str, float]:
+def memory_mb(pid: int | None = None, exclude: int | None = None) -> dict[str, float]:
     """Resident memory by role: driver (this Python), JVM, workers. Shared pages of forked workers count once (PSS)."""
     found = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
-    for i, process in enumerate(tree(pid)):
+    for i, process in enumerate(p for p in tree(pid) if p.pid != exclude):
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             role = "driver" if i == 0 else "jvm" if "java" in process.name() else "workers"
             used = process.memory_full_info()
@@ -222,3 +223,43 @@ def _commit() -> str:
         cwd=RESULTS.parent,
     )
     return said.stdout.strip()
+
+
+# -- feeding and watching a running network
+
+
+class Feeder(threading.Thread):
+    """Drops prepared files into a directory, `batch` of them every `period` seconds, each whole from the start."""
+
+    def __init__(self, prepared: Sequence[Path], into: Path, period: float, batch: int = 1) -> None:
+        super().__init__(name="feeder", daemon=True)
+        self.prepared, self.into, self.period, self.batch = list(prepared), into, period, batch
+        self.given: list[float] = []  # when each batch was there
+        into.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> None:
+        begun = time.time()
+        for number in range(0, len(self.prepared), self.batch):
+            time.sleep(max(0.0, begun + len(self.given) * self.period - time.time()))
+            for path in self.prepared[number : number + self.batch]:
+                path.rename(self.into / path.name)
+            self.given.append(time.time())
+
+
+class TrainWatch:
+    """Notes every committed train of a sub-network: when it was ready, when it was done, what state it wrote."""
+
+    def __init__(self, query: Any) -> None:
+        self.seen: list[dict[str, Any]] = []
+        self._listen, query.listen = query.listen, self._note
+
+    def _note(self, done: Any) -> None:
+        self.seen.append({
+            "train": done.ticket.train, "rows": done.ticket.rows, "arrival": done.ticket.arrival, "started": done.started,
+            "done": time.time(), "state_bytes": done.outcome.state_bytes,
+        })  # fmt: skip
+        if self._listen is not None:
+            self._listen(done)
+
+    def rows(self) -> int:
+        return sum(train["rows"] for train in self.seen)
