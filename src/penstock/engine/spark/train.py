@@ -103,6 +103,7 @@ class Trains:
             if isinstance(to, Files):
                 remove_litter(to.path)
         self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
+        self.loaded = 0  # trains with tuples since then
         committed = self._committed()
         self.bases = {
             s.name: stage_base(self.place / "state" / s.name, committed)
@@ -204,7 +205,8 @@ class RunningTrain:
         self.cached: list[DataFrame] = []
         self.horizons = self._horizons(ticket.horizons)
         # Counting behind every native box breaks the generated code into pieces; selectivities need a sample only.
-        self.sampled = ticket.train % _SAMPLE == 0 and not ticket.empty
+        self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
+        trains.loaded += not ticket.empty
 
     def all(self) -> None:
         for name in self.trains.sub.inputs:
