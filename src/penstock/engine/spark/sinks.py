@@ -102,10 +102,14 @@ def publish(moves: Iterable[Iterable[str]]) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_litter(path: str, *, seconds: float = 3600.0) -> None:
-    """Delete staged files of attempts that never committed, once they are so old that nobody can still be writing."""
+def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: float = 3600.0) -> None:
+    """Delete staged files of attempts that never committed, once they are so old that nobody can still be writing.
+
+    `moves`: of the last commit, which a crash may have kept from being published; they stay, however old.
+    """
+    needed = {place for staged, _ in moves for place in (Path(staged), Path(staged).parent)}
     for entry in Path(path).glob(f"{STAGING}/*"):
-        if time.time() - entry.stat().st_mtime > seconds:
+        if entry not in needed and time.time() - entry.stat().st_mtime > seconds:
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 

@@ -98,10 +98,11 @@ class Trains:
         self.log = TrainLog(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
+        last = self.log.commit(self.log.last())
         for name in sub.outputs:
             to = self.net.outputs[name].to
             if isinstance(to, Files):
-                remove_litter(to.path)
+                remove_litter(to.path, last.moves if last is not None else ())
         self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
         committed = self._committed()

@@ -1,0 +1,101 @@
+"""Files of outputs: staged, published, published again; and what is left lying about."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.engine.spark.decode import read_slices
+from penstock.engine.spark.sinks import STAGING, StagedFiles, publish, remove_litter
+from penstock.model.boxes import Source
+from penstock.model.formats import csv
+from penstock.model.formats import json as json_lines
+from penstock.model.types import Schema, arrow_schema
+
+SCHEMA = Schema.parse("time TIMESTAMP, k STRING, v INT")
+ROWS = [
+    {"time": 1_500_000, "k": 'a "b", c', "v": 1, "_ts": 1, "_seq": 1},
+    {"time": 2_000_000, "k": None, "v": None, "_ts": 2, "_seq": 2},
+    {"time": 3_000_000, "k": "", "v": 3, "_ts": 3, "_seq": 3},
+]
+TABLE = pa.Table.from_pylist(ROWS, schema=arrow_schema(SCHEMA))
+
+
+def staged(tmp_path, form="parquet", **options):
+    return StagedFiles(str(tmp_path / "out"), form, tuple(options.items()), SCHEMA, "query")
+
+
+def test_nothing_is_seen_before_it_is_published(tmp_path):
+    moves = staged(tmp_path).write(TABLE, 7, 1)
+    assert list((tmp_path / "out").glob("*.parquet")) == []
+    publish(moves)
+    (path,) = (tmp_path / "out").glob("*.parquet")
+    assert path.name == "part-query-00000007-00001.parquet"
+    assert pq.read_table(path).equals(TABLE.select(["time", "k", "v"]))
+
+
+def test_publishing_again_does_no_harm(tmp_path):
+    moves = staged(tmp_path).write(TABLE, 7, 1)
+    publish(moves)
+    publish(moves)
+    again = staged(tmp_path).write(TABLE, 7, 1)  # the train is run once more
+    publish(again)
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
+
+
+def test_a_lost_file_is_not_passed_over(tmp_path):
+    moves = staged(tmp_path).write(TABLE, 7, 1)
+    os.unlink(moves[0][0])  # noqa: PTH108
+    with pytest.raises(FileNotFoundError, match="committed, but neither it nor its staged file"):
+        publish(moves)
+
+
+def test_no_rows_no_file(tmp_path):
+    assert staged(tmp_path).write(TABLE.slice(0, 0), 7, 1) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_is_written_is_read_back(tmp_path, form):
+    publish(staged(tmp_path, form).write(TABLE, 0, 0))
+    (path,) = (tmp_path / "out").glob(f"*.{form}")
+    made = csv("x", SCHEMA) if form == "csv" else json_lines("x", SCHEMA)
+    source = Source(name="s", where="here", format=made, schema=SCHEMA, timestamp="time")
+    slice_ = {
+        "kind": "bytes",
+        "path": str(path),
+        "file": 0,
+        "line": 0,
+        "start": 0,
+        "end": path.stat().st_size,
+        "header": False,
+    }
+    ((table, dead),) = read_slices(source, [slice_])
+    assert dead.num_rows == 0
+    assert table.select(["time", "k", "v"]).to_pylist() == TABLE.select(["time", "k", "v"]).to_pylist()
+
+
+def test_csv_header(tmp_path):
+    publish(staged(tmp_path, "csv", header="true", sep=";").write(TABLE, 0, 0))
+    (path,) = (tmp_path / "out").glob("*.csv")
+    assert path.read_text().splitlines()[0].replace('"', "") == "time;k;v"
+
+
+def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_path):
+    needed = staged(tmp_path).write(TABLE, 1, 0)
+    folder = tmp_path / "out" / STAGING / "00000001-of-spark"
+    folder.mkdir()
+    (folder / "part.parquet").write_bytes(b"x")
+    needed.append([str(folder / "part.parquet"), str(tmp_path / "out" / "y.parquet")])
+    (old,) = staged(tmp_path).write(TABLE, 0, 0)
+    (new,) = staged(tmp_path).write(TABLE, 2, 0)
+    long_ago = time.time() - 9999
+    for path in (needed[0][0], folder, old[0]):
+        os.utime(path, (long_ago, long_ago))
+    remove_litter(str(tmp_path / "out"), needed)
+    assert not os.path.exists(old[0])  # noqa: PTH110
+    assert os.path.exists(new[0])  # noqa: PTH110
+    publish(needed)
