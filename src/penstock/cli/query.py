@@ -50,7 +50,7 @@ def query(
         else:
             spark = local_session()
             spark.createDataFrame(DeadLetters(checkpoint).read()).createOrReplaceTempView(_DEAD)
-            _show(spark.sql(sql).toArrow(), limit, form)
+            _show(_answer(spark, sql), limit, form)
 
 
 def dead_letters(
@@ -156,7 +156,17 @@ def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     else:
         frame = spark.createDataFrame([], names)
     frame.select(*[f"`{c}`" for c in schema.names]).createOrReplaceTempView(asked.point)
-    return spark.sql(asked.sql).toArrow()
+    return _answer(spark, asked.sql)
+
+
+def _answer(spark: Any, sql: str) -> Any:
+    """What Spark says to it; what it objects to is told in a sentence."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sql(sql).toArrow()
+    except PySparkException as error:
+        raise PenstockError(f"the query failed: {str(error).strip().splitlines()[0]}") from None
 
 
 def _show(table: Any, limit: int, form: str, *, header: bool = True) -> None:

@@ -28,6 +28,7 @@ from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
+_TOO_SLOW = "Python worker failed to connect back"
 _IDLE_WAIT = 0.01  # seconds between looks for new input
 
 
@@ -86,6 +87,7 @@ class SubnetworkQuery:
         self._conductor: threading.Thread | None = None
         self.query: Any = None
         self.failure: BaseException | None = None
+        self._retries = 5
         self._recover()
 
     def _input(self, name: str, checkpoint: Path) -> Input:
@@ -124,15 +126,18 @@ class SubnetworkQuery:
         """Start the streaming query and its conductor."""
         self._first_ticket()
         self.spark.dataSource.register(TrainSource)
-        reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
-        frame = reader.option("parallelism", str(self.trains.partitions)).load()
-        writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
-        self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
+        self._start_query()
         self._conductor = threading.Thread(
             target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
         )
         self._conductor.start()
         return self
+
+    def _start_query(self) -> None:
+        reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
+        frame = reader.option("parallelism", str(self.trains.partitions)).load()
+        writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
+        self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
 
     def _first_ticket(self) -> None:
         """Spark runs a first batch whatever the source says, so there must be a train for it, if only an empty one."""
@@ -316,5 +321,12 @@ class SubnetworkQuery:
         error = self.failure or (
             self.query.exception() if self.query is not None and not self.query.isActive else None
         )
-        if error is not None:
-            raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error
+        if error is None:
+            return
+        if self.failure is None and _TOO_SLOW in str(error) and self._retries > 0 and not self._stop.is_set():
+            # Spark gives the source's Python process ten seconds to come up, which a busy machine may not keep to
+            self._retries -= 1
+            _LOG.warning("the Python process of %s was slow to start; trying again", self.sub.name)
+            self._start_query()
+            return
+        raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error
