@@ -1,14 +1,19 @@
 """`penstock lr drive` as a command: exit codes, sentences, the report."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from penstock.cli import lr_drive
+from penstock.linear_road import targets
+from penstock.linear_road.clock import Clock
 from penstock.linear_road.drive import Drive, drive
 
 app = typer.Typer()
@@ -125,3 +130,55 @@ def test_falling_behind_exits_3(source, tmp_path):
 
 def test_the_tool_is_a_function_too(source, tmp_path):
     assert drive(Drive(source, str(tmp_path / "to"), speed=100)).rows == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--most-late", "-1"], "--most-late -1 is not 0 or more; expected seconds of the clock."),
+        (["--most-late", "nan"], "--most-late nan is not 0 or more; expected seconds of the clock."),
+        (
+            ["--json", "/nowhere/r.json"],
+            "--json /nowhere/r.json cannot be written: there is no directory /nowhere.",
+        ),
+        (["--json", "/"], "--json / cannot be written: it is a directory."),
+    ],
+)
+def test_what_would_fail_after_the_drive_is_refused_before_it(source, tmp_path, options, sentence):
+    done = run("--input", source, "--to", tmp_path / "to", "--speed", "max", *options)
+    assert (done.exit_code, done.stderr) == (2, sentence + "\n")
+    assert not (tmp_path / "to").exists()
+
+
+def test_a_full_disk_names_what_was_written_not_the_input(source, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("penstock.linear_road.prepare._Packer.add", full)
+    done = run("--input", source, "--prepare", tmp_path / "slices")
+    assert (done.exit_code, done.stderr) == (2, f"{tmp_path / 'slices'}: No space left on device.\n")
+
+
+def test_a_full_disk_that_takes_no_clock_either_still_leaves_a_report(source, tmp_path, monkeypatch):
+    def full(descriptor, data):
+        monkeypatch.setattr(Clock, "save", no_room)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def no_room(_clock, _file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    to = tmp_path / "to"
+    Path(to).mkdir()
+    real = os.write
+    monkeypatch.setattr(
+        targets.os, "write", lambda d, data: real(d, data) if not list(to.glob("t*")) else full(d, data)
+    )
+    done = run("--input", source, "--to", to, "--speed", "100", "--most-late", "100")
+    assert done.exit_code == lr_drive.NOT_VALID
+    assert "NOT VALID" in done.stderr
+
+
+def test_slices_are_not_prepared_again(source, tmp_path):
+    assert run("--input", source, "--prepare", tmp_path / "slices").exit_code == 0
+    done = run("--input", tmp_path / "slices", "--prepare", tmp_path / "more")
+    assert (done.exit_code, "holds slices already" in done.stderr) == (2, True)

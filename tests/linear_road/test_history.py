@@ -212,6 +212,8 @@ def test_the_command_says_what_it_wrote_and_refuses_in_one_sentence(source, tmp_
     for options, sentence in (
         (["--days", "99"], "--days 99"),
         (["--input", "nowhere"], "nowhere does not exist"),
+        (["--workers", "0"], "--workers 0 is too few; expected 1 or more."),
+        (["--out", str(source)], "is a file; expected a directory to write to."),
     ):
         done = run(app, ["--input", str(source), "--out", str(tmp_path / "x"), *options])
         assert done.exit_code == 2

@@ -202,6 +202,14 @@ def test_any_right_result_time_is_accepted(oracle, tmp_path, right, age):
     assert judge(oracle, tmp_path, right).passed
 
 
+def test_less_than_a_thousandth_is_not_cut_off(oracle, tmp_path, right):
+    late, uneven = pick(right, "0"), pick(right, "2")
+    late[3] = f"{int(late[2]) + 5}.0004"
+    uneven[5] += ".0001"
+    verdict = judge(oracle, tmp_path, right)
+    assert (kinds(verdict), verdict.unreadable) == ({0: {"late": 1}, 2: {"missing": 1}}, 1)
+
+
 def test_emit_is_not_looked_at_without_response_times(oracle, tmp_path, right):
     for mutate in (change("0", 3, 600), change("2", 2, -5)):
         mutate(right, oracle)

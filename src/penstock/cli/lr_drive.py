@@ -60,6 +60,7 @@ def drive(
 ) -> None:
     """Deliver each tuple at its time on one clock: start + (t - T0) / speed."""
     try:
+        _check_json(json_file)
         plan = Drive(
             source,
             to or "-",
@@ -79,13 +80,28 @@ def drive(
     except (InputError, TargetError) as error:
         _refuse(str(error))
     except OSError as error:
-        _refuse(f"{error.filename or source}: {error.strerror or error}.")
+        # Input files are named by their own errors; a write that fails has no name.
+        _refuse(f"{error.filename or prepare or to}: {error.strerror or error}.")
     if report is None:
         return
     _show(report)
     if json_file is not None:
-        write_text(json_file, json.dumps(report.as_json(), indent=2) + "\n")
+        _write_json(json_file, report)
     _leave(report)
+
+
+def _check_json(file: Path | None) -> None:
+    """Refuse before the drive what would be found only after it."""
+    if file is not None and (file.is_dir() or not file.parent.is_dir()):
+        what = "it is a directory" if file.is_dir() else f"there is no directory {file.parent}"
+        raise InputError(f"--json {file} cannot be written: {what}.")
+
+
+def _write_json(file: Path, report: DriveReport) -> None:
+    try:
+        write_text(file, json.dumps(report.as_json(), indent=2) + "\n")
+    except OSError as error:
+        _refuse(f"--json {file} cannot be written: {error.strerror or error}.")
 
 
 def _drive(plan: Drive, prepare: Path | None, to: str | None) -> DriveReport | None:

@@ -50,8 +50,11 @@ def validate(
                 ask=ask,
                 progress=step,
             )
-    except (InputError, OSError) as error:
+    except InputError as error:
         _refuse(str(error))
+    except OSError as error:
+        # A write that fails has no name; what is written is one of these two.
+        _refuse(f"{error.filename or expected or json or input}: {error.strerror or error}.")
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         _refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
     # Piped into a file the table must not be cut at 80 columns.

@@ -81,6 +81,10 @@ class Drive:
             raise InputError(f"--until {self.end} is not after --from {self.begin}.")
         if self.copies is not None and self.length is not None:
             raise InputError("--copies and --xways say the same thing; give one of them.")
+        if not self.most_late >= 0:
+            raise InputError(
+                f"--most-late {self.most_late:g} is not 0 or more; expected seconds of the clock."
+            )
         if self.groups is not None and self.groups < 1:
             raise InputError(f"--groups {self.groups} is too few; expected 1 or more.")
 
@@ -192,6 +196,10 @@ def _form(plan: Drive) -> Format:
 
 def prepare_for(plan: Drive, out: Path, progress: Progress = silent) -> Slices:
     """`--prepare`: write the slices of an input, copies included, for driving them later."""
+    if is_slices(plan.source):
+        raise InputError(
+            f"{plan.source} holds slices already; --prepare needs the input that they were made of."
+        )
     source = open_input(plan.source)
     span = span_of(source)
     copies = copies_of(span, count=plan.copies, length=plan.length)
@@ -299,14 +307,14 @@ class _Run:
             if not self._tried(second):
                 self.stopped_at = second
                 break
-        if self.stopped_at is not None and self.clock is not None:
-            self._keep_clock(self.clock.paused())
         wall = time.perf_counter() - began
         report = self._report(wall, time.process_time() - cpu)
-        with contextlib.suppress(
-            OSError
-        ):  # a full disk has no room for the note either; the caller has the report
+        # A full disk has no room for the notes either; the caller has the report.
+        with contextlib.suppress(OSError):
             self._record(self.feed.end if self.stopped_at is None else self.stopped_at, report)
+        with contextlib.suppress(OSError):
+            if self.stopped_at is not None and self.clock is not None:
+                self._keep_clock(self.clock.paused())
         return report
 
     def _first(self) -> int:

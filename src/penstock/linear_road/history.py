@@ -98,6 +98,10 @@ def history(
     plan: History, *, workers: int | None = None, reading: Progress = silent, writing: Progress = silent
 ) -> dict[str, Any]:
     """Write the history of an input and return its manifest; what an earlier, interrupted run finished is kept."""
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers {workers} is too few; expected 1 or more.")
+    if plan.out.exists() and not plan.out.is_dir():
+        raise InputError(f"--out {plan.out} is a file; expected a directory to write to.")
     source = open_input(plan.source)
     config = _config(plan, source)
     done = _finished(plan, config)
@@ -130,7 +134,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
         for rows in seconds_of(source):
             values = rows.accepted()
             skipped += len(rows) - len(values)
-            reports = values[values[:, 0] == 0]
+            reports = values[values[:, 0] == 0].astype(np.int64)
             roads.update(np.unique(reports[:, 4] * 2 + reports[:, 6]).tolist())
             largest = np.maximum(largest, values.max(axis=0, initial=-1))
             progress(rows.following, total)

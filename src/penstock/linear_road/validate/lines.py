@@ -123,9 +123,11 @@ def read_rows(block: bytes) -> tuple[Any, Any, Any]:
 def read_thousandths(block: bytes, width: int) -> tuple[Any, Any, Any]:
     """Lines of up to `width` numbers in thousandths (int64), how many each has (0: unreadable), where they start.
 
-    >>> values, counts, _ = read_thousandths(b"1,2.0005" + bytes([10]) + b"x", 6)
-    >>> values[:2, 0].tolist(), counts.tolist()
-    ([1000, 2000], [2, 0])
+    What lies beyond the third decimal counts as a whole thousandth, so that nothing late or uneven is cut down to right.
+
+    >>> values, counts, _ = read_thousandths(b"1,2.0000,2.0005" + bytes([10]) + b"x", 6)
+    >>> values[:3, 0].tolist(), counts.tolist()
+    ([1000, 2000, 2001], [3, 0])
     """
     return _numbers(block, width, decimals=3)
 
@@ -165,17 +167,20 @@ def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> N
                 i += 1
             good = i > first
             if decimals > 0:
-                places = 0
+                places, beyond = 0, 0
                 if i < end and data[i] == _POINT:
                     i += 1
                     while i < end and _digit(data[i]):
                         if places < decimals:
                             number = number * 10 + data[i] - _ZERO
                             places += 1
+                        elif data[i] != _ZERO:
+                            beyond = 1
                         i += 1
                 while places < decimals:
                     number *= 10
                     places += 1
+                number += beyond
             elif number >= 1 << 31:
                 number, negative = TOO_LARGE, False
             while i < end and (data[i] == _BLANK or data[i] == _TAB or data[i] == _RETURN):
