@@ -87,7 +87,7 @@ class SubnetworkQuery:
         self._conductor: threading.Thread | None = None
         self.query: Any = None
         self.failure: BaseException | None = None
-        self._retries = 5
+        self._retries = 12
         self._recover()
 
     def _input(self, name: str, checkpoint: Path) -> Input:
