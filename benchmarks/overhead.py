@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import Spent, options, scratch, session, show, spent, write_result
-from overhead_jobs import FILES, JOBS, ByHand, Job, write_input
+from overhead_jobs import FILES, JOBS, START, ByHand, Job, write_input
 from penstock.engine.policy import AsSoonAsPossible
 
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -95,11 +96,13 @@ def dead_count(place: Path, *, hand: bool) -> int:
     return sum(pq.ParquetFile(f).metadata.num_rows for f in files if not f.name.startswith((".", "_")))
 
 
-def measure(spark: Any, job: Job, folder: Path, root: Path, chosen: Any) -> dict[str, Any]:
+def measure(spark: Any, job: Job, root: Path, chosen: Any) -> dict[str, Any]:
     """One job: a warm-up of each side, then so many repetitions in turn."""
     runs: dict[str, list[tuple[Spent, list[float]]]] = {"ours": [], "hand": []}
     for turn in range(chosen.repeat + 1):
         for side in ("ours", "hand") if turn % 2 else ("hand", "ours"):
+            # other times in every repetition: code that Spark generates for one horizon must not serve the next run
+            folder = root / f"in{turn}"
             place = root / side
             shutil.rmtree(place, ignore_errors=True)
             if side == "ours":
@@ -137,6 +140,9 @@ def main() -> int:
     parser.add_argument("--trains", type=int)
     parser.add_argument("--rows", type=int, help="tuples a train")
     parser.add_argument("--repeat", type=int)
+    parser.add_argument(
+        "--budget", type=float, default=float("inf"), help="begin no further job after so many seconds"
+    )
     parser.add_argument("--only", nargs="+", choices=[job.name for job in JOBS])
     parser.add_argument("--no-dead-letters", action="store_true", help="the hand-written side keeps none")
     chosen = parser.parse_args()
@@ -147,9 +153,14 @@ def main() -> int:
             setattr(chosen, name, value)
     spark = session()
     with scratch() as root:
-        write_input(root / "in", chosen.trains, chosen.rows, chosen.seed)
+        for turn in range(chosen.repeat + 1):
+            start = START + turn * 7 * 86_400_000_000
+            write_input(root / f"in{turn}", chosen.trains, chosen.rows, chosen.seed + turn, start=start)
         jobs = [job for job in JOBS if chosen.only is None or job.name in chosen.only]
-        figures = [measure(spark, job, root / "in", root, chosen) for job in jobs]
+        begun, figures = time.monotonic(), []
+        for job in jobs:
+            if time.monotonic() - begun < chosen.budget:
+                figures.append(measure(spark, job, root, chosen))
     show("Overhead: ours against hand-written", [{k: row[k] for k in SHOWN} for row in figures])
     config = {
         "trains": chosen.trains,

@@ -29,7 +29,7 @@ FILES = 2  # a train, so that both cores read
 BAD = 3  # rows a file without a time, as many that cannot be divided by
 
 
-def write_input(folder: Path, trains: int, rows: int, seed: int) -> None:
+def write_input(folder: Path, trains: int, rows: int, seed: int, *, start: int = START) -> None:
     """Reports and calls, in order of time but for the two files of a train; at the end one report of the next day.
 
     That last one moves the watermark, without which a hand-written query never gives its last windows.
@@ -37,13 +37,13 @@ def write_input(folder: Path, trains: int, rows: int, seed: int) -> None:
     dice = np.random.default_rng(seed)
     for number in range(trains):
         times = (
-            START + number * TRAIN_SECONDS * 1_000_000 + np.arange(rows) * (TRAIN_SECONDS * 1_000_000 // rows)
+            start + number * TRAIN_SECONDS * 1_000_000 + np.arange(rows) * (TRAIN_SECONDS * 1_000_000 // rows)
         )
         for part in range(FILES):
             mine = times[part::FILES]
             _put(folder / "reports", number * FILES + part, _reports(mine, dice))
             _put(folder / "calls", number * FILES + part, _calls(mine[::10] + 1, dice))
-    last = np.array([START + 86_400_000_000])
+    last = np.array([start + 86_400_000_000])
     for part in range(FILES):
         table = pa.table(
             {"time": pa.array(last + part, pa.timestamp("us", "UTC"))}
