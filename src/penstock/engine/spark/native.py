@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
 class Watch:
     """Counts taken while a train runs, and where the dead of each place can be fetched from if there are any."""
 
-    dead: dict[str, DataFrame] = field(default_factory=dict)
+    dead: dict[str, Callable[[], DataFrame]] = field(default_factory=dict)  # planned only where there are any
     _on: dict[str, tuple[Observation, DataFrame, list[Any]]] = field(default_factory=dict)
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -150,7 +150,7 @@ def admit(frame: DataFrame, source: Source, watch: Watch) -> DataFrame:
         "newest": F.max(STAMP),
     }
     watched = watch.on(frame, source.name, **metrics)
-    watch.dead[f"{source.name}#refused"] = frame.where(bad).select(f"{DEAD}.*")
+    watch.dead[f"{source.name}#refused"] = lambda: frame.where(bad).select(f"{DEAD}.*")
     return watched.where(~bad).select(*[F.col(f"`{c.name}`") for c in source.schema], STAMP, SEQ)
 
 
@@ -177,7 +177,9 @@ def admit_native(
             F.lit(f" us is behind the horizon {horizon} us of earlier trains"),
         )
     )
-    watch.dead[f"{source.name}#refused"] = _dead_of(frame.where(bad), source.schema, reason, source.name)
+    watch.dead[f"{source.name}#refused"] = lambda: _dead_of(
+        frame.where(bad), source.schema, reason, source.name
+    )
     return watched.where(~bad)
 
 
@@ -244,7 +246,7 @@ def _map(node: Map, frame: DataFrame, schema: Schema, output: Schema, watch: Wat
 
 
 def _watched(node: Node, frame: DataFrame, schema: Schema, failure: Any, watch: Watch) -> DataFrame:
-    watch.dead[node.name] = _dead_of(frame.where(failure.isNotNull()), schema, failure, node.name)
+    watch.dead[node.name] = lambda: _dead_of(frame.where(failure.isNotNull()), schema, failure, node.name)
     return watch.on(frame, node.name, failed=F.count(failure))
 
 

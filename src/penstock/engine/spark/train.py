@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -449,15 +450,21 @@ class RunningTrain:
             self.outcome.count(name, **{"in": came, "out": out[name]})
 
     def _fetch_dead(self) -> None:
-        """A second pass for the dead, only where the first one has met any."""
-        for place, frame in self.watch.dead.items():
-            node, _, kind = place.partition("#")
-            counts = self.watch.counts(node)
-            if counts.get(kind or "failed", 0):
-                table = frame.toArrow().select(DEAD_SCHEMA.names).cast(DEAD_SCHEMA)
-                self.outcome.dead.append(table)
-                if not kind:
-                    self.outcome.count(node, dead=table.num_rows)
+        """A second pass for the dead, one for all places, only where the first one has met any."""
+        met = [place for place in self.watch.dead if self._met_dead(place)]
+        if not met:
+            return
+        frames = [self.watch.dead[place]().select(*DEAD_SCHEMA.names) for place in met]
+        table = reduce(DataFrame.unionByName, frames).toArrow().cast(DEAD_SCHEMA)
+        self.outcome.dead.append(table)
+        boxes = table.column("box").to_pylist()
+        for place in met:
+            if "#" not in place:
+                self.outcome.count(place, dead=boxes.count(place))
+
+    def _met_dead(self, place: str) -> bool:
+        node, _, kind = place.partition("#")
+        return bool(self.watch.counts(node).get(kind or "failed", 0))
 
 
 def _source_of(net: Network, name: str) -> str:
