@@ -116,7 +116,7 @@ def test_copies_by_the_number_of_expressways():
         copies_of(span, length=2.7)
     with pytest.raises(InputError, match="--copies 0 is too few"):
         copies_of(span, count=0)
-    with pytest.raises(InputError, match="need VIDs or QIDs above 2147483647"):
+    with pytest.raises(InputError, match="need VIDs, QIDs or XWays above 2147483647"):
         copies_of(span, count=10**8)
 
 
@@ -208,7 +208,7 @@ def test_rows_that_are_no_numbers_cannot_be_shifted_nor_made_columnar(tmp_path):
         Plan(source, format="parquet", lenient=True),
         Plan(source, copies=Copies(2, 1000, 10, 4), lenient=True),
     ):
-        with pytest.raises(InputError, match="can neither be shifted nor put into parquet"):
+        with pytest.raises(InputError, match="can neither be shifted nor go into or come out of parquet"):
             prepare(plan, tmp_path / "out")
 
 

@@ -83,11 +83,14 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
         field = 0
         good = True
         while good:
-            i, good = _integer(text, i, values[row], field)
-            field += 1
-            if text[i] != _COMMA:
-                break
-            i += 1
+            number, i, good = _integer(text, i)
+            good = good and field < FIELDS
+            if good:
+                values[row, field] = number
+                field += 1
+                if text[i] != _COMMA:
+                    break
+                i += 1
         whole[row] = good and field == FIELDS and text[i] == _NEWLINE
         if not whole[row]:
             values[row, :] = -1
@@ -97,25 +100,39 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
         starts[row + 1] = i
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _integer(text: Array, i: int, row: Array, field: int) -> tuple[int, bool]:
-    """Read one integer, blanks around it and a sign before it allowed; what 32 bits cannot hold becomes `TOO_LARGE`."""
-    while text[i] in (_BLANK, _TAB):
-        i += 1
-    negative = text[i] == _MINUS
-    if text[i] in (_MINUS, _PLUS):
-        i += 1
+@njit(cache=True, nogil=True)
+def _integer(text: Array, i: int) -> tuple[int, int, bool]:
+    """Read one integer, blanks around it and a sign before it allowed: the number, where it ends, whether it is one.
+
+    What 32 bits cannot hold becomes `TOO_LARGE`. Most fields are bare digits, so blanks are looked for only where there are none.
+    """
+    c = text[i]
+    negative = False
+    if c < _ZERO:
+        while c in (_BLANK, _TAB):
+            i += 1
+            c = text[i]
+        negative = c == _MINUS
+        if c in (_MINUS, _PLUS):
+            i += 1
+            c = text[i]
     first = i
     number = 0
-    while 48 <= text[i] <= 57:
-        number = min(number * 10 + int(text[i] - 48), _INT32 + 1)
+    while 48 <= c <= 57:
+        number = number * 10 + int(c - 48)
+        if number > _INT32:
+            number = _INT32 + 1
         i += 1
-    found = i > first and field < FIELDS
-    if found:
-        row[field] = TOO_LARGE if number > _INT32 else (-number if negative else number)
-    while text[i] in (_BLANK, _TAB, _RETURN):
+        c = text[i]
+    found = i > first
+    if number > _INT32:
+        number = TOO_LARGE
+    elif negative:
+        number = -number
+    while c in (_BLANK, _TAB, _RETURN):
         i += 1
-    return i, found
+        c = text[i]
+    return number, i, found
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -164,8 +181,8 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     size = len(text)
     while i < size:
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
-            number, following = _unsigned(text, i)
-            if number >= 0:
+            number, following, found = _integer(text, i)
+            if found and number >= 0:
                 offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
                 at = _put(out, at, number + offset)
                 i = following
@@ -180,21 +197,3 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
         i += 1
         field = field + 1 if c == _COMMA else 0
     return at
-
-
-@njit(cache=True, nogil=True)
-def _unsigned(text: Array, i: int) -> tuple[int, int]:
-    """The number at `i`, 0 or more, and where it ends; -1 if there is another thing, which no copy moves."""
-    while text[i] in (_BLANK, _TAB):
-        i += 1
-    negative = text[i] == _MINUS
-    if text[i] in (_MINUS, _PLUS):
-        i += 1
-    first = i
-    number = 0
-    while 48 <= text[i] <= 57:
-        number = min(number * 10 + int(text[i] - 48), _INT32 + 1)
-        i += 1
-    if i == first or number > _INT32 or (negative and number > 0):
-        return -1, i
-    return number, i
