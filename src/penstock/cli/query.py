@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from dataclasses import dataclass
@@ -162,7 +163,10 @@ def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
 def _answer(spark: Any, sql: str) -> Any:
     """What Spark says to it; what it objects to is told in a sentence."""
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
 
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would print stack traces
     try:
         return spark.sql(sql).toArrow()
     except PySparkException as error:
