@@ -18,8 +18,8 @@ import pyarrow as pa
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
 from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.decode import pack
 from penstock.engine.spark.inputs import Input, Taken, as_json
+from penstock.engine.spark.packing import pack
 from penstock.engine.spark.query import Steering, SubnetworkQuery
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.source import PACKED

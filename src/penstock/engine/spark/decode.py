@@ -7,7 +7,6 @@ a bad one are kept and the bad one goes to the dead letters with its text and th
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import re
@@ -18,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.local.values import convert
 from penstock.engine.spark.inputs import SEQ_BITS
+from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice
 from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
@@ -32,22 +31,6 @@ _BOM = b"\xef\xbb\xbf"
 # years 1 to 9999, in microseconds: what a Python datetime can hold
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 Decoded = tuple[Any, Any]  # tuples, dead letters
-
-
-def pack(slice_: Slice) -> bytes:
-    """The bytes of a slice, as they travel through Spark."""
-    match slice_["kind"]:
-        case "bytes":
-            with open(slice_["path"], "rb") as file:  # noqa: PTH123 - the path may be any file system's
-                file.seek(slice_["start"])
-                return file.read(slice_["end"] - slice_["start"])
-        case "spool":
-            with open(slice_["path"], "rb") as file:  # noqa: PTH123
-                return file.read()
-        case "groups":
-            with pq.ParquetFile(slice_["path"]) as file:
-                return _ipc(file.read_row_groups(list(range(slice_["first"], slice_["last"]))))
-    return b""
 
 
 def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
@@ -358,13 +341,6 @@ def _dead(rows: list[tuple[str, str, int]]) -> Any:
 
 def _no_dead() -> Any:
     return DEAD_SCHEMA.empty_table()
-
-
-def _ipc(table: Any) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
 
 
 def read_slices(source: Source, slices: list[Slice]) -> Iterator[Decoded]:

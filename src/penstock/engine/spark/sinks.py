@@ -6,7 +6,6 @@ unique, so what an orphan of a killed driver still writes harms nobody.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -136,16 +135,3 @@ def _print(name: str, table: Any, limit: int) -> None:
         )
     if table.num_rows > limit:
         print(f"{name}: ... and {table.num_rows - limit} more")
-
-
-def ipc_bytes(table: Any) -> bytes:
-    """An Arrow table as bytes, to travel in a record."""
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def from_ipc(data: bytes) -> Any:
-    """What `ipc_bytes` packed."""
-    return pa.ipc.open_stream(data).read_all()

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from penstock.engine.spark.decode import pack
+from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice, TrainLog, numbered
 
 SCHEMA = "input STRING, slice STRING, chunk BINARY"

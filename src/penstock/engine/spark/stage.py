@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
+from penstock.engine.spark.packing import ipc_bytes
 from penstock.engine.spark.plan import Keys
-from penstock.engine.spark.sinks import StagedFiles, ipc_bytes
+from penstock.engine.spark.sinks import StagedFiles
 from penstock.engine.spark.state import PartitionState
 from penstock.model.boxes import Drop, Function, Latch, Node, Trait
 from penstock.model.errors import PenstockError
@@ -89,7 +90,9 @@ class StageTask:
         yield from self._report(work, partition, written)
 
     def _make(self) -> dict[str, Logic]:
-        return {n.name: logic_for(self._watched(n), self.inputs[n.name], self.outputs[n.name]) for n in self.nodes}
+        return {
+            n.name: logic_for(self._watched(n), self.inputs[n.name], self.outputs[n.name]) for n in self.nodes
+        }
 
     def _watched(self, node: Node) -> Node:
         if not isinstance(node, Latch) or node.function is None or node.name not in self.guards:
@@ -260,10 +263,20 @@ class GuardedLatch:
         answer = self.call(batch, state)
         out = answer[0] if isinstance(answer, tuple) and answer else None
         for key in self.keys:
-            if isinstance(out, pa.Table | pa.RecordBatch | dict) and key in (out if isinstance(out, dict) else out.schema.names):
-                made = out if isinstance(out, pa.Table) else pa.table(out) if isinstance(out, dict) else pa.Table.from_batches([out])
+            if isinstance(out, pa.Table | pa.RecordBatch | dict) and key in (
+                out if isinstance(out, dict) else out.schema.names
+            ):
+                made = (
+                    out
+                    if isinstance(out, pa.Table)
+                    else pa.table(out)
+                    if isinstance(out, dict)
+                    else pa.Table.from_batches([out])
+                )
                 column = batch.column(key).cast(made.schema.field(key).type)
-                keeps_key(self.node, key, column.chunks if isinstance(column, pa.ChunkedArray) else [column], made)
+                keeps_key(
+                    self.node, key, column.chunks if isinstance(column, pa.ChunkedArray) else [column], made
+                )
         return answer
 
 

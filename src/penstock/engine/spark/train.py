@@ -31,10 +31,11 @@ from penstock.engine.spark.native import (
     packed_frame,
     parquet_frame,
 )
+from penstock.engine.spark.packing import from_ipc
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded, lay_out
 from penstock.engine.spark.points import point_frame
 from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
-from penstock.engine.spark.sinks import StagedFiles, deliver, from_ipc, publish, remove_litter
+from penstock.engine.spark.sinks import StagedFiles, deliver, publish, remove_litter
 from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.state import stage_base
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket, TrainLog
