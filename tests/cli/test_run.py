@@ -1,0 +1,96 @@
+"""`penstock run` and `query --follow` as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli.test_look import NETWORK
+from runtime.streams import csv_rows, put
+
+
+def penstock(*arguments, **options):
+    command = [sys.executable, "-m", "penstock.cli.main", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    )
+
+
+def finish(process, timeout=240):
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err
+
+
+@pytest.fixture
+def net(tmp_path):
+    path = tmp_path / "tolls.py"
+    path.write_text(NETWORK.replace("{folder}", str(tmp_path)))
+    put(tmp_path / "cars", "0", [(n, n % 2, n) for n in range(100)])
+    return path
+
+
+@pytest.mark.slow
+def test_run_once(net, tmp_path):
+    put(tmp_path / "cars", "1", [(100, 1, "x")])
+    code, out, err = finish(
+        penstock("run", net, "--once", "--checkpoint", tmp_path / "checkpoint", "--train", 30, cwd=tmp_path)
+    )
+    assert code == 0, err
+    assert sorted((r["k"], r["n"]) for r in csv_rows(tmp_path / "out", "k INT, time STRING, n INT")) == [
+        ("0", "15"), ("0", "30"), ("1", "15"), ("1", "30"),
+    ]  # fmt: skip
+    assert "101 tuples in" in out
+    assert "out: latency p50" in out
+    assert f"dead letters: 1; see: penstock dead-letters {tmp_path / 'checkpoint'}" in out
+
+
+@pytest.mark.slow
+def test_dead_letter_limit_fails_the_run(net, tmp_path):
+    put(tmp_path / "cars", "1", [(100, 1, "x"), (100, 1, "y")])
+    code, _, err = finish(
+        penstock("run", net, "--once", "--dead-letter-limit", 1, "--checkpoint", tmp_path / "checkpoint")
+    )
+    assert code == 2
+    assert "2 tuples went to the dead letters, the limit is 1; most often: malformed" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_follow_while_a_run_goes_on(net, tmp_path):
+    place = tmp_path / "checkpoint"
+    run = penstock("run", net, "--quiet", "--checkpoint", place)
+    follow = None
+    try:
+        end = time.monotonic() + 200
+        while not list((place / "points" / "minutes").glob("**/*.parquet")) and time.monotonic() < end:
+            assert run.poll() is None, run.communicate()[1]
+            time.sleep(0.2)
+        follow = penstock(
+            "query", place, "SELECT k, n FROM minutes WHERE k = 1", "--follow", "--format", "json"
+        )
+        first = follow.stdout.readline()
+        assert json.loads(first) == {"k": 1, "n": 30}
+        put(tmp_path / "cars", "1", [(n, n % 2, 50) for n in range(100, 300)])
+        lines = [json.loads(follow.stdout.readline()) for _ in range(3)]
+        assert [line["k"] for line in lines] == [1, 1, 1]
+        follow.send_signal(signal.SIGINT)
+        code, rest, err = finish(follow, 60)
+        assert code == 0, err
+        assert rest == ""
+        assert "Traceback" not in err
+        run.send_signal(signal.SIGINT)
+        code, out, err = finish(run, 60)
+        assert code == 0, err
+        assert f"stopped; the same command goes on from {place}" in out
+        assert "Traceback" not in err
+    finally:
+        for process in (run, follow):
+            if process is not None and process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)

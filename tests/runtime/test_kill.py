@@ -1,0 +1,95 @@
+"""kill -9 at any moment, restart, until done: exactly the rows of an undisturbed run, while rates and lengths change."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from penstock.testing.crash import crash_at
+from runtime.expectation import check, family, kill_family, recorded, start, write_input
+
+SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
+KILLS = 20 if SOAK else 3
+POINTS = (
+    "stage-before-state",
+    "stage-after-state",
+    "train-before-commit",
+    "train-after-commit",
+    "train-published",
+)
+
+
+def plan() -> list[str]:
+    """What happens in each round: a crash point of the code, or a kill from outside."""
+    outside = ["all", "driver", "jvm"]
+    every = [POINTS[1], "driver", POINTS[3], "all", POINTS[2], "jvm", POINTS[0], "driver", POINTS[4], "all"]
+    dice = random.Random(3)
+    return (every + [dice.choice([*POINTS, *outside]) for _ in range(KILLS)])[:KILLS]
+
+
+def trains(folder) -> int:
+    return len(recorded(folder))
+
+
+def strike(process, how: str, folder, dice: random.Random) -> None:
+    """Wait until trains run, then a random moment, then kill."""
+    before, end = trains(folder), time.monotonic() + 240
+    while process.poll() is None and trains(folder) < before + 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(dice.random() * 1.5)
+    if how == "driver":
+        process.kill()  # the JVM and the Python workers are orphans now and may go on for a while
+    elif how == "jvm":
+        for pid in family(process.pid):
+            if b"java" in (open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0]):  # noqa: SIM115, PTH123
+                os.kill(pid, signal.SIGKILL)
+                break
+    else:
+        kill_family(process.pid)
+
+
+def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
+    """A run that is cut short; True if it really was by what this round is about."""
+    log = folder / "log.txt"
+    before = log.stat().st_size if log.exists() else 0
+    inside = how in POINTS
+    process = start(folder, environment=crash_at(how, dice.randint(2, 3)) if inside else None)
+    started.append(process)
+    if not inside:
+        strike(process, how, folder, dice)
+    # a killed JVM or worker makes the driver end by itself; it is given the time to say why
+    code = process.wait(timeout=600)
+    if dice.random() < 0.5:
+        kill_family(process.pid)  # in half of the rounds what is left of it lives on beside the next one
+    gave_up = b"failed: Python worker failed to connect back" in log.read_bytes()[before:]
+    return code == -signal.SIGKILL or (code != 0 and not gave_up)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 900)
+def test_killed_and_restarted_until_done(tmp_path):
+    write_input(tmp_path, 5000 if SOAK else 1000)
+    dice, started, died = random.Random(1), [], 0
+    try:
+        for how in plan():
+            # a run that Spark gave up before it was struck does not count: it is started again
+            for _ in range(3):
+                if one_round(tmp_path, how, dice, started):
+                    died += 1
+                    break
+        # Spark gives a Python process ten seconds to come up; where that is too little, the run is started once more
+        for _ in range(4):
+            last = start(tmp_path)
+            started.append(last)
+            if last.wait(timeout=900) == 0:
+                break
+        assert last.returncode == 0, (tmp_path / "log.txt").read_text()[-3000:]
+    finally:
+        for process in started:
+            kill_family(process.pid)
+    assert died == KILLS, f"only {died} of {KILLS} runs were cut short"
+    print(check(tmp_path))
