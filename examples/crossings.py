@@ -42,8 +42,12 @@ def track(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     previous = np.empty(len(vid), np.int32)
     previous[order] = before
     last = np.append(np.flatnonzero(first)[1:] - 1, len(vid) - 1) if len(vid) else np.array([], np.int64)
-    changed = pa.table({"vid": pa.array(sorted_vid[last], pa.int32()), "last_seg": pa.array(sorted_seg[last], pa.int32())})
-    return batch.select(["time", "vid", "xway", "dir", "seg"]).append_column("previous", pa.array(previous)), changed
+    changed = pa.table(
+        {"vid": pa.array(sorted_vid[last], pa.int32()), "last_seg": pa.array(sorted_seg[last], pa.int32())}
+    )
+    return batch.select(["time", "vid", "xway", "dir", "seg"]).append_column(
+        "previous", pa.array(previous)
+    ), changed
 
 
 def count(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -54,7 +58,9 @@ def count(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     for vehicle in vid.tolist():
         so_far[vehicle] = so_far.get(vehicle, 0) + 1
         numbers.append(so_far[vehicle])
-    changed = pa.table({"vid": pa.array(list(so_far), pa.int32()), "crossings": pa.array(list(so_far.values()), pa.int64())})
+    changed = pa.table(
+        {"vid": pa.array(list(so_far), pa.int32()), "crossings": pa.array(list(so_far.values()), pa.int64())}
+    )
     return batch.append_column("crossings", pa.array(numbers, pa.int64())), changed
 
 
@@ -66,7 +72,9 @@ def network(rows: str, out: str) -> ps.Network:
     places = "time TIMESTAMP, vid INT, xway INT, dir INT, seg INT, previous INT"
     tracked = moving.latch(function=track, state="last_seg INT", produces=places, name="track")
     crossed = tracked.filter("previous >= 0 AND previous <> seg", name="crossed").group_by("vid")
-    counted = crossed.latch(function=count, state="crossings BIGINT", produces=places + ", crossings BIGINT", name="count")
+    counted = crossed.latch(
+        function=count, state="crossings BIGINT", produces=places + ", crossings BIGINT", name="count"
+    )
     net.output("crossings", counted, to=ps.csv(out, header=True))
     return net
 

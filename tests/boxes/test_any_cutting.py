@@ -1,5 +1,7 @@
 """The heart of the meaning: however a stream is cut into trains, the rows are the same."""
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ def test_cutting_does_not_matter(case):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@settings(max_examples=1000, **CHECKS)
+@settings(max_examples=1000 if os.environ.get("PENSTOCK_SOAK") else 150, **CHECKS)
 @given(cases(number_of_cuttings=3, max_boxes=8))
 def test_cutting_does_not_matter_at_length(case):
     _cut(case)
