@@ -256,7 +256,7 @@ class TrainWatch:
     def _note(self, done: Any) -> None:
         self.seen.append({
             "train": done.ticket.train, "rows": done.ticket.rows, "arrival": done.ticket.arrival, "started": done.started,
-            "done": time.time(), "state_bytes": done.outcome.state_bytes,
+            "done": time.time(), "cpu": cpu_seconds(), "state_bytes": done.outcome.state_bytes,
         })  # fmt: skip
         if self._listen is not None:
             self._listen(done)

@@ -102,9 +102,10 @@ def _figures(
     rows = sum(t["rows"] for t in steady)
     lengths = [t["done"] - t["started"] for t in steady]
     total = sum(t["rows"] for t in seen)
+    cpu = (steady[-1]["cpu"] - steady[0]["cpu"]) / sum(t["rows"] for t in steady[1:]) * 1e6
     row = {
         "mode": mode, "tuples": total, "tuples_per_s": rows / span, "train_p50_s": quantile(lengths, 0.5),
-        "train_p99_s": quantile(lengths, 0.99), "cpu_s_per_M": took.cpu / total * 1e6,
+        "train_p99_s": quantile(lengths, 0.99), "cpu_s_per_M": cpu, "with_warm_up": took.cpu / total * 1e6,
         "state_kb_per_train": sum(t["state_bytes"] for t in steady) / len(steady) / 1000,
     }  # fmt: skip
     if given:
