@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.policy import Situation, TrainPolicy
 from penstock.engine.spark.inputs import Input, Taken, input_for
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.points import PointInput
 from penstock.engine.spark.source import TrainSource
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
-from penstock.engine.spark.train import Outcome, Trains
+from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Source, Trait
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork

@@ -19,7 +19,8 @@ from penstock.model.types import arrow_schema
 from penstock.store.point import PointWriter
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.train import Outcome, Trains
+    from penstock.engine.spark.outcome import Outcome
+    from penstock.engine.spark.train import Trains
 
 
 class FrameWriter:
@@ -30,17 +31,15 @@ class FrameWriter:
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Every output, point and view behind the native node `name`."""
-        from penstock.engine.spark.train import staged_files
-
         for reader in self.trains.terminals(name):
             node = self.trains.net.nodes[reader]
             to = getattr(node, "to", None)
             if to is None:
                 self._by_tasks(frame, reader, self.trains.writers[reader])
             elif isinstance(to, Files) and to.format == "parquet":
-                self._parquet(frame, staged_files(self.trains, reader))
+                self._parquet(frame, self.trains.staged_files(reader))
             elif isinstance(to, Files):
-                self._by_tasks(frame, reader, staged_files(self.trains, reader))
+                self._by_tasks(frame, reader, self.trains.staged_files(reader))
             else:
                 schema = arrow_schema(self.trains.net.types[name].schema)
                 self.outcome.rows[name] = [frame.toArrow().select(schema.names).cast(schema)]

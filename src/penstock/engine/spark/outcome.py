@@ -1,0 +1,35 @@
+"""What a train has brought so far: counts, staged files, dead letters; it becomes the commit record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Outcome:
+    """What a train has brought so far; becomes the commit record."""
+
+    moves: list[list[str]] = field(default_factory=list)
+    points: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    rows: dict[str, list[Any]] = field(default_factory=dict)  # for sinks in this process, by node
+    dead: list[Any] = field(default_factory=list)
+    state_bytes: int = 0
+
+    def take(self, record: dict[str, Any]) -> None:
+        """Add what one task reports."""
+        self.moves += record["moves"]
+        self.state_bytes += record["state_bytes"]
+        for name, files in record["points"].items():
+            self.points.setdefault(name, []).extend(files)
+        for name, counts in record["counts"].items():
+            self.count(name, **counts)
+        for name, seconds in record["cost"].items():
+            self.cost[name] = self.cost.get(name, 0.0) + seconds
+
+    def count(self, name: str, **counts: int) -> None:
+        mine = self.counts.setdefault(name, {})
+        for key, value in counts.items():
+            mine[key] = mine.get(key, 0) + int(value)
