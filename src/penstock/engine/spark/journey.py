@@ -223,7 +223,7 @@ class Journey:
     def _entry_frame(self, entry: Entry, partial: bool) -> DataFrame:
         frame = self.frames[entry.tail]
         if partial:
-            return preaggregated(frame, self.net, entry)
+            return preaggregated(frame, self.net, entry, self.watch)
         columns = [F.col(f"`{c.name}`") for c in self.net.types[entry.tail].schema]
         return frame.select(*columns, STAMP, SEQ)
 
@@ -293,17 +293,15 @@ class Journey:
             out[name] = self.watch.counts(f"{name}#out").get("rows", 0)
             came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
             self.outcome.count(name, **{"in": came, "out": out[name]})
-        self._count_preaggregated(out)
+        self._count_preaggregated()
 
-    def _count_preaggregated(self, out: dict[str, int]) -> None:
-        """A window whose partials Spark made has seen those only; what it was fed is known if its tail was counted."""
+    def _count_preaggregated(self) -> None:
+        """A window whose partials Spark made has seen those only; how many tuples went into them was counted there."""
         for stage in self.layout.stages:
             for entry in stage.entries:
                 if may_preaggregate(self.net, self.layout, entry) and entry.head in self.outcome.counts:
-                    if entry.tail in out:
-                        self.outcome.counts[entry.head]["in"] = out[entry.tail]
-                    else:
-                        del self.outcome.counts[entry.head]
+                    fed = self.watch.counts(f"{entry.head}#fed").get("rows")
+                    self.outcome.counts[entry.head]["in"] = int(fed or 0)
 
     def _fetch_dead(self) -> None:
         """A second pass for the dead, one for all places, only where the first one has met any."""

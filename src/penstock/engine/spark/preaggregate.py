@@ -17,6 +17,7 @@ from penstock.engine.arrow.order import INPUT
 from penstock.engine.arrow.shape import WINDOW, Shaper
 from penstock.engine.arrow.spans import Spans
 from penstock.engine.spark.expressions import to_spark
+from penstock.engine.spark.native import Watch
 from penstock.engine.spark.plan import Entry, Layout
 from penstock.model.boxes import Slide, Tumble
 from penstock.model.durations import Time
@@ -83,7 +84,7 @@ def partial_schema(net: Network, entry: Entry) -> Any:
     return _shaper(net, entry).partial_schema
 
 
-def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
+def preaggregated(frame: DataFrame, net: Network, entry: Entry, watch: Watch) -> DataFrame:
     """One row for each pane and key of the train (a few, as Spark pleases: the stage merges them)."""
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
     assert isinstance(node, Tumble | Slide)
@@ -92,10 +93,15 @@ def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
     schema = net.types[entry.tail].schema
     # latest: the largest _ts, but the smallest _seq among its equals
     time = F.col(STAMP) if node.stamp == "earliest" else -F.col(STAMP)
-    columns = [F.min(F.struct(time.alias(STAMP), F.col(SEQ))).alias("_stamp")]
+    columns = [
+        F.min(F.struct(time.alias(STAMP), F.col(SEQ))).alias("_stamp"),
+        F.count(F.lit(1)).alias("_fed"),
+    ]
     for slot in shaper.slots:
         columns += _partials(slot, schema)
     grouped = frame.groupBy(window.alias(WINDOW), *[F.col(f"`{k}`") for k in shaper.keys]).agg(*columns)
+    # counted behind the aggregation, where there are few rows: selectivity needs the tuples, not the partials
+    grouped = watch.on(grouped, f"{entry.head}#fed", rows=F.sum("_fed"))
     ts = F.col(f"_stamp.{STAMP}") if node.stamp == "earliest" else -F.col(f"_stamp.{STAMP}")
     hidden = [ts.alias(STAMP), F.lit(0).alias(INPUT), F.col(f"_stamp.{SEQ}").alias(SEQ)]
     names = [n for n in shaper.partial_schema.names if n not in (WINDOW, *shaper.keys, STAMP, INPUT, SEQ)]
