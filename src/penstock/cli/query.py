@@ -111,6 +111,16 @@ def _ask_point(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limi
         raise PenstockError(
             "--follow goes tuple by tuple: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT and aggregates, or put the windows into the network"
         )
+    try:
+        _read_on(checkpoint, asked, spark, follow=follow, limit=limit, form=form)
+    except KeyboardInterrupt:
+        # the way to end --follow, whatever it is doing just then
+        if not follow:
+            raise
+
+
+def _read_on(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limit: int, form: str) -> None:
+    """What is retained, then (`follow`) what comes."""
     reader = PointReader(checkpoint, asked.point)
     # the lease keeps what we are about to read from being deleted by the process that runs the network
     with take_lease(reader, f"query-{time.time_ns()}", seconds=60.0) as lease:
@@ -126,10 +136,7 @@ def _ask_point(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limi
             if not follow:
                 return
             lease.renew(last)
-            try:
-                time.sleep(_POLL)
-            except KeyboardInterrupt:
-                return
+            time.sleep(_POLL)
 
 
 def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> Any:

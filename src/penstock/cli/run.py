@@ -53,17 +53,22 @@ def run(
             master=master,
         )
         stop = threading.Event()
-        # also `kill`: a service manager stops us as cleanly as Ctrl-C does
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        _stop_on_signals(stop)
         try:
             runtime.start()
+            _stop_on_signals(stop)  # once more: Spark has put its own handler there
             _watch(runtime, stop, quiet=quiet)
         finally:
             status = runtime.status() if runtime.records is not None else None
             runtime.stop()
         if status is not None:
             _summary(status, place, stopped=stop.is_set())
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    """Ctrl-C, and `kill` too: a service manager stops us as cleanly."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
 
 
 def _watch(runtime: Any, stop: threading.Event, *, quiet: bool) -> None:

@@ -55,11 +55,27 @@ def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:
 
 
 def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
-    header = options.get("header", "false") == "true"
-    choices = pacsv.WriteOptions(
-        include_header=header, delimiter=options.get("sep", ","), quoting_style="needed"
-    )
-    pacsv.write_csv(_times_as_text(table), path, choices)
+    table = _times_as_text(table)
+    # Arrow quotes either every text or none; none reads better, but only where no text needs it
+    for quoting in ("none", "needed"):
+        choices = pacsv.WriteOptions(
+            include_header=options.get("header", "false") == "true",
+            delimiter=options.get("sep", ","),
+            quoting_style=quoting,
+        )
+        try:
+            if quoting == "needed" or not _has_empty_text(table):
+                pacsv.write_csv(table, path, choices)
+                return
+        except pa.ArrowInvalid:
+            if quoting == "needed":
+                raise
+
+
+def _has_empty_text(table: Any) -> bool:
+    """An empty text and a null would look the same without quotes."""
+    texts = [c for c in table.columns if pa.types.is_string(c.type)]
+    return any(pc.any(pc.equal(column, "")).as_py() for column in texts)
 
 
 def _json(table: Any, path: Path, _options: dict[str, str]) -> None:
