@@ -92,7 +92,7 @@ def main(folder: Path) -> None:
         running.attach(
             "how cold is 7",
             "minutes",
-            lambda s: s.filter("sensor = 7").select("sensor", "mean", "top"),
+            lambda s: s.filter("sensor = 7").select("sensor", "time", "mean", "top"),
             to=answers,
         )
         running.wait_idle(timeout=60, quiet=1.0)
@@ -105,10 +105,14 @@ def main(folder: Path) -> None:
             written += write_minute(folder, minute, dice)
             time.sleep(0.1)
         running.wait_idle(timeout=120, quiet=1.5)
-        print(f"and goes on live: {len(answers.rows) - history} more, none twice, none missing")
+        times = [row["time"] for row in answers.rows]
+        twice, missing = len(times) - len(set(times)), MINUTES - 1 - len(set(times))
+        print(
+            f"and goes on live: {len(times) - history} more, {twice or 'none'} twice, {missing or 'none'} missing (the last minute is still open)"
+        )
         running.detach("how cold is 7")
         status = running.status()
-        say("5. What each box saw")
+        say("5. What each box saw (native boxes are counted in a sample of the trains)")
         for name, count in status.boxes.items():
             print(f"  {name:<16} in {count.rows_in:>7,}  out {count.rows_out:>7,}  dead {count.dead:>3,}")
         for name, latency in status.latency.items():
@@ -119,13 +123,13 @@ def main(folder: Path) -> None:
     ):
         print("  suspect: " + line)
     print(
-        f"\n{status.dead} rows were rubbish; they are in the dead letters:  penstock dead-letters {folder / 'checkpoint'}"
+        f"\n{status.dead} rows were rubbish; they are in the dead letters:  .venv/bin/penstock dead-letters {folder / 'checkpoint'}"
     )
     print("Next:")
     print(
         f'  penstock query {folder / "checkpoint"} "SELECT sensor, avg(mean) FROM minutes GROUP BY sensor ORDER BY sensor"'
     )
-    print("  penstock explain examples/traffic.yaml        # the same in YAML")
+    print("  .venv/bin/penstock explain examples/traffic.yaml        # a network as YAML")
     print("  docs/boxes.md                                 # every box with an example")
 
 
