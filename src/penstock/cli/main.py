@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
 
 from penstock import __version__
 from penstock.cli.commands import fill
+from penstock.cli.diffusion import diffusion_app
 from penstock.cli.lr import lr_app
 
 COMMANDS = {
@@ -20,6 +21,7 @@ COMMANDS = {
     "query": ("penstock.cli.query", "query"),
     "dead-letters": ("penstock.cli.query", "dead_letters"),
 }
+TOPICS: dict[str, Callable[..., typer.Typer]] = {"lr": lr_app, "diffusion": diffusion_app}
 
 
 def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
@@ -32,12 +34,13 @@ def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_main)
-    if words and words[0] == "lr":
-        app.add_typer(lr_app(words[1:]), name="lr")
+    if words and words[0] in TOPICS:
+        app.add_typer(TOPICS[words[0]](words[1:]), name=words[0])
         return app
     fill(app, COMMANDS, words)
     if not words or words[0] not in COMMANDS:
-        app.add_typer(lr_app(), name="lr")
+        for name, topic in TOPICS.items():
+            app.add_typer(topic(), name=name)
     return app
 
 

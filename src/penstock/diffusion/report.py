@@ -1,0 +1,57 @@
+"""All four experiments into a folder: pictures, the table of claims, every figure as JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from penstock.diffusion.claims import Claim, adaptation_claims, as_markdown, balance_claims, scaling_claims
+from penstock.diffusion.experiments import Setup, Told, adaptation, balance, scaling
+from penstock.diffusion.plots import plot_adaptation, plot_balance, plot_scaling
+from penstock.model.errors import PenstockError, did_you_mean
+
+EXPERIMENTS = ("SE1", "SE2", "SE3", "SE4")
+_STEPS = (
+    (("SE1", "SE2"), scaling, scaling_claims, plot_scaling),
+    (("SE3",), balance, balance_claims, plot_balance),
+    (("SE4",), adaptation, adaptation_claims, plot_adaptation),
+)
+
+
+def chosen(names: str) -> tuple[str, ...]:
+    """'SE1,SE4' -> ('SE1', 'SE4'); unknown names are refused.
+
+    >>> chosen("se4, SE1")
+    ('SE4', 'SE1')
+    """
+    found = tuple(name.strip().upper() for name in names.split(",") if name.strip())
+    for name in found:
+        if name not in EXPERIMENTS:
+            raise PenstockError(
+                f"no experiment '{name}'; expected: some of {', '.join(EXPERIMENTS)}. {did_you_mean(name, EXPERIMENTS)}"
+            )
+    return found
+
+
+def report(
+    setup: Setup, folder: Path, only: tuple[str, ...] = EXPERIMENTS, told: Told = lambda *_: None
+) -> list[Claim]:
+    """Run what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    claims: list[Claim] = []
+    figures: dict[str, Any] = {"setup": asdict(setup)}
+    for names, run, judge, plot in _STEPS:
+        if not set(names) & set(only):
+            continue
+        begin = time.perf_counter()
+        found: Any = run(setup, told)
+        figures[names[0]] = asdict(found) | {"took_seconds": round(time.perf_counter() - begin, 2)}
+        claims += [claim for claim in judge(found) if claim.id in only]
+        plot(found, folder)
+    figures["claims"] = [asdict(claim) for claim in claims]
+    (folder / "table.md").write_text(as_markdown(claims))
+    (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+    return claims

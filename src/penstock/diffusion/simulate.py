@@ -1,0 +1,137 @@
+"""The simulator (S05, S08, S11-S14): a proxy routes tuples, servers receive and join them, second by second of made-up time.
+
+Every server has its own processor and memory; each join has two queues there (S03). A server works on the oldest tuple
+that it has not processed, compares it with the other queue's window, and only then drops what has left the window (S04).
+Pairs are really compared, tuple by tuple, under the owner rule, so a run counts exactly the operations that were done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.diffusion.cluster import Arrivals, Cluster
+from penstock.diffusion.kernel import run_joins
+from penstock.model.errors import PenstockError
+
+MASTER_RULES = ("higher", "lower", "static")
+PLACEMENTS = ("least_loaded", "round_robin")
+WHEN_FULL = ("drop", "replace")
+EXPIRY = ("eager", "literal")
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How tuples are spread: the master rule ('lower' is the paper's sentence), placement, sampling period, full memory.
+
+    `expiry`: 'literal' drops what has left the window only when a tuple of the other stream is processed, as Sect. 2.1
+    says. A memory full of such tuples then refuses the very tuple that would clear it, and the server stands still for ever.
+    'eager' looks for them also when a tuple finds the memory full; the set of operations allowed is the same.
+    """
+
+    master: str = "higher"
+    placement: str = "least_loaded"
+    sample: float = 50.0
+    when_full: str = "drop"
+    window: tuple[float, float] = (10.0, 10.0)
+    expiry: str = "eager"
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("master", self.master, MASTER_RULES),
+            ("placement", self.placement, PLACEMENTS),
+            ("when_full", self.when_full, WHEN_FULL),
+            ("expiry", self.expiry, EXPIRY),
+        ):
+            if value not in known:
+                raise PenstockError(f"{name} is '{value}'; expected: one of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a simulated run did. `operations` by bin of `bin_seconds`; the rest by server."""
+
+    operations: np.ndarray
+    bin_seconds: float
+    joining: np.ndarray  # units spent on join operations
+    receiving: np.ndarray  # units spent on receiving
+    received: np.ndarray
+    dropped: np.ndarray
+    replaced: np.ndarray
+    switches: int
+    seconds: float
+    speed: np.ndarray
+
+    @property
+    def throughput(self) -> float:
+        """Join operations done in the whole run (S14)."""
+        return float(self.operations.sum())
+
+    @property
+    def utilisation(self) -> np.ndarray:
+        """Effective utilisation of each server: the share of its processor spent on joining (S14)."""
+        used: np.ndarray = self.joining / (self.speed * self.seconds)
+        return used
+
+
+def random_hosts(joins: int, servers: int, nodes: int, seed: int) -> np.ndarray:
+    """`servers` random servers for each join, as in the paper."""
+    if not 1 <= servers <= nodes:
+        raise PenstockError(f"{servers} servers a join; expected: 1 to {nodes}, the nodes of the cluster")
+    dice = np.random.default_rng([seed, 4])
+    return np.array([dice.permutation(nodes)[:servers] for _ in range(joins)], np.int64)
+
+
+def least_loaded_hosts(
+    cluster: Cluster, rates: np.ndarray, window: tuple[float, float], seed: int
+) -> np.ndarray:
+    """LLF-Distribution (S13): each join as a whole goes to the server with the least load so far, ties by lot."""
+    load, lot = np.zeros(cluster.size), np.random.default_rng([seed, 5]).random(cluster.size)
+    hosts = []
+    for r1, r2 in rates:
+        host = int(np.lexsort((lot, load / cluster.speed))[0])
+        load[host] += 0.64 * r1 * r2 * sum(window) * cluster.costs.operation
+        hosts.append([host])
+    return np.array(hosts, np.int64)
+
+
+def simulate(
+    cluster: Cluster,
+    tuples: Arrivals,
+    hosts: np.ndarray,
+    scheme: Scheme,
+    *,
+    first: np.ndarray | None = None,
+    bin_seconds: float = 50.0,
+) -> Run:
+    """Run the joins; `first`: the stream (0 or 1) of each join that is master at the start."""
+    masters = np.zeros(tuples.joins, np.int64) if first is None else first.astype(np.int64)
+    bins = np.zeros(max(1, int(np.ceil(tuples.seconds / bin_seconds))))
+    per_server = np.zeros((5, cluster.size))
+    switches = run_joins(
+        tuples.time, tuples.join, tuples.side, float(tuples.seconds), cluster.speed, cluster.memory.astype(np.int64),
+        cluster.costs.operation, cluster.costs.receive, hosts, _hosted(hosts, cluster.size), masters,
+        MASTER_RULES.index(scheme.master), PLACEMENTS.index(scheme.placement), scheme.when_full == "replace", scheme.expiry == "eager",
+        float(scheme.sample), np.array(scheme.window), bins, float(bin_seconds), per_server,
+    )  # fmt: skip
+    joining, receiving, received, dropped, replaced = per_server
+    return Run(
+        bins, bin_seconds, joining, receiving, received, dropped, replaced, int(switches), tuples.seconds, cluster.speed
+    )  # fmt: skip
+
+
+def chosen_first(rates: np.ndarray, master: str) -> np.ndarray:
+    """The master of each join if the rates are known: what the rule would choose."""
+    higher: np.ndarray = np.argmax(rates, axis=1)
+    return higher if master != "lower" else 1 - higher
+
+
+def _hosted(hosts: np.ndarray, nodes: int) -> np.ndarray:
+    """The joins of each server, filled up with -1."""
+    found: list[list[int]] = [[] for _ in range(nodes)]
+    for join, servers in enumerate(hosts):
+        for server in servers:
+            found[server].append(join)
+    width = max(1, *(len(joins) for joins in found))
+    return np.array([joins + [-1] * (width - len(joins)) for joins in found], np.int64)
