@@ -214,10 +214,9 @@ def test_all_refuse_the_same_rows_for_the_same_reasons(rows):
 @settings(deadline=None, max_examples=15)
 @given(dirty_inputs(), st.integers(1, 300))
 def test_whatever_the_blocks(rows, size):
-    real = line_reader.blocks
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "CHUNK_BYTES", size)
-        patch.setattr(line_reader, "blocks", lambda file: real(file, size))
+        patch.setattr(line_reader, "BLOCK_BYTES", size)
         check(rows, Path(directory))
 
 

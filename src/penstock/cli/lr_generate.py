@@ -103,6 +103,14 @@ def describe(
     ] = None,
     no_plots: Annotated[bool, typer.Option("--no-plots", help="Figures only.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where to keep what is counted so far; after a kill the same command goes on from there. "
+            "Default: the temporary directory, for large inputs.",
+        ),
+    ] = None,
 ) -> None:
     """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
     with _one_sentence():
@@ -110,7 +118,7 @@ def describe(
         from penstock.linear_road.describe_show import draw, plot_directory, tables, write_json
 
         with _progress() as progress:
-            description = run(path, progress=progress)
+            description = run(path, progress=progress, work=work)
         console = Console()
         for table in tables(description):
             console.print(table)

@@ -10,7 +10,7 @@ from typing import Annotated
 import duckdb
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from penstock.linear_road.inputs import InputError
 from penstock.linear_road.validate import show
@@ -33,6 +33,14 @@ def validate(
     json: Annotated[Path | None, typer.Option(help="Write the whole verdict as JSON.")] = None,
     expected: Annotated[Path | None, typer.Option(help="Write the oracle's own answers.")] = None,
     why: Annotated[str | None, typer.Option(metavar="VID,TIME", help="Show what an answer rests on.")] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the oracle keeps its tables until it is done; after a kill the same command goes on with them. "
+            "Default: the temporary directory, for large inputs.",
+        ),
+    ] = None,
 ) -> None:
     """Check the answers of any system to a Linear Road input: exit 0 only if every one holds."""
     if not (answers or expected or why):
@@ -48,6 +56,7 @@ def validate(
                 expected=expected,
                 json_file=json,
                 ask=ask,
+                work=work,
                 progress=step,
             )
     except InputError as error:
@@ -59,6 +68,8 @@ def validate(
         _refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
     # Piped into a file the table must not be cut at 80 columns.
     wide = None if Console().is_terminal else 160
+    if verdict.resumed:
+        typer.echo("Went on with the work of a run that was stopped.", err=True)
     show(verdict, Console(width=wide, soft_wrap=True))
     raise typer.Exit(0 if verdict.passed else 1)
 
@@ -79,9 +90,16 @@ def _vid_and_time(text: str) -> tuple[int, int] | None:
 
 @contextmanager
 def _progress() -> Iterator[Step]:
-    """A bar on stderr that moves one step at a time."""
+    """A bar on stderr: so many steps, the one at hand by its share."""
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("validate", total=STEPS)
-        yield lambda name: bar.update(task, advance=1, description=name)
+        seen: list[str] = []
+
+        def step(name: str, share: float) -> None:
+            if name not in seen:
+                seen.append(name)
+            bar.update(task, completed=len(seen) - 1 + share, description=name)
+
+        yield step

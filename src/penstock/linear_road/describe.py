@@ -8,19 +8,24 @@ know data; whether answers are right is for the validator, which shares nothing 
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from penstock.linear_road.atomic import atomic_path
 from penstock.linear_road.describe_minutes import Accident, HalfMinute, MinuteFigures, Minutes
 from penstock.linear_road.inputs import Input, open_input
 from penstock.linear_road.reading import RefusedRow, Rows, refused_rows, seconds_of, size_of
 from penstock.linear_road.refusals import REASONS
 from penstock.linear_road.rows import REPORT_EVERY, TYPES
+from penstock.linear_road.work import code_of, is_long, key_of, work_directory
 
 Progress = Callable[[str, int, int], None]
 SHOWN = 10
@@ -53,20 +58,51 @@ class Description:
     first_dirt: tuple[RefusedRow, ...]
 
 
-def describe(path: Path, progress: Progress = lambda _step, _done, _of: None) -> Description:
-    """Read an input (a generated directory or one flat file) and count what is in it."""
+def describe(
+    path: Path, progress: Progress = lambda _step, _done, _of: None, work: Path | None = None
+) -> Description:
+    """Read an input (a generated directory or one flat file) and count what is in it.
+
+    For a large input what is counted so far is kept in a work directory (in `work`, which also keeps small ones); after a
+    kill the same call goes on from there.
+    """
     source = open_input(path)
-    dirt, tally, minutes = _Dirt(source), _Tally(), Minutes()
-    for half in _half_minutes(_with_progress(source, progress), dirt, tally):
-        tally.add(half, minutes.add(half))
-    return tally.finish(Path(path).name, minutes, dirt)
+    with _work(source, work) as directory:
+        state = _resume(source, directory)
+        _read(source, state, directory, progress)
+    return state.finish(Path(path).name)
 
 
-def _with_progress(source: Input, progress: Progress) -> Iterator[Rows]:
-    total = size_of(source)
-    for rows in seconds_of(source):
-        yield rows
+KEEP_SECONDS = 5.0
+"""How much counting a kill may cost."""
+_STATE = "counted.pickle"
+
+
+def _work(source: Input, where: Path | None) -> AbstractContextManager[Path | None]:
+    if where is None and not is_long(source):
+        return nullcontext()
+    return work_directory("describe", key_of(source.files, code_of(Path(__file__).parent)), where)
+
+
+def _resume(source: Input, directory: Path | None) -> _State:
+    """What an earlier run has counted, or nothing yet."""
+    if directory is not None and (directory / _STATE).is_file():
+        # The directory is ours alone, and so is the pickle in it.
+        state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301
+        state.resumed = True
+        return state
+    return _State(_Dirt(source))
+
+
+def _read(source: Input, state: _State, directory: Path | None, progress: Progress) -> None:
+    total, kept = size_of(source), time.monotonic()
+    for rows in seconds_of(source, origin=state.origin, last=state.last):
+        state.add(rows)
         progress("describe", rows.following, total)
+        if directory is not None and time.monotonic() - kept >= KEEP_SECONDS:
+            with atomic_path(directory / _STATE) as file:
+                file.write_bytes(pickle.dumps(state))
+            kept = time.monotonic()
 
 
 class _Dirt:
@@ -84,24 +120,45 @@ class _Dirt:
         self.first += refused_rows(self.source, rows, SHOWN - len(self.first))
 
 
-def _half_minutes(blocks: Iterator[Rows], dirt: _Dirt, tally: _Tally) -> Iterator[HalfMinute]:
-    """The accepted reports, half a minute at a time; requests are only counted."""
-    held: list[np.ndarray] = []
-    for rows in blocks:
-        dirt.add(rows)
+class _State:
+    """All that is counted up to a place in the input."""
+
+    def __init__(self, dirt: _Dirt) -> None:
+        self.dirt = dirt
+        self.tally, self.minutes = _Tally(), Minutes()
+        self.held: list[np.ndarray] = []
+        """Reports of the half minute that is not over yet."""
+        self.origin, self.last = 0, -1
+        self.resumed = False
+
+    def add(self, rows: Rows) -> None:
+        """Count a block of whole seconds; requests are only counted."""
+        assert rows.seconds is not None
+        self.dirt.add(rows)
         values = rows.accepted()
-        tally.count(values[:, 0])
+        self.tally.count(values[:, 0])
         reports = values[values[:, 0] == 0].astype(np.int64)
         cuts = np.flatnonzero(np.diff(reports[:, 1] // REPORT_EVERY)) + 1
         for start, end in pairwise([0, *cuts.tolist(), len(reports)]):
-            part = reports[start:end]
-            if held and start < end and _half(part) != _half(held[0]):
-                yield HalfMinute.sort(_half(held[0]), np.concatenate(held))
-                held = []
             if start < end:
-                held.append(part)
-    if held:
-        yield HalfMinute.sort(_half(held[0]), np.concatenate(held))
+                self._hold(reports[start:end])
+        self.origin, self.last = rows.following, int(rows.seconds[-1])
+
+    def finish(self, name: str) -> Description:
+        """Close the last half minute and give the figures."""
+        self._close()
+        return self.tally.finish(name, self.minutes, self.dirt)
+
+    def _hold(self, part: np.ndarray) -> None:
+        if self.held and _half(part) != _half(self.held[0]):
+            self._close()
+        self.held.append(part)
+
+    def _close(self) -> None:
+        if self.held:
+            half = HalfMinute.sort(_half(self.held[0]), np.concatenate(self.held))
+            self.tally.add(half, self.minutes.add(half))
+            self.held = []
 
 
 def _half(reports: np.ndarray) -> int:

@@ -30,7 +30,7 @@ _WIDE = ("emit", "bal", "travel", "toll")
 _SUFFIXES = (".csv", ".dat", ".txt", "")
 _WIDTH = 6
 _SHOWN = 100
-RUN = "run.json"
+RUN, ANSWERS = "run.json", "answers.csv"
 
 
 @dataclass
@@ -52,9 +52,15 @@ class Answers:
 
 
 def answer_files(path: Path) -> list[Path]:
-    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden ones."""
+    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden ones.
+
+    The directory of a run (with run.json) is answered for by its answers.csv alone.
+    """
     if path.is_file():
         return [path]
+    # What `penstock lr run` leaves: beside the answers lie dead letters, plots and a checkpoint.
+    if (path / RUN).is_file() and (path / ANSWERS).is_file():
+        return [path / ANSWERS]
     if not path.is_dir():
         raise InputError(f"Answers {path} do not exist.")
     files = sorted(file for file in path.rglob("*") if file.is_file() and _is_answer(file.relative_to(path)))
@@ -72,7 +78,8 @@ def read_answers(con: duckdb.DuckDBPyConnection, path: Path) -> Answers:
     answers = Answers(answer_files(path), run=_run(path))
     for kind, fields in LAYOUT.items():
         columns = ", ".join(f"{name} {_sql_type(name)}" for name in fields)
-        con.execute(f"CREATE TABLE got_{kind} ({columns})")
+        # Answers may differ from run to run, so they never stay in a database that is kept.
+        con.execute(f"CREATE TEMP TABLE got_{kind} ({columns})")
     for file in answers.files:
         for block in blocks(file):
             _add(con, answers, block)

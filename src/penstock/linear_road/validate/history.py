@@ -34,6 +34,18 @@ def open_history(con: duckdb.DuckDBPyConnection, directory: Path | None) -> None
         _open(con, table, columns, _file(directory, name))
 
 
+def history_files(directory: Path | None) -> list[Path]:
+    """The files a history consists of."""
+    if directory is None or not directory.is_dir():
+        return []
+    names = [file for name, _ in TABLES.values() if (file := _file(directory, name))]
+    parts = [
+        part for name in names for part in ([name] if name.is_file() else sorted(name.rglob("*.parquet")))
+    ]
+    manifest = directory / MANIFEST
+    return [*parts, manifest] if manifest.is_file() else parts
+
+
 def _copies(directory: Path | None) -> dict[str, int]:
     """How many copies share the files, and what each adds to VID and XWay."""
     alone = {"count": 1, "vid": 0, "xway": 1}
@@ -79,7 +91,7 @@ def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], 
 
 def _reader(file: Path, columns: tuple[str, ...]) -> str:
     # A directory of parquet parts is as good as one file.
-    path = str(file / "**/*.parquet" if file.is_dir() else file).replace("'", "''")
+    path = str(file.resolve() / "**/*.parquet" if file.is_dir() else file.resolve()).replace("'", "''")
     if file.suffix == ".parquet":
         return f"read_parquet('{path}')"
     types = ", ".join(f"'{column}': 'INTEGER'" for column in columns)

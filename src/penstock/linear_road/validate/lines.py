@@ -39,6 +39,15 @@ _NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = (
 
 
 @dataclass(frozen=True)
+class Place:
+    """A place in an input between two rows: number of the file, bytes (csv) or rows (parquet) before it, next line."""
+
+    file: int = 0
+    offset: int = 0
+    line: int = 1
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some rows of one file: `columns[field, row]`, and which rows could be read at all."""
 
@@ -48,6 +57,8 @@ class Chunk:
     readable: Any
     block: bytes | None = None
     starts: Any = None
+    following: Place = Place()
+    """Where to go on after this chunk."""
 
     def raw(self, row: int) -> str:
         """The row as it stood in the file."""
@@ -57,33 +68,34 @@ class Chunk:
         return line.decode("utf-8", "replace").rstrip("\r\n")
 
 
-def chunks(source: Input) -> Iterator[Chunk]:
-    """All rows of an input in its order, some million rows at a time."""
-    for file in source.files:
-        yield from _parquet_chunks(file) if source.format == "parquet" else _csv_chunks(file)
+BEGINNING = Place()
 
 
-def _csv_chunks(file: Path) -> Iterator[Chunk]:
-    line = 1
-    for block in blocks(file):
+def chunks(source: Input, begin: Place = BEGINNING) -> Iterator[Chunk]:
+    """All rows of an input in its order from a place on, some million rows at a time."""
+    read = _parquet_chunks if source.format == "parquet" else _csv_chunks
+    for number in range(begin.file, len(source.files)):
+        place = begin if number == begin.file else Place(number)
+        yield from read(source.files[number], place)
+
+
+def _csv_chunks(file: Path, place: Place) -> Iterator[Chunk]:
+    for block in blocks(file, begin=place.offset):
         columns, readable, starts = read_rows(block)
-        yield Chunk(file, line, columns, readable, block, starts)
-        line += len(readable)
+        line, place = place.line, _after(place, len(block), len(readable))
+        yield Chunk(file, line, columns, readable, block, starts, place)
 
 
-def _parquet_chunks(file: Path) -> Iterator[Chunk]:
-    line = 1
+def _after(place: Place, length: int, rows: int) -> Place:
+    return Place(place.file, place.offset + length, place.line + rows)
+
+
+def _parquet_chunks(file: Path, place: Place) -> Iterator[Chunk]:
     try:
-        for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS, columns=list(COLUMNS)):
-            table = pa.table(batch).select(COLUMNS)
-            readable = np.ones(len(table), dtype=bool)
-            columns = np.empty((len(COLUMNS), len(table)), dtype=np.int32)
-            for field, name in enumerate(COLUMNS):
-                values = table[name].combine_chunks()
-                readable &= values.is_valid().to_numpy(zero_copy_only=False)
-                columns[field] = values.fill_null(TOO_LARGE).cast(pa.int32()).to_numpy(zero_copy_only=False)
-            yield Chunk(file, line, columns, readable)
-            line += len(readable)
+        for batch in _batches(pq.ParquetFile(file), place.offset):
+            columns, readable = _columns(pa.table(batch).select(COLUMNS))
+            line, place = place.line, _after(place, len(readable), len(readable))
+            yield Chunk(file, line, columns, readable, following=place)
     except (pa.ArrowException, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
@@ -91,10 +103,30 @@ def _parquet_chunks(file: Path) -> Iterator[Chunk]:
         ) from error
 
 
-def blocks(file: Path, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """A file in blocks that end at a line's end."""
+def _batches(file: pq.ParquetFile, skip: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a file after the first `skip`, in batches."""
+    for batch in file.iter_batches(BATCH_ROWS, columns=list(COLUMNS)):
+        if skip < len(batch):
+            yield batch.slice(skip)
+        skip = max(0, skip - len(batch))
+
+
+def _columns(table: pa.Table) -> tuple[Any, Any]:
+    readable = np.ones(len(table), dtype=bool)
+    columns = np.empty((len(COLUMNS), len(table)), dtype=np.int32)
+    for field, name in enumerate(COLUMNS):
+        values = table[name].combine_chunks()
+        readable &= values.is_valid().to_numpy(zero_copy_only=False)
+        columns[field] = values.fill_null(TOO_LARGE).cast(pa.int32()).to_numpy(zero_copy_only=False)
+    return columns, readable
+
+
+def blocks(file: Path, size: int | None = None, begin: int = 0) -> Iterator[bytes]:
+    """A file from a byte on, in blocks that end at a line's end."""
+    size = size or BLOCK_BYTES
     try:
         with file.open("rb") as stream:
+            stream.seek(begin)
             rest = b""
             while data := stream.read(size):
                 cut = data.rfind(b"\n") + 1

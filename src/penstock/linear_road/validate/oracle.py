@@ -2,7 +2,8 @@
 
 Idea: the definitions of linear-road.md, each in the module of its topic, run in their order of need: rows refused, trips and
 statistics (an expressway at a time), accidents (over all), quotes, accounts, requests. It shares nothing with
-any pipeline: what it says is what the page says.
+any pipeline: what it says is what the page says. For a large input the database is a file, and a run that was killed goes on
+after the last unit of work it had finished (`journal`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -22,12 +24,12 @@ from penstock.linear_road.atomic import atomic_path
 from penstock.linear_road.inputs import Input
 from penstock.linear_road.validate import accidents, accounts, daily, statistics, tolls, travel, trips
 from penstock.linear_road.validate.history import open_history
-from penstock.linear_road.validate.lines import chunks
+from penstock.linear_road.validate.journal import Journal
 from penstock.linear_road.validate.refused import Refused
-from penstock.linear_road.validate.roads import expressways, load
+from penstock.linear_road.validate.roads import expressways, load, refused_rows
 
 MEMORY = "3500MB"
-KEPT_REFUSED = 100_000
+DATABASE = "oracle.duckdb"
 ANSWERS: dict[int, str] = {
     0: "SELECT 0, vid, time, time, lav, toll FROM expected_0",
     1: "SELECT 1, time, time, vid, seg FROM expected_1",
@@ -37,7 +39,8 @@ ANSWERS: dict[int, str] = {
 }
 """The oracle's answers in the field order of the output, Emit = ResultTime = Time."""
 
-Progress = Callable[[str], None]
+Progress = Callable[[str, float], None]
+"""Called with the step and the share of it that is done."""
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Oracle:
     refused: list[Refused] = field(default_factory=list)
     refused_by_why: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
+    resumed: bool = False
+    """Whether some of the work was found done by a run that was killed."""
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
@@ -62,63 +67,96 @@ class Oracle:
 
 
 @contextmanager
-def workspace(memory: str = MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that may spill into a temporary directory, removed at the end."""
-    directory = Path(tempfile.mkdtemp(prefix="penstock-validate-"))
+def workspace(memory: str = MEMORY, directory: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory that may spill to a temporary directory; or one in `directory`, which stays there."""
+    spill = Path(tempfile.mkdtemp(prefix="penstock-validate-", dir=directory))
     try:
-        con = duckdb.connect(":memory:")
+        con = _connect(directory / DATABASE) if directory else duckdb.connect(":memory:")
         con.execute(f"SET memory_limit = '{memory}'")
-        con.execute(f"SET temp_directory = '{directory}'")
+        con.execute(f"SET temp_directory = '{spill}'")
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
         with con:
             yield con
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _connect(file: Path) -> duckdb.DuckDBPyConnection:
+    """Open the database a run has left, or a new one if that cannot be read."""
+    try:
+        return duckdb.connect(file)
+    except duckdb.Error:
+        for left in file.parent.glob(f"{file.name}*"):
+            left.unlink()
+        return duckdb.connect(file)
 
 
 def consult(
     con: duckdb.DuckDBPyConnection,
     source: Input,
     history: Path | None,
-    progress: Progress = lambda _step: None,
+    progress: Progress = lambda _step, _share: None,
 ) -> Oracle:
-    """Work out every right answer to an input."""
-    oracle = Oracle(con)
-    open_history(con, history)
-    for name, step in _steps(oracle, source):
-        progress(name)
+    """Work out every right answer to an input; what the database already holds is not worked out again."""
+    oracle, journal = Oracle(con), Journal(con)
+    oracle.resumed = bool(journal.found)
+    journal.once("history", lambda: open_history(con, history))
+    for name, step in _steps(oracle, journal, source):
+        progress(name, 0)
         start = time.perf_counter()
-        step()
+        step(partial(progress, name))
         oracle.seconds[name] = round(time.perf_counter() - start, 3)
     return oracle
 
 
-def _steps(oracle: Oracle, source: Input) -> Iterator[tuple[str, Callable[[], None]]]:
+_Tick = Callable[[float], None]
+_OfExpressway = Callable[[duckdb.DuckDBPyConnection, int], None]
+
+
+def _steps(oracle: Oracle, journal: Journal, source: Input) -> Iterator[tuple[str, Callable[[_Tick], None]]]:
     con = oracle.con
-    yield "rows", lambda: _load(oracle, source)
-    yield "trips", lambda: _each_expressway(oracle, trips.TABLES, trips.find_entries)
-    yield "statistics", lambda: _each_expressway(oracle, statistics.TABLES, statistics.measure)
-    yield "accidents", lambda: accidents.find_accidents(con, oracle.xways)
-    yield "tolls and alerts", lambda: tolls.quote(con)
-    yield "accounts", lambda: accounts.assess(con)
-    yield "daily expenditure", lambda: daily.look_up_days(con)
-    yield "travel times", lambda: travel.travel(con)
+
+    def whole(name: str, step: Callable[[], None]) -> tuple[str, Callable[[_Tick], None]]:
+        return name, lambda _tick: journal.once(name, step)
+
+    def each(name: str, tables: str, step: _OfExpressway) -> tuple[str, Callable[[_Tick], None]]:
+        return name, partial(_each, con, journal, name, tables, step)
+
+    yield "rows", partial(_load, oracle, journal, source)
+    yield each("trips", trips.TABLES, trips.find_entries)
+    yield each("statistics", statistics.TABLES, statistics.measure)
+    yield whole("accidents", lambda: accidents.find_accidents(con, oracle.xways))
+    yield whole("tolls and alerts", lambda: tolls.quote(con))
+    yield whole("accounts", lambda: accounts.assess(con))
+    yield whole("daily expenditure", lambda: daily.look_up_days(con))
+    yield each("travel times", travel.TABLES, travel.travel)
 
 
-def _load(oracle: Oracle, source: Input) -> None:
-    for refused in load(oracle.con, chunks(source)):
-        oracle.refused_by_why.update(row.why for row in refused)
-        oracle.refused += refused[: KEPT_REFUSED - len(oracle.refused)]
+def _load(oracle: Oracle, journal: Journal, source: Input, tick: _Tick) -> None:
+    oracle.refused_by_why = load(oracle.con, source, journal, tick)
+    oracle.refused = refused_rows(oracle.con)
     oracle.xways = expressways(oracle.con)
 
 
-def _each_expressway(
-    oracle: Oracle, tables: str, step: Callable[[duckdb.DuckDBPyConnection, int], None]
+def _each(
+    con: duckdb.DuckDBPyConnection,
+    journal: Journal,
+    name: str,
+    tables: str,
+    step: _OfExpressway,
+    tick: _Tick,
 ) -> None:
-    oracle.con.execute(tables)
-    for xway in oracle.xways:
-        step(oracle.con, xway)
+    """A step that takes one expressway at a time, each of them a unit of its own."""
+    journal.once(name, lambda: _run(con, tables))
+    xways = travel.asked_expressways(con) if name == "travel times" else expressways(con)
+    for done, xway in enumerate(xways, start=1):
+        journal.once(f"{name} {xway}", partial(step, con, xway))
+        tick(done / len(xways))
+
+
+def _run(con: duckdb.DuckDBPyConnection, statements: str) -> None:
+    con.execute(statements)
 
 
 def write_expected(oracle: Oracle, final: Path) -> None:

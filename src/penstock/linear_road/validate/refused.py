@@ -76,6 +76,15 @@ class Gate:
     known: Any = field(default_factory=lambda: np.empty((3, 0), dtype=np.int64))
     """Time, road and VID of the reports accepted in the last second, as chunks may split it."""
 
+    @staticmethod
+    def from_json(found: dict[str, Any]) -> Gate:
+        """The gate that `as_json` wrote down."""
+        return Gate(found["last"], np.array(found["known"], dtype=np.int64).reshape(3, -1))
+
+    def as_json(self) -> dict[str, Any]:
+        """All it remembers, as plain values."""
+        return {"last": self.last, "known": self.known.tolist()}
+
     def accept(self, chunk: Chunk, formed: Any, following: int | None) -> tuple[Any, dict[int, str]]:
         """Judge the well-formed rows of a chunk: which rows stay, and why the others do not."""
         rows = np.flatnonzero(formed)
@@ -198,13 +207,14 @@ class _Waiting:
 
 
 def sieve(
-    con: duckdb.DuckDBPyConnection, source: Iterator[Chunk]
+    con: duckdb.DuckDBPyConnection, source: Iterator[Chunk], gate: Gate | None = None
 ) -> Iterator[tuple[Chunk, Any, list[Refused]]]:
     """Each chunk with the mask of its accepted rows and the list of its refused ones.
 
-    The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows.
+    The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows. `gate` knows the rows
+    before the source; when a chunk comes out, it knows that chunk too and none after it.
     """
-    gate = Gate()
+    gate = gate or Gate()
     waiting: list[_Waiting] = []
     for chunk in source:
         why = malformed(con, chunk)

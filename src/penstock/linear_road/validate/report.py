@@ -34,6 +34,8 @@ class Verdict:
     speed: float | None = 1.0
     response_times: str = "checked"
     why: list[str] = field(default_factory=list)
+    resumed: bool = False
+    """Whether the oracle went on with the work of a run that was killed."""
 
     @property
     def passed(self) -> bool:
@@ -57,6 +59,7 @@ class Verdict:
             "types": {str(result.type.number): _result_json(result) for result in self.results},
             "unreadable": {"count": self.unreadable, "rows": self.unreadable_rows},
             "why": self.why,
+            "resumed": self.resumed,
             "seconds": self.seconds,
         }
 
@@ -70,6 +73,7 @@ def new_verdict(path: Path, oracle: Oracle) -> Verdict:
         refused=[asdict(row) for row in oracle.refused],
         refused_by_why=dict(oracle.refused_by_why.most_common()),
         seconds=dict(oracle.seconds),
+        resumed=oracle.resumed,
     )
 
 

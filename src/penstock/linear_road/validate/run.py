@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import duckdb
+
 from penstock.linear_road.atomic import write_text
-from penstock.linear_road.inputs import InputError, open_input
+from penstock.linear_road.inputs import Input, InputError, open_input
 from penstock.linear_road.validate.answers import answer_files, read_answers
 from penstock.linear_road.validate.comparison import EARLY, LATE, compare
+from penstock.linear_road.validate.history import history_files
 from penstock.linear_road.validate.oracle import MEMORY, Oracle, Progress, consult, workspace, write_expected
 from penstock.linear_road.validate.report import Verdict, add_answers, new_verdict
 from penstock.linear_road.validate.why import why, working
+from penstock.linear_road.work import code_of, is_long, key_of, work_directory
 
 STEPS = 11
 """How many steps `validate` reports to `progress`."""
@@ -28,16 +33,21 @@ def validate(
     json_file: Path | None = None,
     ask: tuple[int, int] | None = None,
     memory: str = MEMORY,
-    progress: Progress = lambda _step: None,
+    work: Path | None = None,
+    progress: Progress = lambda _step, _share: None,
 ) -> Verdict:
-    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID, TIME)."""
+    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID, TIME).
+
+    The oracle's tables for a large input lie in a work directory (in `work`, which also puts small ones there); after a kill
+    the same call goes on with them.
+    """
     source = open_input(path)
     _check(answers, expected, json_file)
-    with workspace(memory) as con:
+    with _work(source, history, work) as directory, workspace(memory, directory) as con:
         oracle = consult(con, source, history, progress)
         verdict = new_verdict(path, oracle)
         if expected:
-            progress("right answers")
+            progress("right answers", 0)
             write_expected(oracle, expected)
         if answers:
             _judge(oracle, verdict, answers, progress, response_times=response_times)
@@ -46,6 +56,14 @@ def validate(
     if json_file:
         write_text(json_file, json.dumps(verdict.as_json(), indent=1) + "\n")
     return verdict
+
+
+def _work(source: Input, history: Path | None, where: Path | None) -> AbstractContextManager[Path | None]:
+    if where is None and not is_long(source):
+        return nullcontext()
+    code = code_of(Path(__file__).parent)
+    key = key_of([*source.files, *history_files(history)], duckdb.__version__, code)
+    return work_directory("validate", key, where)
 
 
 def _check(answers: Path | None, expected: Path | None, json_file: Path | None) -> None:
@@ -60,11 +78,11 @@ def _check(answers: Path | None, expected: Path | None, json_file: Path | None) 
 
 
 def _judge(oracle: Oracle, verdict: Verdict, path: Path, progress: Progress, *, response_times: bool) -> None:
-    progress("reading answers")
+    progress("reading answers", 0)
     start = time.perf_counter()
     answers = read_answers(oracle.con, path)
     add_answers(verdict, answers)
-    progress("comparison")
+    progress("comparison", 0)
     # A run at maximum speed has no clock, so there is nothing to be late by.
     limits = response_times and answers.speed is not None
     verdict.response_times = "checked" if limits else "not checked"

@@ -40,14 +40,17 @@ SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e
 )
 
 
-def travel(con: duckdb.DuckDBPyConnection) -> None:
-    """Answer the travel time requests, an expressway at a time."""
-    con.execute(TABLES)
-    asked = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
-    for (xway,) in asked:
-        con.execute(MEANS.format(xway=xway))
-        con.execute(JOURNEYS.format(xway=xway, only=""))
-    con.execute("DROP TABLE IF EXISTS means")
+def asked_expressways(con: duckdb.DuckDBPyConnection) -> list[int]:
+    """The expressways whose history is asked for."""
+    found = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
+    return [int(xway) for (xway,) in found]
+
+
+def travel(con: duckdb.DuckDBPyConnection, xway: int) -> None:
+    """Answer the travel time requests on one expressway."""
+    con.execute(MEANS.format(xway=xway))
+    con.execute(JOURNEYS.format(xway=xway, only=""))
+    con.execute("DROP TABLE means")
 
 
 def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Any]:

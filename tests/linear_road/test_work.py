@@ -1,0 +1,62 @@
+"""Half-done work: kept on a kill, removed at the end, owned by one process at a time."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.work import KEPT_DAYS, work_directory
+
+
+def test_it_is_removed_at_the_end_and_after_an_error(tmp_path):
+    with work_directory("validate", "k", tmp_path) as path:
+        (path / "tables").write_text("half")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="no more"), work_directory("validate", "k", tmp_path):
+        raise ValueError("no more")
+    assert not list(tmp_path.iterdir())
+
+
+def begin_and_stop(where):
+    with work_directory("validate", "k", where) as path:
+        (path / "tables").write_text("half")
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_leaves_it_for_the_next_run(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        begin_and_stop(tmp_path)
+    with work_directory("validate", "k", tmp_path) as path:
+        assert (path / "tables").read_text() == "half"
+    with work_directory("validate", "other", tmp_path) as path:
+        assert not (path / "tables").exists()
+
+
+def test_a_second_owner_gets_a_place_of_its_own(tmp_path):
+    with (
+        work_directory("validate", "k", tmp_path) as first,
+        work_directory("validate", "k", tmp_path) as second,
+    ):
+        assert first != second
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_nobody_came_back_for_is_swept_away(tmp_path):
+    with pytest.raises(KeyboardInterrupt), work_directory("describe", "old", tmp_path):
+        raise KeyboardInterrupt
+    long_ago = time.time() - (KEPT_DAYS + 1) * 86_400
+    os.utime(tmp_path / "describe-old.lock", (long_ago, long_ago))
+    with work_directory("describe", "new", tmp_path):
+        assert not (tmp_path / "describe-old").exists()
+
+
+def test_a_place_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match=r"The work directory .*file/x cannot be made: Not a directory\."),
+        work_directory("validate", "k", tmp_path / "file" / "x"),
+    ):
+        pass
