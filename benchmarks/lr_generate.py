@@ -1,8 +1,9 @@
 """How fast `penstock lr generate` is: wall clock, processor time and memory of whole runs, each in a fresh process.
 
-    python benchmarks/lr_generate.py [--quick] [--seed 1]
+    python benchmarks/lr_generate.py [--quick] [--seed 1] [--scaling 4]
 
-A first short run fills numba's cache and is reported apart. "one core" pins the process to one core. Every run ends up in a
+A first short run fills numba's cache and is reported apart. "one core" pins the process to one core;
+`--scaling L` adds L expressways with --jobs 1 and with a job for each core. Every run ends up in a
 dated JSON file under benchmarks/results; a run that fails is recorded as such and makes the script exit with 1.
 """
 
@@ -51,13 +52,22 @@ class Result:
     hash: str
 
 
-def cases(quick: bool) -> list[Case]:
-    minutes = 10 if quick else 180
+def cases(quick: bool, scaling: float | None) -> list[Case]:
+    minutes, cores = 10 if quick else 180, os.cpu_count() or 1
+    more = (
+        []
+        if scaling is None
+        else [
+            Case(f"{scaling:g} expressways, --jobs {jobs}", scaling, minutes, "parquet", jobs, one_core=False)
+            for jobs in sorted({1, cores})
+        ]
+    )
     return [
         Case("warm-up (fills numba's cache)", 0.5, 1, "parquet", 1, one_core=True),
         Case("one core, parquet", 1, minutes, "parquet", 1, one_core=True),
         Case("one core, csv", 1, minutes, "csv", 1, one_core=True),
-        Case("all cores, parquet", 1, minutes, "parquet", os.cpu_count() or 1, one_core=False),
+        Case("all cores, parquet", 1, minutes, "parquet", cores, one_core=False),
+        *more,
     ]
 
 
@@ -155,12 +165,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="10 minutes of traffic instead of 180")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--scaling", type=float, help="also so many expressways, with one job and with all cores"
+    )
     options = parser.parse_args()
-    results = [run(case, options.seed) for case in cases(options.quick)]
+    results = [run(case, options.seed) for case in cases(options.quick, options.scaling)]
     show(results)
     print(write(results, options.seed, options.quick))
     # The same seed must give the same bytes on one core and on all.
-    same = len({r.hash for r in results[1:] if r.case.format == "parquet"}) == 1
+    made = {(r.case.xways, r.hash) for r in results[1:] if r.case.format == "parquet"}
+    same = len(made) == len({xways for xways, _ in made})
     return 0 if same and all(r.exit_code == 0 for r in results) else 1
 
 

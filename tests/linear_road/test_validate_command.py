@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 
+import duckdb
 import pytest
 import typer
 from golden_input import GOLDEN, Case, balance, lines, needs_data, report
@@ -168,3 +169,23 @@ def test_a_full_disk_leaves_no_half_file(source, tmp_path, monkeypatch):
     result = run("--input", source, "--expected", target / "right.csv")
     assert (result.exit_code, "No space left on device" in result.stderr) == (2, True)
     assert list(target.iterdir()) == []
+
+
+def test_a_work_directory_out_of_disk_is_one_sentence(source, tmp_path, monkeypatch):
+    def full(*_args):
+        raise duckdb.TransactionException("Failed to commit: No space left on device")
+
+    monkeypatch.setattr("penstock.linear_road.validate.journal.Journal.commit", full)
+    result = run("--input", source, "--why", "1,1", "--work", tmp_path / "work")
+    assert (result.exit_code, "ran out of memory or disk: Failed to commit" in result.stderr) == (2, True)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_the_directory_of_a_run_is_its_answers_alone(source, tmp_path):
+    out = tmp_path / "out"
+    (out / "checkpoint").mkdir(parents=True)
+    (out / "checkpoint" / "metadata").write_text("no answer\n")
+    (out / "dead_letters.csv").write_text("reason,source,line,raw\n")
+    (out / "run.json").write_text('{"speed": 1}')
+    (out / "answers.csv").write_text("\n".join(RIGHT) + "\n")
+    assert run("--input", source, "--answers", out).exit_code == 0

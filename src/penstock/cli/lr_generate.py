@@ -34,9 +34,9 @@ def _one_sentence() -> Iterator[None]:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from error
     except OSError as error:
-        typer.echo(
-            f"Error: {error.filename or 'the output'} cannot be read or written: {error.strerror}.", err=True
-        )
+        # numpy's errors carry neither a file nor the system's words.
+        reason = error.strerror or f"it is cut short ({error}); is the disk full?".rstrip("?")
+        typer.echo(f"Error: {error.filename or 'the output'} cannot be read or written: {reason}.", err=True)
         raise typer.Exit(1) from error
     except BrokenProcessPool as error:
         typer.echo("Error: a worker process was killed; run the same command again to go on.", err=True)

@@ -64,7 +64,7 @@ def validate(
     except OSError as error:
         # A write that fails has no name; what is written is one of these two.
         _refuse(f"{error.filename or expected or json or input}: {error.strerror or error}.")
-    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+    except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException) as error:
         _refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
     # Piped into a file the table must not be cut at 80 columns.
     wide = None if Console().is_terminal else 160
