@@ -19,6 +19,7 @@ COMMANDS = {
     "history": ("penstock.cli.lr_history", "history"),
     "drive": ("penstock.cli.lr_drive", "drive"),
     "validate": ("penstock.cli.lr_validate", "validate"),
+    "compare": ("penstock.cli.lr_compare", "compare"),
 }
 
 

@@ -1,0 +1,103 @@
+"""Plots of a run over its time: response times, rates, processor, backlog.
+
+Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run`): percentiles by second, and samples of the process
+tree taken once a second with totals, whose differences are rates. A picture is a data address, so that it lies in the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+Samples = Sequence[Mapping[str, Any]]
+_SIZE = (7.2, 2.6)
+
+
+def picture(figure: Figure) -> str:
+    """A figure as the address of an image that carries itself."""
+    text = io.BytesIO()
+    # The same figures give the same page: no date, no random names.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "penstock", "font.size": 8}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(text.getvalue()).decode("ascii")
+
+
+def response_times(series: Mapping[str, Any]) -> Figure | None:
+    """Response times over time; None for a run without a clock."""
+    seconds = series.get("second")
+    if not seconds:
+        return None
+    figure, axes = _axes("response time, all types", "seconds")
+    minutes = [t / 60 for t in seconds]
+    for name, colour in (("p50", "tab:blue"), ("p99", "tab:red")):
+        axes.plot(minutes, [_number(value) for value in series[name]], label=name, color=colour, lw=1)
+    axes.axhline(5, color="gray", ls="--", lw=0.8, label="limit of tolls, alerts, balances")
+    axes.set_ylim(0, None)
+    axes.legend(loc="upper left", fontsize=7)
+    return figure
+
+
+def rates(samples: Samples) -> Figure | None:
+    """Tuples in and answers out by second."""
+    if len(samples) < 2:
+        return None
+    figure, axes = _axes("rate", "per second")
+    for name, label in (("rows_in", "tuples in"), ("rows_out", "answers out")):
+        axes.plot(_minutes(samples), slopes(samples, name), label=label, lw=1)
+    axes.set_ylim(0, None)
+    axes.legend(loc="upper left", fontsize=7)
+    return figure
+
+
+def processor(samples: Samples) -> Figure | None:
+    """Cores used, and memory beside it."""
+    if len(samples) < 2:
+        return None
+    figure, axes = _axes("processor and memory, all processes", "cores")
+    axes.plot(_minutes(samples), slopes(samples, "cpu_s"), color="tab:green", lw=1)
+    axes.set_ylim(0, None)
+    beside = axes.twinx()
+    beside.plot(_minutes(samples), [s["memory_mb"] / 1000 for s in samples[1:]], color="tab:purple", lw=1)
+    beside.set(ylabel="GB", ylim=(0, None))
+    return figure
+
+
+def backlog(samples: Samples) -> Figure | None:
+    """Seconds of input not yet answered."""
+    if len(samples) < 2:
+        return None
+    figure, axes = _axes("backlog", "seconds of input")
+    axes.plot(_minutes(samples), [s["backlog_s"] for s in samples[1:]], color="tab:brown", lw=1)
+    axes.set_ylim(0, None)
+    return figure
+
+
+def slopes(samples: Samples, name: str) -> list[float]:
+    """By how much a total grew a second, between samples that follow each other.
+
+    >>> slopes([{"wall": 0, "rows_in": 0}, {"wall": 2, "rows_in": 10}, {"wall": 3, "rows_in": 30}], "rows_in")
+    [5.0, 20.0]
+    """
+    return [(b[name] - a[name]) / max(b["wall"] - a["wall"], 1e-9) for a, b in pairwise(samples)]
+
+
+def _minutes(samples: Samples) -> list[float]:
+    return [sample["wall"] / 60 for sample in samples[1:]]
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _axes(title: str, label: str) -> tuple[Figure, Any]:
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="minute", ylabel=label)
+    axes.grid(alpha=0.3)
+    return figure, axes

@@ -1,0 +1,189 @@
+"""A map of the road: segments coloured by speed, tolls and accidents written on them, minute by minute.
+
+Idea: where a car was and how fast it went stands in the input; what it was told stands in the answers, which name the car and
+the second. Joined, they give for each road segment and minute the mean speed, the toll quoted and the accidents announced.
+The map is one SVG; a few lines of script in the page repaint it for another minute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from penstock.linear_road.inputs import open_input
+from penstock.linear_road.rows import COLUMNS, SEGMENTS
+
+MOST_XWAYS = 4
+"""So many expressways fit on a page."""
+
+_LEFT, _WIDTH, _HEIGHT, _STEP = 62, 9, 16, 62
+_NOBODY = "#e8e8e8"
+
+CARS = """
+CREATE TEMP TABLE cars AS SELECT VID AS vid, Time AS time, Spd AS spd, XWay AS xway, Dir AS dir, Seg AS seg
+FROM {rows} WHERE Type = 0 AND XWay < {xways} AND Dir BETWEEN 0 AND 1 AND Seg BETWEEN 0 AND 99 AND Time BETWEEN 0 AND 10799"""
+
+TOLD = """
+CREATE TEMP TABLE told AS SELECT column0 AS type, CASE column0 WHEN 0 THEN column1 ELSE column3 END AS vid,
+       CASE column0 WHEN 0 THEN column2 ELSE column1 END AS time, column5 AS toll, column4 AS accident
+FROM read_csv({file}, header = false, auto_detect = false, delim = ',', null_padding = true, columns = {{
+     'column0': 'INTEGER', 'column1': 'BIGINT', 'column2': 'DOUBLE', 'column3': 'DOUBLE', 'column4': 'BIGINT',
+     'column5': 'BIGINT'}}) WHERE column0 <= 1"""
+
+SPEEDS = "SELECT time // 60 + 1 AS minute, xway, dir, seg, round(avg(spd))::INTEGER, count(DISTINCT vid) FROM cars GROUP BY ALL"
+
+TOLLS = """
+SELECT time // 60 + 1 AS minute, xway, dir, seg, max(toll)
+FROM cars JOIN told USING (vid, time) WHERE type = 0 AND toll > 0 GROUP BY ALL"""
+
+ACCIDENTS = """
+SELECT DISTINCT time // 60 + 1 AS minute, xway, dir, accident FROM cars JOIN told USING (vid, time) WHERE type = 1"""
+
+
+@dataclass(frozen=True)
+class Road:
+    """What is known of the road in each minute, by expressway, direction and segment.
+
+    `minutes[m]` has three lists: `speed` of [place, mph, cars], `toll` of [place, toll], `accident` of places, where a place
+    is (xway * 2 + dir) * 100 + seg.
+    """
+
+    xways: int
+    minutes: dict[int, dict[str, list[Any]]]
+
+
+def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
+    """The road as an input and the answers to it show it, for the first expressways."""
+    source = open_input(path)
+    with duckdb.connect(":memory:") as con:
+        con.execute(CARS.format(rows=_rows(source.files, source.format), xways=xways))
+        con.execute(TOLD.format(file=_quoted(str(answers))))
+        found = con.execute("SELECT max(xway) + 1 FROM cars").fetchone()
+        road = Road(int(found[0] or 0) if found else 0, {})
+        _fill(con, road)
+    return road
+
+
+def _fill(con: duckdb.DuckDBPyConnection, road: Road) -> None:
+    for minute, xway, way, seg, mph, cars in con.execute(f"{SPEEDS} ORDER BY ALL").fetchall():
+        _minute(road, minute)["speed"].append([_place(xway, way, seg), mph, cars])
+    for minute, xway, way, seg, toll in con.execute(f"{TOLLS} ORDER BY ALL").fetchall():
+        _minute(road, minute)["toll"].append([_place(xway, way, seg), toll])
+    for minute, xway, way, seg in con.execute(f"{ACCIDENTS} ORDER BY ALL").fetchall():
+        _minute(road, minute)["accident"].append(_place(xway, way, seg))
+
+
+def _minute(road: Road, minute: float) -> dict[str, list[Any]]:
+    return road.minutes.setdefault(int(minute), {"speed": [], "toll": [], "accident": []})
+
+
+def _place(xway: int, way: int, seg: int) -> int:
+    return (xway * 2 + way) * SEGMENTS + seg
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _rows(files: tuple[Path, ...], form: str) -> str:
+    listed = ", ".join(_quoted(str(file)) for file in files)
+    if form == "parquet":
+        return f"read_parquet([{listed}])"
+    # Rows that break the format take part in nothing.
+    types = ", ".join(f"'{name}': 'INTEGER'" for name in COLUMNS)
+    return f"read_csv([{listed}], header = false, auto_detect = false, delim = ',', ignore_errors = true, columns = {{{types}}})"
+
+
+def busiest(road: Road) -> int:
+    """The minute to show first: the one with most to see."""
+    return max(
+        road.minutes, key=lambda m: (len(road.minutes[m]["accident"]) > 0, len(road.minutes[m]["toll"]), m)
+    )
+
+
+def colour(mph: float) -> str:
+    """Red where cars stand, green where they drive freely.
+
+    >>> colour(0), colour(35), colour(70)
+    ('hsl(0 70% 50%)', 'hsl(60 70% 50%)', 'hsl(120 70% 50%)')
+    """
+    return f"hsl({round(min(max(mph, 0), 70) * 120 / 70)} 70% 50%)"
+
+
+def draw(road: Road) -> str:
+    """The map with the script that repaints it; empty if nobody drives."""
+    if not road.minutes:
+        return ""
+    first, height = busiest(road), road.xways * _STEP + 24
+    width = _LEFT + SEGMENTS * _WIDTH + 10
+    strips = "".join(_strips(road, first))
+    slider = (
+        f'<label>minute <output id="minute">{first}</output> <input id="when" type="range" min="{min(road.minutes)}" '
+        f'max="{max(road.minutes)}" value="{first}"></label>'
+    )
+    svg = f'<svg id="road" viewBox="0 0 {width} {height}" role="img" aria-label="map of the road">{strips}</svg>'
+    data = json.dumps({str(m): found for m, found in road.minutes.items()}, separators=(",", ":"))
+    return f"{slider}{svg}{_LEGEND}<script>const road = {data};{_SCRIPT}</script>"
+
+
+def _strips(road: Road, minute: int) -> Iterator[str]:
+    found = road.minutes[minute]
+    speeds = {place: (mph, cars) for place, mph, cars in found["speed"]}
+    tolls, accidents = dict(found["toll"]), set(found["accident"])
+    for xway in range(road.xways):
+        for way, name in enumerate(("east", "west")):
+            y = 18 + xway * _STEP + way * (_HEIGHT + 12)
+            yield f'<text x="4" y="{y + 12}">{xway} {escape(name)}</text>'
+            for seg in range(SEGMENTS):
+                place = _place(xway, way, seg)
+                yield _segment(
+                    seg, y, place, speeds.get(place), tolls.get(place), accident=place in accidents
+                )
+
+
+def _segment(
+    seg: int, y: int, place: int, speed: tuple[int, int] | None, toll: int | None, *, accident: bool
+) -> str:
+    x = _LEFT + seg * _WIDTH
+    fill = _NOBODY if speed is None else colour(speed[0])
+    bar = 0 if toll is None else min(10, 2 + toll // 400)
+    return (
+        f'<g id="p{place}"><rect x="{x}" y="{y}" width="{_WIDTH - 1}" height="{_HEIGHT}" fill="{fill}">'
+        f"<title>{_words(seg, speed, toll, accident=accident)}</title></rect>"
+        f'<rect class="toll" x="{x}" y="{y - bar - 1}" width="{_WIDTH - 1}" height="{bar}"/>'
+        f'<text class="crash" x="{x - 1}" y="{y + 13}"{"" if accident else " visibility=hidden"}>&#10006;</text></g>'
+    )
+
+
+def _words(seg: int, speed: tuple[int, int] | None, toll: int | None, *, accident: bool) -> str:
+    cars = "nobody" if speed is None else f"{speed[1]} cars, {speed[0]} mph"
+    return f"segment {seg}: {cars}, toll {toll or 0}{', accident' if accident else ''}"
+
+
+_LEGEND = (
+    '<p class="note">Colour: mean speed, red 0 to green 70 mph; grey: nobody. Blue bar: the highest toll quoted there in the '
+    "minute. &#10006;: an accident that cars were warned of. Move over a segment for its figures.</p>"
+)
+
+_SCRIPT = """
+const when = document.getElementById("when");
+when.addEventListener("input", () => {
+  document.getElementById("minute").textContent = when.value;
+  const now = road[when.value] || {speed: [], toll: [], accident: []};
+  const speed = new Map(now.speed.map(s => [s[0], s])), toll = new Map(now.toll), crash = new Set(now.accident);
+  for (const g of document.querySelectorAll("#road g")) {
+    const place = +g.id.slice(1), s = speed.get(place), t = toll.get(place) || 0, [box, bar, cross] = g.children;
+    box.setAttribute("fill", s ? `hsl(${Math.round(Math.min(s[1], 70) * 120 / 70)} 70% 50%)` : "#e8e8e8");
+    const h = t ? Math.min(10, 2 + Math.floor(t / 400)) : 0;
+    bar.setAttribute("height", h); bar.setAttribute("y", +box.getAttribute("y") - h - 1);
+    cross.setAttribute("visibility", crash.has(place) ? "visible" : "hidden");
+    box.firstElementChild.textContent = `segment ${place % 100}: ` + (s ? `${s[2]} cars, ${s[1]} mph` : "nobody")
+      + `, toll ${t}` + (crash.has(place) ? ", accident" : "");
+  }
+});"""
