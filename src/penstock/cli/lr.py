@@ -1,4 +1,4 @@
-"""`penstock lr`: the four tools of Linear Road for any engine. Nothing here imports Spark.
+"""`penstock lr`: the tools of Linear Road for any engine, and Linear Road on Penstock. Only `run` imports Spark.
 
 Each tool's module holds plain functions; this one only gives them their names.
 """
@@ -17,6 +17,8 @@ COMMANDS = {
     "generate": ("penstock.cli.lr_generate", "generate"),
     "describe": ("penstock.cli.lr_generate", "describe"),
     "history": ("penstock.cli.lr_history", "history"),
+    "run": ("penstock.cli.lr_run", "run"),
+    "rate": ("penstock.cli.lr_rate", "rate"),
     "drive": ("penstock.cli.lr_drive", "drive"),
     "validate": ("penstock.cli.lr_validate", "validate"),
     "compare": ("penstock.cli.lr_compare", "compare"),
@@ -25,14 +27,14 @@ COMMANDS = {
 
 def lr_app(words: Sequence[str] = ()) -> typer.Typer:
     """The topic `lr`, with the commands that these words need."""
-    text = "Linear Road kit: traffic generator, history generator, data driver, validator."
+    text = "Linear Road: run and rate it on Penstock; generator, history, driver and validator for any engine."
     app = typer.Typer(help=text, no_args_is_help=True)
     app.callback()(_group)
     return fill(app, COMMANDS, words)
 
 
 def _group() -> None:
-    """Linear Road kit: traffic generator, history generator, data driver, validator."""
+    """Linear Road: run and rate it on Penstock; generator, history, driver and validator for any engine."""
 
 
 def __getattr__(name: str) -> Any:

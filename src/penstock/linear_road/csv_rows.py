@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 FIELDS = 15
-VID_FIELD, XWAY_FIELD, QID_FIELD = 2, 4, 9
+VID_FIELD, XWAY_FIELD, DIR_FIELD, QID_FIELD = 2, 4, 6, 9
 MOST_DIGITS = 11
 """The longest int32 in text: ten digits and a sign."""
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ from penstock.linear_road.prepare import Plan, Progress, prepare, silent
 from penstock.linear_road.slices import (
     Slice,
     Slices,
+    Unit,
     assemble,
     group_plan,
+    half_plan,
     is_slices,
     open_slices,
     stored_groups,
@@ -117,6 +119,8 @@ class DriveReport:
     cpu_seconds: float
     cpu_share: float
     clock: str
+    overdue_at_resume: int = 0
+    """Seconds that fell due while nobody drove, after a kill; they came at once and are not counted as late."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -163,18 +167,33 @@ class Feed:
 
     slices: Slices
     copies: Copies
-    groups: int
+    plan: list[list[Unit]]
     begin: int
     end: int
+
+    @property
+    def groups(self) -> int:
+        return len(self.plan)
+
+    @property
+    def length(self) -> float | None:
+        """The expressways delivered, halves counting 0.5; None if the slices do not know their span."""
+        span = self.slices.span
+        if span is None:
+            return None
+        if self.slices.halves:
+            return sum(map(len, self.plan)) / 2
+        return span.length * self.copies.count
+
+    def rows(self) -> int:
+        """How many rows all seconds of this feed have."""
+        counted = [self.slices.rows(self.begin, self.end, group) for group in range(self.slices.groups)]
+        return sum(counted[group] for units in self.plan for _, group in units)
 
     def at(self, second: int) -> list[Slice]:
         """What to deliver at a second, one slice for each group."""
         stored = [self.slices.slice(second, group) for group in range(self.slices.groups)]
-        return [assemble(stored, units, self.copies, self.slices.format) for units in self._plan]
-
-    @cached_property
-    def _plan(self) -> list[list[tuple[int, int]]]:
-        return group_plan(self.slices.groups, self.copies.count, self.groups)
+        return [assemble(stored, units, self.copies, self.slices.format) for units in self.plan]
 
 
 def drive(
@@ -243,13 +262,7 @@ def feed_of(plan: Drive, slices: Slices) -> Feed:
         raise InputError(
             f"The slices {plan.source} are {slices.format}; --format {plan.format} needs another --prepare."
         )
-    copies = Copies()
-    if plan.copies is not None or plan.length is not None:
-        if slices.span is None:
-            raise InputError(
-                f"The slices {plan.source} do not know their span; prepare them again to make copies."
-            )
-        copies = copies_of(slices.span, count=plan.copies, length=plan.length)
+    copies, units = _copies_and_units(plan, slices)
     if copies.count > 1 and slices.manifest["unparsed_rows_passed_on"]:
         raise InputError(
             f"The slices {plan.source} hold rows that are not 15 integers; such rows cannot be shifted."
@@ -260,9 +273,31 @@ def feed_of(plan: Drive, slices: Slices) -> Feed:
         raise InputError(
             f"The slices {plan.source} hold seconds {slices.t0}..{slices.t1 - 1}; --from {begin} is outside."
         )
-    groups = plan.groups or slices.groups
-    group_plan(slices.groups, copies.count, groups)
-    return Feed(slices, copies, groups, begin, end)
+    return Feed(slices, copies, units, begin, end)
+
+
+def _copies_and_units(plan: Drive, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
+    """Which copies of the slices make up the size asked for, and in which groups they go out."""
+    copies = Copies()
+    if plan.copies is not None or plan.length is not None:
+        if slices.span is None:
+            raise InputError(
+                f"The slices {plan.source} do not know their span; prepare them again to make copies."
+            )
+        if slices.halves and plan.length is not None:
+            return _halves(plan.length, plan.groups, slices)
+        copies = copies_of(slices.span, count=plan.copies, length=plan.length)
+    return copies, group_plan(slices.groups, copies.count, plan.groups or slices.groups)
+
+
+def _halves(length: float, groups: int | None, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
+    assert slices.span is not None
+    if length <= 0 or 2 * length != round(2 * length):
+        raise InputError(
+            f"--xways {length:g} is no number of half expressways; expected 0.5, 1, 1.5 and so on."
+        )
+    copies = copies_of(slices.span, count=math.ceil(length / slices.span.length))
+    return copies, half_plan(slices.groups, length, groups or 1)
 
 
 @contextlib.contextmanager
@@ -298,6 +333,8 @@ class _Run:
     stopped_at: int | None = None
     lost: str | None = None
     clock: Clock | None = None
+    overdue: int = 0
+    _resumed_at: float = 0.0
     _recorded: float = 0.0
     _warned: bool = False
 
@@ -329,6 +366,7 @@ class _Run:
                     f"The drive to {path} runs at speed {clock.speed:g}; --resume needs the same --speed."
                 )
             self._keep_clock(clock.resumed())
+            self._resumed_at = time.time()
         return max(self.feed.begin, _recorded_next(path))
 
     def _tried(self, second: int) -> bool:
@@ -365,7 +403,9 @@ class _Run:
     def _delivered(self, second: int, slices: list[Slice]) -> None:
         rows = sum(piece.rows for piece in slices)
         assert self.clock is not None
-        if rows and self.clock.ticks:
+        if self.clock.ticks and self.clock.due(second) < self._resumed_at:
+            self.overdue += 1
+        elif rows and self.clock.ticks:
             self.lateness.add(second, time.time() - self.clock.due(second), rows)
             self._warn(second)
         self.rows += rows
@@ -398,7 +438,7 @@ class _Run:
         ):
             return
         self._recorded = time.time()
-        note = {"next": following, "report": None if report is None else report.as_json()}
+        note = {"next": following, "rows": self.rows, "report": None if report is None else report.as_json()}
         file = self.target.path / STATE_FILE
         if report is not None:
             write_text(file, json.dumps(note, indent=2) + "\n")
@@ -409,7 +449,7 @@ class _Run:
 
     def _report(self, wall: float, cpu: float) -> DriveReport:
         late = self.lateness.beyond(self._limit())
-        span, manifest = self.feed.slices.span, self.feed.slices.manifest
+        manifest = self.feed.slices.manifest
         # Copies made by --prepare and copies made on the way out are stated together.
         stored = Copies(**manifest["copies"])
         count = stored.count * self.feed.copies.count
@@ -421,7 +461,7 @@ class _Run:
             speed="max" if self.plan.speed == MAXIMUM else self.plan.speed,
             t0=self.feed.begin,
             t1=self.feed.end,
-            xways=None if span is None else span.length * self.feed.copies.count,
+            xways=self.feed.length,
             groups=self.feed.groups,
             copies=replace(step, count=count).as_json(),
             rows=self.rows,
@@ -439,6 +479,7 @@ class _Run:
             cpu_seconds=round(cpu, 3),
             cpu_share=round(cpu / wall, 4) if wall else 0.0,
             clock="none: maximum speed, Emit = Time" if self.plan.speed == MAXIMUM else "wall clock",
+            overdue_at_resume=self.overdue,
         )
 
 

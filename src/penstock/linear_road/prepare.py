@@ -20,11 +20,12 @@ import numpy as np
 from penstock.linear_road import csv_rows
 from penstock.linear_road.atomic import atomic_path, write_text
 from penstock.linear_road.copies import Copies, Span
-from penstock.linear_road.csv_rows import XWAY_FIELD, Array
+from penstock.linear_road.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
 from penstock.linear_road.inputs import MANIFEST, Format, Input, InputError
 from penstock.linear_road.reading import Rows, describe_refused, seconds_of, size_of
 from penstock.linear_road.slices import (
     KIND,
+    REFUSED,
     Slice,
     Slices,
     assemble,
@@ -37,6 +38,7 @@ from penstock.linear_road.slices import (
 VERSION = 1
 _PROGRESS = ".progress.json"
 _INDEX_SO_FAR = ".index.npy"
+_REFUSED_SO_FAR = ".refused.npy"
 Progress = Callable[[int, int], None]
 """Called with (done, total) as a long step goes on."""
 
@@ -57,6 +59,8 @@ class Plan:
     begin: int | None = None
     end: int | None = None
     lenient: bool = False
+    halves: bool = False
+    """Store each direction of each expressway apart, so that any number of halves can be driven."""
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the progress file and the manifest keep it."""
@@ -74,6 +78,7 @@ class Plan:
             "begin": self.begin,
             "end": self.end,
             "lenient": self.lenient,
+            **({"halves": True} if self.halves else {}),
         }
 
 
@@ -145,11 +150,13 @@ class _Packer:
     seconds: list[int] = field(default_factory=list)
     sizes: list[list[tuple[int, int]]] = field(default_factory=list)
     """For each entry of `seconds`: (bytes, rows) of each group."""
+    places: list[list[int]] = field(default_factory=list)
+    """Where each refused row lies: second, stored group, place in it, origin in the input."""
 
     def __post_init__(self) -> None:
         plan = self.plan
         xways = 1 if plan.span is None else plan.span.xways
-        self.stored = stored_groups(plan.groups, plan.copies.count, xways)
+        self.stored = plan.groups if plan.halves else stored_groups(plan.groups, plan.copies.count, xways)
         self.units = group_plan(self.stored, plan.copies.count, plan.groups)
         self.xways = xways
 
@@ -163,14 +170,19 @@ class _Packer:
                     f"{out} holds an unfinished preparation with other options; remove it or choose another."
                 )
             table = np.load(out / _INDEX_SO_FAR)
+            places = np.load(out / _REFUSED_SO_FAR)[: state.get("refused", 0)].tolist()
         except OSError:
-            state, table = {"written": [0] * plan.groups}, np.zeros((0, plan.groups, 2), np.int64)
+            state, table, places = (
+                {"written": [0] * plan.groups},
+                np.zeros((0, plan.groups, 2), np.int64),
+                [],
+            )
         written = state.pop("written")
         sizes = [
             [(int(size), int(rows)) for size, rows in second]
             for second in table[: len(state.get("seconds", []))]
         ]
-        packer = cls(plan, out, sizes=sizes, **state)
+        packer = cls(plan, out, sizes=sizes, places=places, **state)
         packer._cut_back(written)
         return packer
 
@@ -195,6 +207,7 @@ class _Packer:
             assert chosen.reasons is not None
             self.refused += int(np.count_nonzero(chosen.reasons))
             self.unparsed += int(np.count_nonzero(~chosen.whole))
+            self._note_refused(chosen)
             self._append(chosen)
             self._record()
 
@@ -222,16 +235,35 @@ class _Packer:
     def _stored_slices(self, rows: Rows) -> Iterator[tuple[int, list[Slice]]]:
         """Each second of a block as one slice for each stored group."""
         assert rows.seconds is not None
-        xway = np.clip(rows.values[:, XWAY_FIELD], 0, self.xways - 1)
+        home = self._home(rows.values)
         text, starts = rows.rendered() if self.plan.format == "csv" else _no_text(len(rows))
-        chosen = [np.flatnonzero(xway * self.stored // self.xways == b) for b in range(self.stored)]
+        chosen = [np.flatnonzero(home == b) for b in range(self.stored)]
         groups = [_Group.of(rows, text, starts, rows_of_group) for rows_of_group in chosen]
         for second in np.unique(rows.seconds).tolist():
             yield second, [group.slice(second, self.plan.format) for group in groups]
 
+    def _note_refused(self, rows: Rows) -> None:
+        """Remember where refused rows go, so that a dead letter can be led back to its line in the input."""
+        assert rows.reasons is not None
+        assert rows.seconds is not None
+        refused = np.flatnonzero(rows.reasons)
+        if len(refused):
+            home = self._home(rows.values)
+            places = place_within(rows.seconds.astype(np.int64) * self.stored + home)
+            found = (rows.seconds[refused], home[refused], places[refused], rows.origin[refused])
+            self.places += np.stack(found, axis=1).tolist()
+
+    def _home(self, values: Array) -> Array:
+        """The stored group of each row."""
+        if self.plan.halves:
+            return np.minimum(half_of(values), self.stored - 1)
+        xway = np.clip(values[:, XWAY_FIELD], 0, self.xways - 1)
+        return xway * self.stored // self.xways
+
     def _record(self) -> None:
         with atomic_path(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
+        self._save_places(_REFUSED_SO_FAR)
         state = {
             "plan": self.plan.as_json(),
             "written": [file.stat().st_size for file in self._parts()],
@@ -256,13 +288,20 @@ class _Packer:
             part.replace(self.out / name)
             with atomic_path(self.out / f"{name}.npy") as path, path.open("wb") as stream:
                 np.save(stream, index[:, group])
+        self._save_places(REFUSED)
         write_text(self.out / MANIFEST, json.dumps(self._manifest(t0, index), indent=2) + "\n")
         (self.out / _PROGRESS).unlink(missing_ok=True)
         (self.out / _INDEX_SO_FAR).unlink(missing_ok=True)
+        (self.out / _REFUSED_SO_FAR).unlink(missing_ok=True)
+
+    def _save_places(self, name: str) -> None:
+        with atomic_path(self.out / name) as path, path.open("wb") as stream:
+            np.save(stream, np.array(self.places, np.int64).reshape(-1, 4))
 
     def discard(self) -> None:
         """Remove what was written so far."""
-        for file in [*self._parts(), self.out / _PROGRESS, self.out / _INDEX_SO_FAR]:
+        notes = [self.out / name for name in (_PROGRESS, _INDEX_SO_FAR, _REFUSED_SO_FAR)]
+        for file in [*self._parts(), *notes]:
             file.unlink(missing_ok=True)
 
     def _index(self, t0: int, t1: int) -> Array:
@@ -309,6 +348,36 @@ class _Group:
         else:
             data = self.text[self.starts[begin] : self.starts[end]]
         return Slice(data, int(end - begin))
+
+
+def half_of(values: Array) -> Array:
+    """Which half expressway each row belongs to: 2 XWay + Dir; a request goes with the report right before it if that is its vehicle's.
+
+    >>> rows = np.full((3, 15), -1)
+    >>> rows[0, [0, 2, 4, 6]] = 0, 7, 3, 1
+    >>> rows[1, [0, 2]] = 2, 7
+    >>> rows[2, [0, 2, 4]] = 3, 8, 2
+    >>> half_of(rows).tolist()
+    [7, 7, 4]
+    """
+    kind, vid, xway, way = (values[:, j] for j in (0, VID_FIELD, XWAY_FIELD, DIR_FIELD))
+    half = np.maximum(xway, 0) * 2 + np.where(kind == 0, np.clip(way, 0, 1), 0)
+    follows = np.flatnonzero((kind[1:] != 0) & (kind[:-1] == 0) & (vid[1:] == vid[:-1])) + 1
+    half[follows] = half[follows - 1]
+    return half
+
+
+def place_within(keys: Array) -> Array:
+    """How many rows before each one have the same key.
+
+    >>> place_within(np.array([5, 7, 5, 5, 7])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    places = np.empty(len(keys), np.int64)
+    places[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
+    return places
 
 
 def _no_text(rows: int) -> tuple[Array, Array]:

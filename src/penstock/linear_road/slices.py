@@ -27,6 +27,9 @@ from penstock.linear_road.inputs import MANIFEST, Format, InputError
 from penstock.linear_road.rows import COLUMNS, PARQUET_SCHEMA
 
 KIND = "linear-road-slices"
+REFUSED = "refused.npy"
+"""Where the refused rows of prepared slices lie: a row each of second, stored group, place in it, origin in the input."""
+
 Unit = tuple[int, int]
 """(copy, stored group): the smallest part of a second that is delivered as a whole."""
 
@@ -71,6 +74,17 @@ class Slices:
         found = self.manifest["span"]
         return None if found is None else Span(**found)
 
+    @property
+    def halves(self) -> bool:
+        """Whether each stored group is one direction of one expressway, so that any L in halves can be driven."""
+        return bool(self.manifest.get("halves", False))
+
+    @cached_property
+    def refused(self) -> Array:
+        """The places of refused rows, see `REFUSED`; none if these slices were prepared without them."""
+        file = self.path / REFUSED
+        return np.load(file) if file.is_file() else np.zeros((0, 4), np.int64)
+
     @cached_property
     def _index(self) -> list[Array]:
         return [np.load(self.path / name) for name in self.manifest["indexes"]]
@@ -78,6 +92,11 @@ class Slices:
     @cached_property
     def _packs(self) -> list[Array]:
         return [_map(self.path / name) for name in self.manifest["slices"]]
+
+    def rows(self, begin: int, end: int, group: int) -> int:
+        """How many rows the seconds begin..end-1 of a stored group have."""
+        first, last = (min(max(t, self.t0), self.t1) - self.t0 for t in (begin, end))
+        return int(self._index[group][last, 1] - self._index[group][first, 1])
 
     def slice(self, second: int, group: int) -> Slice:
         """One second of one stored group; empty outside t0..t1-1."""
@@ -127,6 +146,25 @@ def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
     plan: list[list[Unit]] = [[] for _ in range(groups)]
     for u, unit in enumerate(units):
         plan[u * groups // len(units)].append(unit)
+    return plan
+
+
+def half_plan(stored: int, length: float, groups: int) -> list[list[Unit]]:
+    """The first `length` expressways of copies of stored halves, in delivered groups; an expressway is never torn apart.
+
+    >>> half_plan(stored=4, length=2.5, groups=2)
+    [[(0, 0), (0, 1)], [(0, 2), (0, 3), (1, 0)]]
+    """
+    units = [divmod(u, stored) for u in range(round(2 * length))]
+    roads = [units[u : u + 2] for u in range(0, len(units), 2)]
+    if not 1 <= groups <= len(roads):
+        raise InputError(
+            f"--groups {groups} is out of range; expected 1..{len(roads)} for {length:g} expressways."
+        )
+    plan: list[list[Unit]] = [[] for _ in range(groups)]
+    for r, road in enumerate(roads):
+        middle = 2 * r + len(road) / 2
+        plan[int(middle * groups / len(units))].extend(road)
     return plan
 
 

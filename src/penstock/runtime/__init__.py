@@ -1,5 +1,6 @@
 """Running a network: its sub-networks as queries, attaching and replacing them, what is recorded about them."""
 
+from penstock.engine.spark.session import local_session
 from penstock.runtime.runtime import Runtime
 
-__all__ = ["Runtime"]
+__all__ = ["Runtime", "local_session"]

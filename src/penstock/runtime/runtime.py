@@ -67,6 +67,7 @@ class Runtime:
         self._attached: dict[str, SubNetwork] = {}
         self._lock = threading.RLock()
         self._upkeep: Upkeep | None = None
+        self._told: list[Callable[[TrainDone], None]] = []
         self.queries: dict[str, SubnetworkQuery] = {}
         self.drop_rates: dict[str, float] = {}
         self.subs = split(network)
@@ -100,6 +101,8 @@ class Runtime:
     def _train_done(self, done: TrainDone) -> None:
         assert self.records is not None
         self.records.train_done(done)
+        for told in self._told:
+            told(done)
         if self.dead_letter_limit is not None and self.records.dead > self.dead_letter_limit:
             # no further train: whoever asks (check, wait, status) is told why
             for steering in self._steering.values():
@@ -121,6 +124,17 @@ class Runtime:
         if self._given is None and self._spark is not None:
             self._spark.stop()
             self._spark = None
+
+    def finish(self) -> None:
+        """No more input will come: take what is there, close all windows and end, as `once` does; `wait` for it."""
+        with self._lock:
+            self.once = True
+            for query in self.queries.values():
+                query.once = True
+
+    def on_train(self, told: Callable[[TrainDone], None]) -> None:
+        """Have `told` called after each committed train, in the thread that ran it: be quick."""
+        self._told.append(told)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until a `once` run is through, or the time is up (False). Raises what went wrong."""

@@ -1,0 +1,162 @@
+"""`penstock lr rate`: options in, a table that grows with each trial, `rating.json` and a page out.
+
+Exit codes: 0 a rating above 0, 1 a trial failed to run or nothing passed, 2 bad options or files, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.rate import RATING, RateError, Trial, Watcher
+from penstock.linear_road.rate import rate as run_rating
+from penstock.linear_road.rate_plan import RatePlan
+from penstock.linear_road.responses import NAMES
+
+NOTHING, BAD, STOPPED = 1, 2, 130
+_console = Console(stderr=True)
+
+
+def rate(
+    out: Annotated[Path, typer.Option("--out", help="Gets rating.json; an interrupted rating there goes on.")],
+    mode: Annotated[str, typer.Option("--mode", help="peak: the busiest minutes; full: all three hours.")] = "peak",
+    minutes: Annotated[int, typer.Option("--minutes", help="Scored minutes of the confirming run (peak).")] = 15,
+    begin: Annotated[float, typer.Option("--from", help="The first L tried.")] = 50,
+    end: Annotated[float | None, typer.Option("--to", help="The largest L tried.")] = None,
+    trial_minutes: Annotated[int, typer.Option("--trial-minutes", help="Scored minutes of a trial.")] = 3,
+    warm_up: Annotated[
+        int, typer.Option("--warm-up", help="Seconds before them that are checked but not timed.")
+    ] = 120,
+    base: Annotated[
+        float, typer.Option("--base", help="Expressways generated; a larger L is shifted copies of them.")
+    ] = 5,
+    traffic_minutes: Annotated[
+        int, typer.Option("--traffic-minutes", help="Length of the generated traffic, 180 in the benchmark.")
+    ] = 180,
+    days: Annotated[int, typer.Option("--days", help="Days of history, 69 in the benchmark.")] = 69,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of traffic and history.")] = 1,
+    prepared: Annotated[
+        Path | None, typer.Option("--set", help="Where traffic, history and slices lie; several ratings may share it.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option("--master", help="Spark master URL; local with all cores if left out.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
+) -> None:
+    """Find the largest L that is answered in real time, all right and none late: doubling, bisecting, confirming."""
+    try:
+        plan = RatePlan(
+            out, mode, minutes, begin, end, trial_minutes, warm_up, base, traffic_minutes, days, seed, prepared, master,
+            keep,
+        )  # fmt: skip
+        with _watched() as watcher:
+            result = run_rating(plan, watcher)
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(BAD) from error
+    except RateError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(NOTHING) from error
+    except KeyboardInterrupt:
+        typer.echo("stopped; the same command goes on with the trials made so far", err=True)
+        raise typer.Exit(STOPPED) from None
+    show(result, out)
+    raise typer.Exit(0 if result["rating"] else NOTHING)
+
+
+@contextmanager
+def _watched() -> Iterator[Watcher]:
+    """A bar for the steps of the preparation, a line for each trial."""
+    with Progress(console=_console, disable=not _console.is_terminal) as bars:
+        tasks: dict[str, Any] = {}
+
+        def step(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=done, total=total)
+
+        def say(sentence: str) -> None:
+            _console.print(sentence, highlight=False)
+
+        yield Watcher(step, say, lambda trial: _console.print(line(trial), highlight=False))
+
+
+def line(trial: Trial) -> str:
+    """One trial in words."""
+    tolls = trial["latency"].get("0", {})
+    times = f"tolls p99 {_seconds(tolls.get('p99'))} s, max {_seconds(tolls.get('max'))} s"
+    return f"  L = {trial['L']:g}: {outcome(trial)}; {trial['late']:,} late, {_count(trial['wrong'])} wrong, {times}"
+
+
+def outcome(trial: Trial) -> str:
+    """PASS, FAIL or VOID, and why if it is not plain from the figures."""
+    if trial["void"]:
+        return f"VOID ({trial['void']})"
+    if trial["gave_up_at"] is not None:
+        return f"FAIL (given up at second {trial['gave_up_at']}: too far behind)"
+    return "PASS" if trial["pass"] else "FAIL"
+
+
+def table_of(result: dict[str, Any]) -> Table:
+    """Every trial: rates, response times by type as p50/p95/p99/max, what was late or wrong, what it cost."""
+    table = Table(title=f"Linear Road, mode {result['mode']}: L = {result['rating']:g}", title_justify="left")
+    for name in ("L", "min", "in/s", "out/s", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""):
+        table.add_column(name, justify="right")
+    for trial in result["trials"]:
+        table.add_row(*_cells(trial))
+    return table
+
+
+def _cells(trial: Trial) -> list[str]:
+    cost = trial["cost"]
+    scored = (trial["seconds"][1] - trial["scored_from"]) / 60
+    times = [_times(trial["latency"].get(str(kind), {})) for kind in range(len(NAMES))]
+    costs = [f"{cost[name]:{form}}" if cost else "-" for name, form in _COSTS]
+    rates, rest = costs[:2], costs[2:]
+    return [
+        f"{trial['L']:g}", f"{scored:g}{' confirming' if trial['confirming'] else ''}", *rates, *times,
+        f"{trial['late']:,}", _count(trial["wrong"]), *rest, outcome(trial),
+    ]  # fmt: skip
+
+
+_COSTS = (
+    ("tuples_in_per_s", ",.0f"),
+    ("tuples_out_per_s", ",.0f"),
+    ("cores", ".2f"),
+    ("memory_mb", ",.0f"),
+    ("backlog_s", ".1f"),
+)
+
+
+def _times(figures: dict[str, Any]) -> str:
+    return "/".join(_seconds(figures.get(name)) for name in ("p50", "p95", "p99", "max"))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _count(value: int | None) -> str:
+    return "not checked" if value is None else f"{value:,}"
+
+
+def show(result: dict[str, Any], out: Path) -> None:
+    """The table, what the figure is not, and where everything lies."""
+    console = Console(width=None if sys.stdout.isatty() else 240)
+    console.print(table_of(result))
+    word = "confirmed" if result["confirmed"] else "NOT confirmed"
+    console.print(
+        f"L-rating {result['rating']:g} ({word}, {result['scored_minutes']:g} scored minutes)", highlight=False
+    )
+    for sentence in result["what_was_shortened"]:
+        console.print(f"  - {sentence}", highlight=False, soft_wrap=True)
+    console.print(f"{out / RATING}", highlight=False, soft_wrap=True)

@@ -1,0 +1,221 @@
+"""`penstock lr run`: options in, a live view while it runs, a summary and the three files out.
+
+Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not valid (the driver fell behind), 130 stopped.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+from rich.table import Table
+
+from penstock.linear_road.glance import Glance
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.responses import LIMITS, NAMES
+from penstock.linear_road.run_place import RunPlan
+
+if TYPE_CHECKING:
+    from penstock.linear_road.pulse import Pulse
+
+FAILED, BAD, NOT_VALID, STOPPED = 1, 2, 3, 130
+_console = Console(stderr=True)
+
+
+def run(
+    source: Annotated[
+        Path, typer.Option("--input", help="Generated DIR, flat FILE, or DIR of prepared slices.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Gets answers.csv, dead_letters.csv and run.json.")],
+    history: Annotated[
+        Path | None, typer.Option("--history", help="DIR with TollHistory and SegmentHistory.")
+    ] = None,
+    speed: Annotated[float, typer.Option("--speed", help="How many times faster than real time.")] = 1.0,
+    max_speed: Annotated[
+        bool, typer.Option("--max-speed", help="As fast as it can be processed; no clock, Emit = Time.")
+    ] = False,
+    master: Annotated[
+        str | None, typer.Option("--master", help="Spark master URL; local with all cores if left out.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Where state lives; under --out if left out.")
+    ] = None,
+    xways: Annotated[
+        float | None, typer.Option("--xways", help="Deliver copies of prepared slices: so many expressways.")
+    ] = None,
+    begin: Annotated[int | None, typer.Option("--from", help="First second driven.")] = None,
+    end: Annotated[int | None, typer.Option("--until", help="Second before which to stop.")] = None,
+    scored_from: Annotated[
+        int | None, typer.Option("--scored-from", help="Answers to earlier seconds are warm-up.")
+    ] = None,
+    most_behind: Annotated[
+        float | None, typer.Option("--most-behind", help="Give up when so many seconds behind.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
+) -> None:
+    """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops cleanly; the same command goes on."""
+    if max_speed and speed != 1.0:
+        refuse("--speed and --max-speed contradict each other; give one of them.")
+    try:
+        plan = RunPlan(
+            source, out, history, float("inf") if max_speed else speed, master, checkpoint, xways, begin, end, scored_from,
+            most_behind,
+        )  # fmt: skip
+        record = follow(plan, quiet=quiet)
+    except InputError as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or out}: {error.strerror or error}.")
+    show(record, out)
+    leave(record)
+
+
+def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a plan under a live view; SIGINT and SIGTERM end it cleanly."""
+    # Spark is imported here: a wrong option is told without waiting for it.
+    from penstock.linear_road import run as running
+    from penstock.model.errors import PenstockError
+
+    stop = threading.Event()
+    with _stop_on_signals(stop) as take_signals, _Screen(quiet=quiet) as screen:
+        watcher = running.Watcher(screen.preparing, screen.say, screen.look, take_signals)
+        try:
+            return running.run(plan, stop=stop, watcher=watcher)
+        except (running.RunError, PenstockError) as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(FAILED) from error
+
+
+@contextmanager
+def _stop_on_signals(stop: threading.Event) -> Iterator[Callable[[], None]]:
+    """Set `stop` at the first signal; gives a function that takes the signals back, for Spark sets its own handler."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def take() -> None:
+        for number in numbers:
+            signal.signal(number, lambda *_: stop.set())
+
+    take()
+    try:
+        yield take
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Screen(AbstractContextManager["_Screen"]):
+    """What people see on standard error: a bar while slices are cut, sentences, and the live view; one at a time."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._watched = not quiet and _console.is_terminal
+        self._bar: Progress | None = None
+        self._live: Live | None = None
+        self._glance = Glance()
+
+    def preparing(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = Progress(console=_console, disable=not self._watched)
+            self._bar.add_task("preparing slices", total=total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        if done >= total:
+            self._bar.stop()
+
+    def say(self, sentence: str) -> None:
+        _console.print(sentence, highlight=False)
+
+    def look(self, pulse: Pulse) -> None:
+        if not self._watched:
+            return
+        if self._live is None:
+            self._live = Live(console=_console, refresh_per_second=4, transient=True)
+            self._live.start()
+        self._glance.look(pulse.new_files())
+        self._live.update(view(pulse, self._glance))
+
+    def __exit__(self, *_: object) -> None:
+        for shown in (self._bar, self._live):
+            if shown is not None:
+                shown.stop()
+
+
+def view(pulse: Pulse, glance: Glance) -> Table:
+    """The run at this moment: time, rate, backlog, and each type with its count and how long it waits."""
+    now = int(pulse.now())
+    clock = (
+        f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {pulse.feed.end // 60}:{pulse.feed.end % 60:02d}"
+    )
+    table = Table(title=f"Linear Road {clock}", title_justify="left", show_header=False)
+    table.add_row("tuples", f"{pulse.rows_in:,} in, {pulse.rate:,.0f}/s; answers {pulse.rows_out:,}")
+    table.add_row("trains", f"{pulse.trains:,}, the last took {pulse.train_s:.2f} s")
+    table.add_row("backlog", f"{pulse.backlog():.1f} s")
+    for kind, name in enumerate(NAMES):
+        wait = glance.wait(kind)
+        shown = (
+            "" if wait is None else f"; p50 {wait[0]:.2f} s, max {wait[1]:.2f} s of {LIMITS[kind]} s allowed"
+        )
+        table.add_row(name, f"{pulse.by_type[kind]:,}{shown}")
+    table.add_row("accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute")
+    table.add_row("tolls", f"{glance.quoted:,} quoted, {pulse.boxes.get('charges', 0):,} charges")
+    return table
+
+
+def show(record: dict[str, Any], out: Path) -> None:
+    """The summary of a run."""
+    table = Table(title=f"Linear Road run in {out}", title_justify="left")
+    table.add_column("type")
+    for name in ("answers", "late", "p50 s", "p95 s", "p99 s", "max s"):
+        table.add_column(name, justify="right")
+    for kind, name in enumerate(NAMES):
+        figures = record["latency"].get(str(kind), {})
+        cells = [_seconds(figures.get(key)) for key in ("p50", "p95", "p99", "max")]
+        late = f"{figures['late']:,}" if figures else "-"
+        table.add_row(f"{kind} {name}", f"{record['answers'][str(kind)]:,}", late, *cells)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    for line in _lines(record, out):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
+    rows, cost = record["input"]["rows"], record["cost"]
+    size = "" if record["input"]["xways"] is None else f" of {record['input']['xways']:g} expressways"
+    yield f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up {record['warm_up']['seconds']:.1f} s apart."
+    if cost:
+        yield (
+            f"{cost['tuples_in_per_s']:,.0f} tuples/s in, {cost['tuples_out_per_s']:,.0f} answers/s out, "
+            f"{cost['cores']:.2f} cores, {cost['memory_mb']:,.0f} MB."
+        )
+    yield f"Clock: {record['clock']}."
+    yield f"{out}/answers.csv, {out}/dead_letters.csv, {out}/run.json"
+    if not record["finished"]:
+        yield "Stopped; the same command goes on."
+    elif not record["valid"]:
+        yield "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def leave(record: dict[str, Any]) -> None:
+    """End with the exit code that fits."""
+    if not record["finished"]:
+        raise typer.Exit(STOPPED)
+    if not record["valid"]:
+        raise typer.Exit(NOT_VALID)
+
+
+def refuse(sentence: str) -> None:
+    typer.echo(sentence, err=True)
+    raise typer.Exit(BAD)

@@ -1,0 +1,63 @@
+"""A glance at the newest answers, for the live view: response times by type, accidents now, tolls quoted.
+
+Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see while a run goes
+on. Only somebody who watches pays for it; a rating does not look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_FILES = 40
+_MOST_BYTES = 256 << 10
+"""Of a large answer file only the beginning is looked at."""
+
+_MINUTE = 60
+
+
+@dataclass
+class Glance:
+    r"""What the newest answer files show.
+
+    >>> glance = Glance()
+    >>> glance.read("1,300,300.900,107,42\n0,107,300,301.000,35,1250\n")
+    >>> glance.wait(1), glance.accidents(300), glance.quoted
+    ((0.9, 0.9), 1, 1250)
+    """
+
+    quoted: int = 0
+    """The sum of the tolls seen in notices."""
+    _waits: list[deque[float]] = field(default_factory=lambda: [deque(maxlen=4000) for _ in range(5)])
+    _alerts: dict[int, int] = field(default_factory=dict)
+    """Segment of an accident -> when an alert last named it."""
+
+    def look(self, files: Iterable[Path]) -> None:
+        """Read new answer files; one that is gone already is passed over."""
+        for file in list(files)[-_FILES:]:
+            with contextlib.suppress(OSError), file.open("rb") as stream:
+                text = stream.read(_MOST_BYTES).decode()
+                self.read(text[: text.rfind("\n") + 1])
+
+    def read(self, text: str) -> None:
+        """Take in some finished rows."""
+        for line in text.splitlines():
+            fields = line.split(",")
+            kind, at = int(fields[0]), 2 if fields[0] == "0" else 1
+            self._waits[kind].append(float(fields[at + 1]) - int(fields[at]))
+            if kind == 0:
+                self.quoted += int(fields[5])
+            elif kind == 1:
+                self._alerts[int(fields[4])] = int(fields[1])
+
+    def wait(self, kind: int) -> tuple[float, float] | None:
+        """Median and longest response time of the newest answers of a type, in seconds of the clock."""
+        waits = sorted(self._waits[kind])
+        return (round(waits[len(waits) // 2], 3), round(waits[-1], 3)) if waits else None
+
+    def accidents(self, now: float) -> int:
+        """How many segments alerts of the last minute named."""
+        return sum(at > now - _MINUTE for at in self._alerts.values())

@@ -1,0 +1,259 @@
+"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record of the run.
+
+Idea: the driver is a process of its own that fills a directory second by second; the network follows the directory. When the
+driver is through, the network takes what is left and ends. A clean stop pauses the clock, takes what was
+delivered, and leaves everything ready to go on; after a kill the clock has gone on, and the driver catches up at once.
+Arasu et al., "Linear Road", VLDB 2004, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.atomic import write_text
+from penstock.linear_road.copies import Copies, span_of
+from penstock.linear_road.drive import Drive, Feed, feed_of
+from penstock.linear_road.driver_process import DriverProcess
+from penstock.linear_road.harvest import Origins, gather_answers, write_letters
+from penstock.linear_road.inputs import Input, InputError, open_input
+from penstock.linear_road.pipeline import answer_files, dead_letters, network, road_runtime, warm_up
+from penstock.linear_road.prepare import Plan, prepare, silent
+from penstock.linear_road.prepare import Progress as Bar
+from penstock.linear_road.pulse import Pulse
+from penstock.linear_road.responses import Responses
+from penstock.linear_road.run_place import ANSWERS, LETTERS, RUN, RunPlace, RunPlan, open_place
+from penstock.linear_road.sampling import Sampler, machine, versions
+from penstock.linear_road.slices import Slices, is_slices, open_slices
+from penstock.runtime import local_session
+
+_LOOK_EVERY = 0.2
+_DRAIN = 60.0
+
+
+class RunError(RuntimeError):
+    """A run that could not go on; the message is one clear sentence."""
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how a run goes; every part may be left out."""
+
+    preparing: Bar = silent
+    say: Callable[[str], None] = lambda _sentence: None
+    look: Callable[[Pulse], None] = lambda _pulse: None
+    spark_started: Callable[[], None] = lambda: None
+    """Called when Spark has set its own signal handlers, for whoever wants his own back."""
+
+
+def run(
+    plan: RunPlan, *, stop: threading.Event | None = None, watcher: Watcher | None = None
+) -> dict[str, Any]:
+    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly."""
+    place = open_place(plan)
+    if place.finished:
+        return dict(json.loads((place.out / RUN).read_text(encoding="utf-8")))
+    watcher = watcher or Watcher()
+    slices = _slices(plan, place, watcher.preparing)
+    drive = _drive(plan, place, slices)
+    feed = feed_of(drive, slices)
+    return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run()
+
+
+def _slices(plan: RunPlan, place: RunPlace, progress: Bar) -> Slices:
+    """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
+    if is_slices(plan.source):
+        return open_slices(plan.source)
+    source = open_input(plan.source)
+    span = span_of(source)
+    groups = max(1, min(cores(), span.xways))
+    cut = Plan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
+    return prepare(cut, place.slices, progress)
+
+
+def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
+    groups = None
+    if plan.length is not None:
+        groups = max(1, min(cores(), -(-round(2 * plan.length) // 2)))
+    return Drive(
+        slices.path,
+        to=str(place.feed),
+        speed=plan.speed,
+        begin=plan.begin if is_slices(plan.source) else None,
+        end=plan.end if is_slices(plan.source) else None,
+        lenient=True,
+        groups=groups,
+        length=plan.length,
+        resume=place.resumed,
+    )
+
+
+def cores() -> int:
+    """How many partitions a run on this machine has: one a core."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class _Run:
+    """One call: from a session to the record of the run."""
+
+    plan: RunPlan
+    place: RunPlace
+    drive: Drive
+    feed: Feed
+    stop: threading.Event
+    watcher: Watcher
+    warm_up_s: float = 0.0
+    stopped: bool = False
+    gave_up_at: int | None = None
+    _began: float = field(default_factory=time.time)
+
+    def run(self) -> dict[str, Any]:
+        self.place.feed.mkdir(parents=True, exist_ok=True)
+        self.place.note("started")
+        session = local_session(self.plan.master)
+        try:
+            return self._with_session(session)
+        finally:
+            session.stop()
+
+    def _with_session(self, session: Any) -> dict[str, Any]:
+        self.watcher.spark_started()
+        self.watcher.say("warming up: Spark, Python workers, compiled kernels")
+        self.warm_up_s = warm_up(session, partitions=self.feed.groups)
+        net = network(self.plan.history, self.place.feed, self.place.parts)
+        runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
+        pulse = Pulse(self.feed, self.place.feed)
+        runtime.on_train(pulse.train_done)
+        sampler = Sampler(pulse.progress)
+        driver: DriverProcess | None = None
+        try:
+            runtime.start()
+            driver = DriverProcess.start(self.drive, self.place.log)
+            sampler.start()
+            self._follow(runtime, driver, pulse)
+            sampler.stop()
+        finally:
+            if driver is not None:
+                driver.stop()
+            runtime.stop()
+        return self._close(driver, pulse, sampler)
+
+    def _follow(self, runtime: Any, driver: DriverProcess, pulse: Pulse) -> None:
+        """Until the driver is through and everything it brought is answered, or the run is stopped."""
+        while driver.running and not self.stop.wait(_LOOK_EVERY):
+            runtime.check()
+            self._look(pulse)
+            self._give_up(pulse)
+        if self.stop.is_set():
+            self.stopped = True
+            driver.stop()
+            # What was delivered is answered now: while the clock stands still, nothing can become late.
+            if self.gave_up_at is None:
+                runtime.wait_idle(timeout=_DRAIN, quiet=0.5)
+            return
+        failure = driver.failure()
+        if failure is not None:
+            raise RunError(f"The driver ended before its time: {failure}")
+        runtime.finish()
+        while not runtime.wait(timeout=_LOOK_EVERY):
+            self._look(pulse)
+            if self.stop.is_set():
+                self.stopped = True
+                return
+
+    def _give_up(self, pulse: Pulse) -> None:
+        """A trial that is hopelessly behind need not be driven to its end."""
+        limit = self.plan.most_behind
+        scored = pulse.now() >= (self.plan.scored_from or 0)
+        if limit is not None and scored and pulse.backlog() > limit:
+            self.gave_up_at = int(pulse.now())
+            self.stop.set()
+
+    def _look(self, pulse: Pulse) -> None:
+        self.watcher.look(pulse)
+        pulse.sweep()
+
+    def _close(self, driver: DriverProcess, pulse: Pulse, sampler: Sampler) -> dict[str, Any]:
+        self.watcher.say("gathering the answers")
+        scored_from = self.plan.scored_from or 0
+        responses = Responses(scored_from)
+        size = gather_answers(answer_files(self.place.parts), self.place.out / ANSWERS, responses)
+        letters = Origins(self.feed, self._source()).trace(dead_letters(self.place.checkpoint))
+        refused = write_letters(letters, self.place.out / LETTERS)
+        report = driver.note().get("report") or {}
+        record = self._record(report, pulse, sampler, responses)
+        record |= {"dead_letters": refused, "answer_bytes": size}
+        write_text(self.place.out / RUN, json.dumps(record, indent=1) + "\n")
+        self.place.note("stopped" if self.stopped else "finished")
+        if not self.stopped:
+            # What can be read in the answers need not be kept twice.
+            for path in (self.place.feed, self.place.slices, self.place.parts):
+                shutil.rmtree(path, ignore_errors=True)
+        return record
+
+    def _source(self) -> Input | None:
+        stated = Path(str(self.feed.slices.manifest.get("source", "")))
+        try:
+            return open_input(stated)
+        except InputError:
+            return None
+
+    def _record(
+        self, report: dict[str, Any], pulse: Pulse, sampler: Sampler, responses: Responses
+    ) -> dict[str, Any]:
+        scored_from = max(self.plan.scored_from or 0, self.feed.begin)
+        return {
+            "kind": "linear-road-run",
+            "started": datetime.fromtimestamp(self._began, UTC).isoformat(timespec="seconds"),
+            "finished": not self.stopped,
+            "gave_up_at": self.gave_up_at,
+            "valid": not self.stopped and bool(report.get("valid")),
+            "speed": self.plan.speed if self.plan.ticks else "max",
+            "clock": "wall clock" if self.plan.ticks else "none: maximum speed, Emit = Time",
+            "machine": machine(),
+            "versions": versions(),
+            "config": {**self.plan.as_json(), "partitions": self.feed.groups, "master": self.plan.master},
+            "warm_up": {"seconds": round(self.warm_up_s, 2), "scored_from": scored_from},
+            "input": self._input(report),
+            "attempts": self.place.attempts(),
+            "driver": report,
+            "rates": {
+                "tuples_in": pulse.rows_in,
+                "answers": int(responses.all_answers.sum()),
+                "trains": pulse.trains,
+            },
+            "latency": responses.figures() if self.plan.ticks else {},
+            "answers": {str(kind): int(count) for kind, count in enumerate(responses.all_answers)},
+            "cost": sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole(),
+            "series": self._series(sampler, responses),
+        }
+
+    def _input(self, report: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "rows": self.feed.rows(),
+            "xways": self.feed.length,
+            "t0": self.feed.begin,
+            "t1": self.feed.end,
+            "copies": report.get("copies"),
+            "stored_xways": None if self.feed.slices.span is None else self.feed.slices.span.length,
+        }
+
+    def _series(self, sampler: Sampler, responses: Responses) -> dict[str, Any]:
+        begin, end = self.feed.begin, self.feed.end
+        found: dict[str, Any] = {"samples": sampler.as_json()}
+        if self.plan.ticks:
+            found |= {
+                "second": list(range(begin, end)),
+                "p50": responses.by_second(0.5, begin, end),
+                "p99": responses.by_second(0.99, begin, end),
+            }
+        return found

@@ -1,0 +1,107 @@
+"""Which L to try next: the search for a rating as a pure function of the trials made so far.
+
+Idea: start somewhere, double while trials pass (or halve while they fail), then bisect between the largest pass and the
+smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large. The winner is confirmed by a
+longer run; a winner that fails there counts as a failure, and the search goes on below it. Since the answer depends on the
+trials alone, an interrupted search goes on from its list. L-rating: Arasu et al., VLDB 2004, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+SMALLEST = 0.5
+"""One direction of one expressway."""
+
+SHARE = 0.05
+"""The step at large L, as a share of it."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the search needs to know of a trial."""
+
+    length: float
+    passed: bool
+    confirming: bool = False
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where to search: first trial, and the largest L worth trying (None: no end)."""
+
+    begin: float = 50
+    end: float | None = None
+
+
+@dataclass(frozen=True)
+class Next:
+    """The next thing to do: try `length`, confirm it, or stop with it as the rating (0: nothing passed)."""
+
+    kind: Literal["try", "confirm", "done"]
+    length: float
+
+
+def next_step(tried: Sequence[Tried], bounds: Bounds) -> Next:
+    """What to do after these trials.
+
+    >>> bounds = Bounds(begin=4)
+    >>> next_step([], bounds)
+    Next(kind='try', length=4)
+    >>> next_step([Tried(4, True)], bounds)
+    Next(kind='try', length=8)
+    >>> next_step([Tried(4, True), Tried(8, False)], bounds)
+    Next(kind='try', length=6.0)
+    >>> next_step([Tried(4, True), Tried(4.5, False)], bounds)
+    Next(kind='confirm', length=4)
+    >>> next_step([Tried(4, True), Tried(4.5, False), Tried(4, True, confirming=True)], bounds)
+    Next(kind='done', length=4)
+    """
+    failure = min((t.length for t in tried if not t.passed), default=None)
+    # A pass above a failure was luck: it does not count.
+    passes = [t.length for t in tried if t.passed and (failure is None or t.length < failure)]
+    if not passes:
+        return _without_pass(failure, bounds)
+    best = max(passes)
+    following = _above(best, failure, bounds)
+    if following is not None:
+        return Next("try", following)
+    confirmed = any(t.confirming and t.passed and t.length == best for t in tried)
+    return Next("done" if confirmed else "confirm", best)
+
+
+def _without_pass(failure: float | None, bounds: Bounds) -> Next:
+    if failure is None:
+        return Next("try", bounds.begin if bounds.end is None else min(bounds.begin, bounds.end))
+    return Next("done", 0) if failure <= SMALLEST else Next("try", on_grid(failure / 2))
+
+
+def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
+    """The next L above the best one; None if there is nothing left to find."""
+    if failure is None:
+        limit = math.inf if bounds.end is None else bounds.end
+        return None if best >= limit else min(best * 2, limit)
+    middle = on_grid((best + failure) / 2)
+    return middle if failure - best > step_at(best) and best < middle < failure else None
+
+
+def step_at(length: float) -> float:
+    """How close the search looks at this L.
+
+    >>> step_at(2.5), step_at(10), step_at(200)
+    (0.5, 0.5, 10.0)
+    """
+    return max(SMALLEST, length * SHARE)
+
+
+def on_grid(length: float) -> float:
+    """The nearest L below that is worth trying: halves up to 20, whole expressways above.
+
+    >>> on_grid(3.74), on_grid(0.2), on_grid(77.5)
+    (3.5, 0.5, 77.0)
+    """
+    grid = SMALLEST if length < 20 else 1.0
+    return max(SMALLEST, math.floor(length / grid) * grid)

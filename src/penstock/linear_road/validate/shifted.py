@@ -1,0 +1,146 @@
+"""Answers to shifted copies, judged by un-shifting them onto the original.
+
+Idea: copy k of an input is the input with k times a fixed span added to VID, QID and XWay, so its right answers are those
+of the original, shifted. The oracle works out the original once; the answers of each copy are moved back and compared
+with it one copy after the other. What belongs to no copy is an answer that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from penstock.linear_road.copies import Copies
+from penstock.linear_road.inputs import open_input
+from penstock.linear_road.validate.answers import LAYOUT, read_answers
+from penstock.linear_road.validate.comparison import Result, compare
+from penstock.linear_road.validate.oracle import MEMORY, consult, workspace
+
+_SHOWN = 5
+_NAMED = {0: "vid", 1: "vid", 2: "qid", 3: "qid", 4: "qid"}
+"""The field of each answer type that tells the copy."""
+
+
+@dataclass
+class Tally:
+    """What was found over all copies of one type."""
+
+    expected: int = 0
+    got: int = 0
+    wrong: int = 0
+    missing: int = 0
+    extra: int = 0
+
+    def add(self, result: Result) -> None:
+        for name in ("expected", "got", "wrong", "missing", "extra"):
+            setattr(self, name, getattr(self, name) + getattr(result, name))
+
+
+@dataclass
+class ShiftedVerdict:
+    """The verdict over all copies, by type; `faults` holds the first few in words."""
+
+    copies: int = 0
+    unreadable: int = 0
+    types: dict[int, Tally] = field(default_factory=lambda: {kind: Tally() for kind in LAYOUT})
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> int:
+        """Answers that are wrong, missing, too many or unreadable."""
+        return self.unreadable + sum(t.wrong + t.missing + t.extra for t in self.types.values())
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {str(kind): vars(tally) for kind, tally in self.types.items()}
+        return {
+            "copies": self.copies,
+            "wrong": self.wrong,
+            "unreadable": self.unreadable,
+            "types": counts,
+            "faults": self.faults,
+        }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Copies that are judged against the same original: its rows, and which copies of it were driven."""
+
+    original: Path
+    copies: range
+
+
+def validate_copies(
+    answers: Path,
+    parts: list[Judged],
+    shift: Copies,
+    *,
+    history: Path | None = None,
+    memory: str = MEMORY,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> ShiftedVerdict:
+    """Check the answers to copies of one or more originals (whole ones, and one that is cut off)."""
+    verdict = ShiftedVerdict()
+    total = sum(len(part.copies) for part in parts)
+    for number, part in enumerate(parts):
+        with workspace(memory) as con:
+            consult(con, open_input(part.original), history)
+            found = read_answers(con, answers)
+            _keep(con)
+            if number == 0:
+                verdict.unreadable += found.unreadable
+                _strays(con, verdict, shift, max(p.copies.stop for p in parts))
+            for k in part.copies:
+                _unshift(con, shift, k)
+                _judge(con, verdict, k)
+                progress(verdict.copies, total)
+    return verdict
+
+
+def _keep(con: duckdb.DuckDBPyConnection) -> None:
+    """Set the answers of all copies aside."""
+    for kind in LAYOUT:
+        con.execute(f"ALTER TABLE got_{kind} RENAME TO all_{kind}")
+
+
+def _copy_of(kind: int, shift: Copies) -> str:
+    span = shift.vid if _NAMED[kind] == "vid" else shift.qid
+    # A single copy is not shifted and has no span.
+    return f"{_NAMED[kind]} // {span}" if span else "0"
+
+
+def _strays(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, shift: Copies, copies: int) -> None:
+    """Answers that belong to no copy."""
+    for kind in LAYOUT:
+        row = con.execute(
+            f"SELECT count(*) FROM all_{kind} WHERE {_copy_of(kind, shift)} >= {copies}"
+        ).fetchone()
+        strays = int(row[0]) if row else 0
+        verdict.types[kind].extra += strays
+        verdict.types[kind].got += strays
+
+
+def _unshift(con: duckdb.DuckDBPyConnection, shift: Copies, k: int) -> None:
+    """Make the answers of copy k those to the original."""
+    vid, qid, _ = shift.offsets(k)
+    moved = {"vid": f"vid - {vid} AS vid", "qid": f"qid - {qid} AS qid"}
+    for kind, fields in LAYOUT.items():
+        columns = ", ".join(moved.get(name, name) for name in fields)
+        con.execute(
+            f"CREATE OR REPLACE TABLE got_{kind} AS SELECT {columns} FROM all_{kind} WHERE {_copy_of(kind, shift)} = {k}"
+        )
+
+
+def _judge(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, k: int) -> None:
+    con.execute("DROP TABLE IF EXISTS judged_2")
+    verdict.copies += 1
+    for result in compare(con, emits=True, limits=False):
+        verdict.types[result.type.number].add(result)
+        room = _SHOWN - len(verdict.faults)
+        verdict.faults += [
+            f"copy {k}, {result.type.name}: {fault.kind} {fault.key}, expected {fault.expected}, got {fault.got}"
+            for fault in result.faults[: max(0, room)]
+        ]
