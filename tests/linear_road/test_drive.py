@@ -245,6 +245,8 @@ def test_after_a_crash_the_clock_has_gone_on_and_nothing_comes_twice(source, tmp
     assert text_of(target) == source.read_text()
     assert all(file.stat().st_mtime_ns == kept for file, kept in before.items())
     assert not report.valid, "what came after the crash came late"
+    assert report.overdue_at_resume > 0
+    assert report.late_seconds == 0, "the driver itself was not slow"
     assert not list(target.glob(".t*"))
 
 

@@ -27,7 +27,9 @@ COMMANDS = {
 
 def lr_app(words: Sequence[str] = ()) -> typer.Typer:
     """The topic `lr`, with the commands that these words need."""
-    text = "Linear Road: run and rate it on Penstock; generator, history, driver and validator for any engine."
+    text = (
+        "Linear Road: run and rate it on Penstock; generator, history, driver and validator for any engine."
+    )
     app = typer.Typer(help=text, no_args_is_help=True)
     app.callback()(_group)
     return fill(app, COMMANDS, words)

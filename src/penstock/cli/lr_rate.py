@@ -27,9 +27,15 @@ _console = Console(stderr=True)
 
 
 def rate(
-    out: Annotated[Path, typer.Option("--out", help="Gets rating.json; an interrupted rating there goes on.")],
-    mode: Annotated[str, typer.Option("--mode", help="peak: the busiest minutes; full: all three hours.")] = "peak",
-    minutes: Annotated[int, typer.Option("--minutes", help="Scored minutes of the confirming run (peak).")] = 15,
+    out: Annotated[
+        Path, typer.Option("--out", help="Gets rating.json; an interrupted rating there goes on.")
+    ],
+    mode: Annotated[
+        str, typer.Option("--mode", help="peak: the busiest minutes; full: all three hours.")
+    ] = "peak",
+    minutes: Annotated[
+        int, typer.Option("--minutes", help="Scored minutes of the confirming run (peak).")
+    ] = 15,
     begin: Annotated[float, typer.Option("--from", help="The first L tried.")] = 50,
     end: Annotated[float | None, typer.Option("--to", help="The largest L tried.")] = None,
     trial_minutes: Annotated[int, typer.Option("--trial-minutes", help="Scored minutes of a trial.")] = 3,
@@ -45,7 +51,8 @@ def rate(
     days: Annotated[int, typer.Option("--days", help="Days of history, 69 in the benchmark.")] = 69,
     seed: Annotated[int, typer.Option("--seed", help="Seed of traffic and history.")] = 1,
     prepared: Annotated[
-        Path | None, typer.Option("--set", help="Where traffic, history and slices lie; several ratings may share it.")
+        Path | None,
+        typer.Option("--set", help="Where traffic, history and slices lie; several ratings may share it."),
     ] = None,
     master: Annotated[
         str | None, typer.Option("--master", help="Spark master URL; local with all cores if left out.")
@@ -155,7 +162,8 @@ def show(result: dict[str, Any], out: Path) -> None:
     console.print(table_of(result))
     word = "confirmed" if result["confirmed"] else "NOT confirmed"
     console.print(
-        f"L-rating {result['rating']:g} ({word}, {result['scored_minutes']:g} scored minutes)", highlight=False
+        f"L-rating {result['rating']:g} ({word}, {result['scored_minutes']:g} scored minutes)",
+        highlight=False,
     )
     for sentence in result["what_was_shortened"]:
         console.print(f"  - {sentence}", highlight=False, soft_wrap=True)

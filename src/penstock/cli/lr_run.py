@@ -165,7 +165,9 @@ def view(pulse: Pulse, glance: Glance) -> Table:
             "" if wait is None else f"; p50 {wait[0]:.2f} s, max {wait[1]:.2f} s of {LIMITS[kind]} s allowed"
         )
         table.add_row(name, f"{pulse.by_type[kind]:,}{shown}")
-    table.add_row("accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute")
+    table.add_row(
+        "accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute"
+    )
     table.add_row("tolls", f"{glance.quoted:,} quoted, {pulse.boxes.get('charges', 0):,} charges")
     return table
 

@@ -120,7 +120,7 @@ class DriveReport:
     cpu_share: float
     clock: str
     overdue_at_resume: int = 0
-    """Seconds that fell due while nobody drove, after a kill; they came at once and are not counted as late."""
+    """Seconds that fell due while nobody drove, after a kill; they came at once, and void response times."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -474,7 +474,7 @@ class _Run:
             first_late=late[0] if late else None,
             stopped_at=self.stopped_at,
             lost=self.lost,
-            valid=not late and self.stopped_at is None,
+            valid=not late and not self.overdue and self.stopped_at is None,
             wall_seconds=round(wall, 3),
             cpu_seconds=round(cpu, 3),
             cpu_share=round(cpu / wall, 4) if wall else 0.0,

@@ -22,7 +22,8 @@ def road_runtime(
 
 def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20) -> float:
     """Run a small made-up city through the network in a scratch directory, so that the JVM has compiled what it
-    will and every worker has loaded its kernels from numba's cache; returns the seconds it took."""
+    will and every worker has loaded its kernels from numba's cache; returns the seconds it took.
+    """
     raise NotImplementedError("the network is being built")
 
 

@@ -1,0 +1,159 @@
+"""A rating without Spark: windows, which trials count, shifted copies judged by the original, going on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from golden_input import GOLDEN, needs_data
+from penstock.linear_road import rate as rating
+from penstock.linear_road.copies import Copies
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.rate_plan import RatePlan, Window, confirmation_of, cut_of, trial_of
+from penstock.linear_road.search import Next
+from penstock.linear_road.validate import validate
+from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
+
+
+def plan(tmp_path: Path, **more: Any) -> RatePlan:
+    return RatePlan(tmp_path / "out", **{"begin": 4, "minutes": 2, "trial_minutes": 1, "warm_up": 30, **more})
+
+
+def test_the_busiest_minutes_are_cut_out_with_a_warm_up_before_them(tmp_path: Path) -> None:
+    rates = np.ones(10800, np.int64)
+    rates[5000:5060] = 10
+    chosen = plan(tmp_path)
+    cut = cut_of(chosen, rates)
+    assert cut.end - cut.begin == 150
+    assert cut.begin <= 5000 < 5060 <= cut.end
+    trial = trial_of(chosen, rates, cut)
+    assert trial.scored_s == 60
+    assert trial.scored_from - trial.begin == 30
+    assert cut.begin <= trial.begin <= 5000 < 5060 <= trial.end <= cut.end
+    assert confirmation_of(chosen, rates, cut) == cut
+
+
+def test_in_full_mode_the_winner_carries_all_three_hours(tmp_path: Path) -> None:
+    rates = np.arange(10800)
+    chosen = plan(tmp_path, mode="full")
+    cut = cut_of(chosen, rates)
+    assert trial_of(chosen, rates, cut) == Window(10710, 10740, 10800)
+    assert confirmation_of(chosen, rates, cut) == Window(0, 0, 10800)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "quick"}, "--mode quick is not known; expected peak or full"),
+        ({"begin": 0.3}, "--from 0.3 is no size"),
+        ({"end": 2}, "--to 2 is below --from 4"),
+        ({"minutes": 0}, "--minutes and --trial-minutes are 1 or more"),
+        ({"minutes": 180}, "do not fit into the 180 minutes"),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan(tmp_path, **options)
+
+
+def record(**more: Any) -> dict[str, Any]:
+    figures = {str(kind): {"p99": 1.0, "late": 0} for kind in range(5)}
+    return {
+        "finished": True, "gave_up_at": None, "latency": figures, "cost": {}, "input": {"rows": 10, "copies": None},
+        "driver": {"late_seconds": 0, "stopped_at": None, "valid": True}, "warm_up": {"seconds": 3}, "series": {},
+        "machine": {"load": 1.0}, **more,
+    }  # fmt: skip
+
+
+def test_a_trial_passes_only_if_all_is_right_and_nothing_late() -> None:
+    step, window, right = Next("try", 4), Window(0, 30, 90), ShiftedVerdict()
+    assert rating.judged(step, window, record(), right, 1.0)["pass"]
+    one_late = record(latency={"0": {"p99": 1.0, "late": 1}})
+    assert not rating.judged(step, window, one_late, right, 1.0)["pass"]
+    wrong = ShiftedVerdict()
+    wrong.types[2].missing = 1
+    found = rating.judged(step, window, record(), wrong, 1.0)
+    assert not found["pass"]
+    assert found["wrong"] == 1
+    given_up = rating.judged(step, window, record(finished=False, gave_up_at=80), None, 1.0)
+    assert (given_up["pass"], given_up["void"], given_up["wrong"]) == (False, None, None)
+
+
+def test_a_driver_that_fell_behind_voids_the_trial() -> None:
+    late = record(driver={"late_seconds": 2, "first_late": 61})
+    found = rating.judged(Next("try", 4), Window(0, 30, 90), late, ShiftedVerdict(), 1.0)
+    assert found["void"] == "the driver fell behind in 2 seconds, first at 61"
+    assert not found["pass"]
+
+
+def trial(length: float, *, passed: bool, void: str | None = None) -> dict[str, Any]:
+    return {"L": length, "pass": passed, "void": void, "confirming": False}
+
+
+def test_void_trials_do_not_count_until_they_are_void_again_and_again(tmp_path: Path) -> None:
+    trials = rating._Trials.open(plan(tmp_path))
+    for _ in range(2):
+        trials.add(trial(4, passed=False, void="the driver fell behind"))
+    assert trials.counted() == []
+    trials.add(trial(4, passed=False, void="the driver fell behind"))
+    assert [t.passed for t in trials.counted()] == [False]
+
+
+def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Path) -> None:
+    rating._Trials.open(plan(tmp_path)).add(trial(4, passed=True))
+    assert [t.length for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
+    with pytest.raises(InputError, match="holds a rating with minutes 2, not 3"):
+        rating._Trials.open(plan(tmp_path, minutes=3))
+
+
+# -- shifted copies
+
+SHIFT = Copies(3, vid=2_000_000, qid=1_000_000, xway=2)
+
+
+def shifted(line: str, k: int) -> str:
+    fields = line.split(",")
+    at, by = {"0": (1, SHIFT.vid), "1": (3, SHIFT.vid), "2": (4, SHIFT.qid), "3": (3, SHIFT.qid), "4": (3, SHIFT.qid)}[fields[0]]
+    fields[at] = str(int(fields[at]) + k * by)
+    return ",".join(fields)
+
+
+@needs_data
+class TestShiftedCopies:
+    @pytest.fixture(scope="class")
+    def right(self, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+        file = tmp_path_factory.mktemp("golden") / "expected.csv"
+        validate(GOLDEN / "rows.dat", history=GOLDEN, expected=file)
+        lines = file.read_text().splitlines()
+        return [shifted(line, k) for k in range(3) for line in lines]
+
+    def judge(self, tmp_path: Path, answers: list[str]) -> ShiftedVerdict:
+        file = tmp_path / "answers.csv"
+        file.write_text("\n".join(answers) + "\n")
+        return validate_copies(file, [Judged(GOLDEN / "rows.dat", range(3))], SHIFT, history=GOLDEN)
+
+    def test_right_answers_hold(self, tmp_path: Path, right: list[str]) -> None:
+        verdict = self.judge(tmp_path, right)
+        assert (verdict.wrong, verdict.copies) == (0, 3)
+        assert sum(t.got for t in verdict.types.values()) == len(right)
+        json.dumps(verdict.as_json())
+
+    def test_each_fault_is_found_in_its_copy(self, tmp_path: Path, right: list[str]) -> None:
+        broken = list(right)
+        third = len(right) // 3
+        fields = broken[third].split(",")
+        broken[third] = ",".join([*fields[:-1], str(int(fields[-1]) + 7)])
+        verdict = self.judge(tmp_path, broken)
+        assert verdict.wrong == 1
+        assert verdict.faults[0].startswith("copy 1, toll notice: wrong toll")
+
+    def test_missing_and_stray_answers_are_found(self, tmp_path: Path, right: list[str]) -> None:
+        verdict = self.judge(tmp_path, [*right[1:], shifted(right[0], 5), "nonsense"])
+        assert verdict.types[0].missing == 1
+        assert verdict.types[0].extra == 1
+        assert verdict.unreadable == 1
+        assert verdict.wrong == 3

@@ -1,0 +1,75 @@
+"""The rules by which a run is gone on with, and by which two runs never mix."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.run_place import RunPlan, open_place
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    file = tmp_path / "rows.dat"
+    file.write_text("0,0,1,0,0,1,0,0,0,-1,-1,-1,-1,-1,-1\n")
+    return file
+
+
+def test_the_checkpoint_lies_under_out_unless_it_is_named(tmp_path: Path, rows: Path) -> None:
+    place = open_place(RunPlan(rows, tmp_path / "out"))
+    assert place.checkpoint.parent == tmp_path / "out"
+    other = open_place(RunPlan(rows, tmp_path / "out2", checkpoint=tmp_path / "mine"))
+    assert other.checkpoint == tmp_path / "mine"
+    assert not place.resumed
+
+
+def test_the_same_call_goes_on(tmp_path: Path, rows: Path) -> None:
+    plan = RunPlan(rows, tmp_path / "out", speed=math.inf)
+    open_place(plan)
+    assert open_place(plan).resumed
+
+
+def test_an_out_without_its_checkpoint_is_refused(tmp_path: Path, rows: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "answers.csv").write_text("")
+    with pytest.raises(InputError, match=r"holds files already, but its checkpoint is not at"):
+        open_place(RunPlan(rows, out))
+    with pytest.raises(InputError, match="its checkpoint is not at"):
+        open_place(RunPlan(rows, out, checkpoint=tmp_path / "elsewhere"))
+    assert not (tmp_path / "elsewhere").exists(), "nothing is touched"
+
+
+def test_another_run_with_the_same_checkpoint_is_refused(tmp_path: Path, rows: Path) -> None:
+    open_place(RunPlan(rows, tmp_path / "out", speed=2))
+    with pytest.raises(InputError, match=r"belongs to a run with --speed 2, not 1.0; give the same options"):
+        open_place(RunPlan(rows, tmp_path / "out"))
+    with pytest.raises(InputError, match="--until left out, not 60"):
+        open_place(RunPlan(rows, tmp_path / "out", speed=2, end=60))
+
+
+def test_an_empty_directory_may_be_there_already(tmp_path: Path, rows: Path) -> None:
+    (tmp_path / "out").mkdir()
+    assert not open_place(RunPlan(rows, tmp_path / "out")).resumed
+
+
+def test_what_cannot_be_a_run_is_told_at_once(tmp_path: Path, rows: Path) -> None:
+    with pytest.raises(InputError, match=r"Input .*absent does not exist"):
+        RunPlan(tmp_path / "absent", tmp_path / "out")
+    with pytest.raises(InputError, match=r"--speed 0 is not above 0"):
+        RunPlan(rows, tmp_path / "out", speed=0)
+    with pytest.raises(InputError, match="--history .* is no directory"):
+        RunPlan(rows, tmp_path / "out", history=tmp_path / "absent")
+    with pytest.raises(InputError, match=r"--out .*rows.dat is a file"):
+        open_place(RunPlan(rows, rows))
+
+
+def test_kills_and_clean_stops_are_told_apart(tmp_path: Path, rows: Path) -> None:
+    place = open_place(RunPlan(rows, tmp_path / "out"))
+    for event in ("started", "stopped", "started", "started", "finished"):
+        place.note(event)
+    assert place.attempts() == {"starts": 3, "clean_stops": 1, "kills": 1}
+    assert place.finished
