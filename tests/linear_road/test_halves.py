@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from golden_input import balance, daily, report
+
 from penstock.linear_road.copies import span_of
 from penstock.linear_road.drive import Drive, feed_of
 from penstock.linear_road.inputs import InputError, open_input

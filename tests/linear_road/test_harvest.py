@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from golden_input import GOLDEN, needs_data, report
+
 from penstock.linear_road.copies import span_of
 from penstock.linear_road.drive import Drive, feed_of
 from penstock.linear_road.harvest import LETTER_COLUMNS, Letter, Origins, gather_answers, write_letters
@@ -65,7 +65,12 @@ def test_places_over_several_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("one\ntwo\n")
     (tmp_path / "b.csv").write_text("three\n\nfive")
     source = Input(tmp_path, (tmp_path / "a.csv", tmp_path / "b.csv"), "csv")
-    assert places_of(source, np.array([14, 4, 8, 0])) == [("b.csv", 2), ("a.csv", 2), ("b.csv", 1), ("a.csv", 1)]
+    assert places_of(source, np.array([14, 4, 8, 0])) == [
+        ("b.csv", 2),
+        ("a.csv", 2),
+        ("b.csv", 1),
+        ("a.csv", 1),
+    ]
 
 
 def test_a_killed_preparation_keeps_the_places_of_refused_rows(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from golden_input import GOLDEN, needs_data
+
 from penstock.linear_road import rate as rating
 from penstock.linear_road.copies import Copies
 from penstock.linear_road.inputs import InputError
@@ -117,20 +117,28 @@ SHIFT = Copies(3, vid=2_000_000, qid=1_000_000, xway=2)
 
 def shifted(line: str, k: int) -> str:
     fields = line.split(",")
-    at, by = {"0": (1, SHIFT.vid), "1": (3, SHIFT.vid), "2": (4, SHIFT.qid), "3": (3, SHIFT.qid), "4": (3, SHIFT.qid)}[fields[0]]
+    at, by = {
+        "0": (1, SHIFT.vid),
+        "1": (3, SHIFT.vid),
+        "2": (4, SHIFT.qid),
+        "3": (3, SHIFT.qid),
+        "4": (3, SHIFT.qid),
+    }[fields[0]]
     fields[at] = str(int(fields[at]) + k * by)
     return ",".join(fields)
 
 
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The right answers to three copies of the golden input."""
+    file = tmp_path_factory.mktemp("golden") / "expected.csv"
+    validate(GOLDEN / "rows.dat", history=GOLDEN, expected=file)
+    lines = file.read_text().splitlines()
+    return [shifted(line, k) for k in range(3) for line in lines]
+
+
 @needs_data
 class TestShiftedCopies:
-    @pytest.fixture(scope="class")
-    def right(self, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-        file = tmp_path_factory.mktemp("golden") / "expected.csv"
-        validate(GOLDEN / "rows.dat", history=GOLDEN, expected=file)
-        lines = file.read_text().splitlines()
-        return [shifted(line, k) for k in range(3) for line in lines]
-
     def judge(self, tmp_path: Path, answers: list[str]) -> ShiftedVerdict:
         file = tmp_path / "answers.csv"
         file.write_text("\n".join(answers) + "\n")

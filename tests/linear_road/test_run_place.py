@@ -61,7 +61,7 @@ def test_what_cannot_be_a_run_is_told_at_once(tmp_path: Path, rows: Path) -> Non
         RunPlan(tmp_path / "absent", tmp_path / "out")
     with pytest.raises(InputError, match=r"--speed 0 is not above 0"):
         RunPlan(rows, tmp_path / "out", speed=0)
-    with pytest.raises(InputError, match="--history .* is no directory"):
+    with pytest.raises(InputError, match=r"--history .* is no directory"):
         RunPlan(rows, tmp_path / "out", history=tmp_path / "absent")
     with pytest.raises(InputError, match=r"--out .*rows.dat is a file"):
         open_place(RunPlan(rows, rows))

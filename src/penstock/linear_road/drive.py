@@ -366,7 +366,8 @@ class _Run:
                     f"The drive to {path} runs at speed {clock.speed:g}; --resume needs the same --speed."
                 )
             self._keep_clock(clock.resumed())
-            self._resumed_at = time.time()
+            # A paused clock made nothing fall due meanwhile.
+            self._resumed_at = time.time() if clock.paused_at is None else 0.0
         return max(self.feed.begin, _recorded_next(path))
 
     def _tried(self, second: int) -> bool:
