@@ -32,6 +32,7 @@ from penstock.runtime.records import Records, Status
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.dead_letters import DeadLetters
 
+Prepare = Callable[[SubnetworkQuery], None]
 _LEASE = 60.0  # seconds that an attached query's claim on history outlives its process
 
 
@@ -87,13 +88,17 @@ class Runtime:
         self._upkeep = Upkeep(self).start()
         return self
 
-    def _begin(self, sub: SubNetwork, *, lease: float | None = None) -> SubnetworkQuery:
+    def _begin(
+        self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
+    ) -> SubnetworkQuery:
         assert self.records is not None
         steering = self._steering.setdefault(sub.name, Steering(self.policy, self.drop_rates, self._clock))
         query = SubnetworkQuery(
             sub, self._spark, self.checkpoint, steering, partitions=self.partitions, once=self.once, fuse=self.fuse,
-            listen=self._train_done, lease=lease, upstream_done=lambda: self._upstream_done(sub),
+            listen=self._train_done, lease=lease, upstream_done=lambda: self._upstream_done(sub), **given,
         )  # fmt: skip
+        if prepare is not None:
+            prepare(query)
         self.queries[sub.name] = query
         self.records.place(sub.name, query.trains.place)
         return query.start()
@@ -224,6 +229,20 @@ class Runtime:
         query = self._begin(sub, lease=_LEASE)
         self.records.event("attach", sub.name, point=point)
         return query
+
+    def attach_subnetwork(
+        self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
+    ) -> SubnetworkQuery:
+        """Run one more sub-network beside the others, with trains or inputs of its own kind (`given`, see SubnetworkQuery).
+
+        For rooms above: `prepare` is called before the first train. `detach` ends it.
+        """
+        with self._lock:
+            self._must_be_free(sub.name)
+            assert self.records is not None, "not started"
+            query = self._begin(sub, lease=lease, prepare=prepare, **given)
+            self.records.event("attach", sub.name, inputs=list(sub.inputs))
+            return query
 
     def _must_be_free(self, name: str) -> None:
         if name in self.queries or name in self.network.nodes:

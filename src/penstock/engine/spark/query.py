@@ -73,9 +73,10 @@ class SubnetworkQuery:
         lease: float | None = None,
         close: bool = True,
         upstream_done: Callable[[], bool] = lambda: True,
+        make_trains: type[Trains] = Trains,
     ) -> None:
         self.sub, self.spark, self.steering, self.once, self.listen = sub, spark, steering, once, listen
-        self.trains = Trains(sub, spark, checkpoint, partitions=partitions, fuse=fuse, done=self._done)
+        self.trains = make_trains(sub, spark, checkpoint, partitions=partitions, fuse=fuse, done=self._done)
         self.log = self.trains.log
         self.upstream_done, self.lease, self.close = upstream_done, lease, close
         given = inputs or {}

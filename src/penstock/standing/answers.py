@@ -1,0 +1,275 @@
+"""Invocation (PSoup, Sect. 3.5; P19): look up BEGIN-END, compute the ends, apply them to what is kept, fetch, project.
+
+Nothing here changes anything; so it may run in any thread, on any prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.standing.data_stem import NEVER, Prefix
+from penstock.standing.errors import LimitError, NotRetainedError
+from penstock.standing.joins import Candidates, Pairs, join
+from penstock.standing.language import joined_schema
+from penstock.standing.query import StandingQuery, StreamInfo
+from penstock.standing.ranked_tree import Summary
+from penstock.standing.registered import Registered
+from penstock.standing.results import (
+    Current,
+    Found,
+    answer_of,
+    distinct,
+    fetch,
+    kept,
+    looked_up,
+    rows_of,
+    size,
+    summarise,
+)
+from penstock.standing.windows import At, Last, Window
+
+if TYPE_CHECKING:
+    from penstock.standing.soup import Soup
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is visible of all streams at one moment."""
+
+    prefixes: Mapping[str, Prefix]
+    version: int = 0
+
+    def with_prefix(self, stream: str, prefix: Prefix) -> View:
+        return View({**self.prefixes, stream: prefix}, self.version + 1)
+
+    def now(self, query: StandingQuery) -> int:
+        """The latest event time of what is visible of the query's streams."""
+        return max(self.prefixes[name].newest for name in query.streams)
+
+    def begin(self, query: StandingQuery, part: int, now: int) -> int:
+        """From when on the window of one stream looks; for a count window, the time of its oldest tuple."""
+        window = query.windows[part]
+        if isinstance(window.begin, Last):
+            pieces = self.prefixes[query.parts[part].stream].within(window, now)
+            return min((int(p.block.stamps[p.low]) for p in pieces), default=NEVER)
+        return window.span(now)[0]
+
+    def begins(self, made: Registered) -> list[int]:
+        """From when on tuples of each stream may still take part in what is kept of a join."""
+        now, found = self.now(made.query), []
+        for i, part in enumerate(made.query.parts):
+            prefix = self.prefixes[part.stream]
+            oldest = prefix.lost if prefix.cold is None else prefix.cold.newest + 1
+            found.append(max(oldest, self.begin(made.query, i, now) if made.mode == "C" else NEVER))
+        return found
+
+    def check_retained(self, stream: str, prefix: Prefix, window: Window, now: int) -> None:
+        """Refuse a window that reaches back to what retention has deleted."""
+        begin, _ = window.span(now)
+        lost = prefix.lost
+        if isinstance(window.begin, Last):
+            if prefix.count < window.begin.tuples and lost > NEVER:
+                raise NotRetainedError(
+                    f"stream '{stream}': the window is longer than what is retained", found=str(window),
+                    expected=f"at most {prefix.count} tuples now",
+                )  # fmt: skip
+        elif window.begin is not None and lost > NEVER and begin < lost:
+            raise NotRetainedError(
+                f"stream '{stream}': the window is longer than what is retained", found=f"{window}, that is from {At(begin)} on",
+                expected=f"a BEGIN at or after {At(lost)}", hint="older tuples have been deleted: let the connection point keep more",
+            )  # fmt: skip
+
+
+def answer(
+    soup: Soup, made: Registered, view: View, *, at: int | None = None, again: bool = False
+) -> pa.Table:
+    """The query's answer on a view. `again`: not from what is kept, which belongs to the newest view only."""
+    query = made.query
+    now = view.now(query) if at is None else at
+    prefixes, cold = {}, False
+    for part, window in zip(query.parts, query.windows, strict=True):
+        prefix = view.prefixes[part.stream]
+        view.check_retained(part.stream, prefix, window, now)
+        begin, end = window.span(now)
+        count = window.begin.tuples if isinstance(window.begin, Last) else None
+        wider = soup.extended(part.stream, prefix, begin, end, count=count)
+        cold |= wider is not prefix
+        if part.stream not in prefixes or wider is not prefix:
+            prefixes[part.stream] = wider
+    seen = View({**view.prefixes, **prefixes}, view.version)
+    if query.is_join:
+        table = _joined(soup, made, seen, now, kept_pairs=not (cold or again))
+    elif query.is_aggregate:
+        table = _aggregated(soup, made, seen, now, fresh=cold or again)
+    else:
+        found = _selected(made, seen, now, fresh=cold or again)
+        _check_size(size(found), soup)
+        table = rows_of(found, query.items, soup.streams[query.parts[0].stream].schema)
+    return distinct(table) if query.distinct else table
+
+
+def _check_size(rows: int, soup: Soup) -> None:
+    if rows > soup.limits.rows:
+        raise LimitError(
+            f"the answer has {rows:,} rows", expected=f"at most {soup.limits.rows:,}",
+            hint="narrow the query or its window, or let the service be started with a higher limit",
+        )  # fmt: skip
+
+
+# -- selections
+
+
+def _selected(made: Registered, view: View, now: int, *, fresh: bool) -> Found:
+    query = made.query
+    prefix, window = view.prefixes[query.parts[0].stream], query.windows[0]
+    if made.current is not None and not fresh:
+        return _from_current(made.current, prefix, window, now)
+    if not query.branches:
+        return []
+    pieces = prefix.within(window, now)
+    return kept(pieces, made.selection()) if made.mode == "P" else looked_up(pieces, made.selection())
+
+
+def _from_current(current: Current, prefix: Prefix, window: Window, now: int) -> Found:
+    begin, end = window.span(now)
+    found = [(block, np.sort(positions)) for block, positions, _ in prefix.locate(current.until(begin, end))]
+    if isinstance(window.begin, Last):
+        ranges = {id(p.block): p for p in prefix.within(window, now)}
+        cut = [(b, p, ranges.get(id(b))) for b, p in found]
+        found = [(b, p[(p >= piece.low) & (p < piece.high)]) for b, p, piece in cut if piece is not None]
+    return [(block, positions) for block, positions in found if len(positions)]
+
+
+def current_of(made: Registered, view: View) -> Current:
+    """The current window of a query that has just come."""
+    query = made.query
+    prefix = view.prefixes[query.parts[0].stream]
+    begin = view.begin(query, 0, view.now(query))
+    return Current.of(looked_up(prefix.between(begin, 1 << 62), made.selection()) if query.branches else [])
+
+
+# -- aggregates
+
+
+def _aggregated(soup: Soup, made: Registered, view: View, now: int, *, fresh: bool) -> pa.Table:
+    query = made.query
+    part = query.parts[0]
+    schema = soup.streams[part.stream].schema
+    summaries: dict[str | None, Summary] = {}
+    from_tree = made.mode == "P" and not query.counted and not fresh and query.branches
+    found = None if from_tree else _selected(made, view, now, fresh=fresh)
+    for column in dict.fromkeys(item.column for item in query.items):
+        if found is None:
+            begin, end = query.windows[0].span(now)
+            with soup._gate:
+                summaries[column] = soup.tree(made, column).over(view.prefixes[part.stream], begin, end)
+        else:
+            parts = [summarise(block, positions, column) for block, positions in found]
+            summaries[column] = sum(parts, Summary())
+    return _one_row(query, lambda item: summaries[item.column], lambda _: schema)
+
+
+def _one_row(query: StandingQuery, summary: Any, schema: Any) -> pa.Table:
+    columns = [
+        answer_of(summary(item), item, schema(item).type_of(item.column) if item.column else "BIGINT")
+        for item in query.items
+    ]
+    return pa.Table.from_arrays(columns, names=[item.name for item in query.items])
+
+
+# -- joins
+
+
+def pairs_of(
+    made: Registered, view: View, streams: Mapping[str, StreamInfo], *, windows: bool = False
+) -> Pairs:
+    """All combinations in what is visible; `windows`: within the windows only, else as far as they are to be kept."""
+    query = made.query
+    now = view.now(query)
+    begins = view.begins(made)
+    found = [Pairs.none(len(query.parts))]
+    for b, branch in enumerate(query.branches):
+        candidates = []
+        for i, part in enumerate(query.parts):
+            prefix = view.prefixes[part.stream]
+            pieces = prefix.within(query.windows[i], now) if windows else prefix.between(begins[i], 1 << 62)
+            slots = [(made.slots[b][i], branch.parts[i])]
+            matches = kept(pieces, slots) if made.lasting else looked_up(pieces, slots)
+            candidates.append(Candidates.of(matches, streams[part.stream].schema))
+        if all(len(c) for c in candidates):
+            start = min(range(len(candidates)), key=lambda i: len(candidates[i]))
+            joined = joined_schema(query.parts, streams)
+            composite = join(branch, query.parts, candidates, start, made.order, joined)
+            found.append(Pairs.of(composite, candidates))
+    pairs = Pairs.together(found)
+    return pairs.once() if len(query.branches) > 1 else pairs
+
+
+def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: bool) -> pa.Table:
+    query = made.query
+    if made.pairs is not None and kept_pairs:
+        pairs = made.pairs.within([window.span(now) for window in query.windows])
+    else:
+        shown = view if now == view.now(query) else _as_of(view, now)
+        pairs = pairs_of(made, shown, soup.streams, windows=True)
+    _check_size(1 if query.is_aggregate else len(pairs), soup)
+    pairs = pairs.ordered()
+    columns: dict[tuple[int, str], pa.Array] = {}
+    for i, part in enumerate(query.parts):
+        names = list(dict.fromkeys(item.column for item in query.items if item.stream == i and item.column))
+        made_columns = fetch(
+            view.prefixes[part.stream], pairs.numbers[i], soup.streams[part.stream].schema, names
+        )
+        columns.update({(i, name): values for name, values in zip(names, made_columns, strict=True)})
+    if query.is_aggregate:
+        return _joined_aggregate(soup, query, columns, len(pairs))
+    made_table = [columns[item.stream, item.column] for item in query.items if item.column]
+    return pa.Table.from_arrays(made_table, names=[item.name for item in query.items])
+
+
+class _as_of(View):  # noqa: N801 - reads as a phrase
+    """A view whose `now` is an earlier one."""
+
+    def __init__(self, view: View, now: int) -> None:
+        super().__init__(view.prefixes, view.version)
+        object.__setattr__(self, "_now", now)
+
+    def now(self, query: StandingQuery) -> int:
+        del query
+        return int(self._now)  # type: ignore[attr-defined]
+
+
+def _joined_aggregate(
+    soup: Soup, query: StandingQuery, columns: Mapping[Any, pa.Array], rows: int
+) -> pa.Table:
+    from penstock.model.types import Schema
+    from penstock.standing.block import Block
+
+    def schema(item: Any) -> Schema:
+        return soup.streams[query.parts[item.stream].stream].schema
+
+    def summary(item: Any) -> Summary:
+        if item.column is None or not rows:
+            return Summary(rows)
+        none = np.zeros(rows, np.int64)
+        alone = Schema.of([(item.column, schema(item).type_of(item.column))])
+        block = Block(pa.table({item.column: columns[item.stream, item.column]}), alone, none, none)
+        return summarise(block, np.arange(rows), item.column)
+
+    return _one_row(query, summary, schema)
+
+
+def rebuilt(soup: Soup, stream: str) -> None:
+    """Give every block the matches of all live queries, a block at a time, while others work."""
+    from penstock.standing.block import probe_block
+
+    index = soup.index(stream)
+    for block in soup.view.prefixes[stream].blocks:
+        if block.matches is None or len(block.late) > max(64, len(index.slots) // 8):
+            block.matches = probe_block(block, index).lasting()
+            block.late.clear()

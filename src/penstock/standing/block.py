@@ -1,0 +1,272 @@
+"""A block: some tuples of a train with the queries that they match. What one Spark task sends back, and what Data SteMs are made of.
+
+Tuples lie in the order of their timestamps, so a window is a range of positions. Matches are posting lists of positions, 16 bits
+each, for all conjunctions of an index one after the other; a conjunction that matches much of the block has a bitmap instead (P27:
+whichever is smaller). So results hold identities, never copies (P14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.types import SEQ, STAMP, Schema
+from penstock.standing.columns import Sorted, comparable, plain
+from penstock.standing.kernels import probe
+from penstock.standing.query import Conjunction, Span
+from penstock.standing.query_stem import PredicateIndex
+
+MOST_ROWS = 1 << 16  # positions have 16 bits
+_BITS = 16  # a list costs 16 bits a match, a bitmap one bit a tuple
+NONE = np.zeros(0, np.uint16)
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Which tuples of a block each conjunction of an index matches."""
+
+    index: PredicateIndex
+    starts: np.ndarray
+    positions: np.ndarray
+    bitmaps: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def of(self, row: int) -> np.ndarray:
+        """Positions, in no particular order."""
+        bits = self.bitmaps.get(row)
+        if bits is not None:
+            return np.flatnonzero(np.unpackbits(bits)).astype(np.uint16)
+        return self.positions[self.starts[row] : self.starts[row + 1]]
+
+    @property
+    def nbytes(self) -> int:
+        return int(
+            self.starts.nbytes + self.positions.nbytes + sum(bits.nbytes for bits in self.bitmaps.values())
+        )
+
+    def lasting(self) -> Matches:
+        """Without those of PSoup-C, which has taken them over."""
+        kept = self.index.lasting
+        if kept == len(self.index.slots):
+            return self
+        starts = self.starts[: kept + 1]
+        bitmaps = {row: bits for row, bits in self.bitmaps.items() if row < kept}
+        return Matches(self.index, starts, self.positions[: starts[-1]].copy(), bitmaps)
+
+
+@dataclass(eq=False)
+class Block:
+    """Tuples, their numbers in the stream, and their matches; only `late` ever changes."""
+
+    table: pa.Table
+    schema: Schema
+    stamps: np.ndarray
+    seqs: np.ndarray
+    matches: Matches | None = None
+    first: int = (
+        0  # the stream's number of tuple 0 in arrival order; the block's tuples are first .. first + rows - 1
+    )
+    place: np.ndarray | None = None  # number - first -> position, where the block was merged from several
+    entry: int = -1  # the last entry of the connection point in it
+    late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed when asked for
+    _views: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.stamps)
+
+    @property
+    def least(self) -> int:
+        return int(self.stamps[0])
+
+    @property
+    def newest(self) -> int:
+        return int(self.stamps[-1])
+
+    @property
+    def nbytes(self) -> int:
+        kept = self.matches.nbytes if self.matches is not None else 0
+        late = sum(p.nbytes for p in list(self.late.values()))
+        return int(self.table.nbytes + self.stamps.nbytes + self.seqs.nbytes + kept + late)
+
+    def values(self, column: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """A column as numpy compares it, and which rows are not null."""
+        view = self._views.get(column)
+        if view is None:
+            view = self._views[column] = comparable(self.table[column], self.schema.type_of(column))
+        return view  # type: ignore[no-any-return]
+
+    def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
+        """The positions that a conjunction matches; one that the train did not meet is probed now and remembered."""
+        if self.matches is not None:
+            row = self.matches.index.row(slot)
+            if 0 <= row < len(self.matches.starts) - 1:
+                return self.matches.of(row)
+        found = self.late.get(slot)
+        if found is None:
+            found = self.late[slot] = self.scan(conjunction)
+        return found
+
+    def scan(self, conjunction: Conjunction, low: int = 0, high: int | None = None) -> np.ndarray:
+        """Probe one conjunction against the tuples low..high: a query meets old data (P07)."""
+        high = self.rows if high is None else high
+        mask: Any = None
+        for span in conjunction.spans:
+            fits = self._within(span, low, high)
+            if fits is None:
+                continue
+            mask = fits if mask is None else mask & fits
+        if mask is None:
+            found = np.arange(low, high, dtype=np.uint16)
+        else:
+            found = (np.flatnonzero(mask) + low).astype(np.uint16)
+        return passing(self.table, self.schema, conjunction.residuals, found)
+
+    def _within(self, span: Span, low: int, high: int) -> Any:
+        values, valid = self.values(span.column)
+        values = values[low:high]
+        mask: Any = None
+        if values.dtype == object:
+            # nulls are None here and would not compare
+            values = values if valid is None else np.where(valid[low:high], values, "")
+        if span.low is not None and not _below_all(values, span.low):
+            mask = _over(values, span.low, open_=span.low_open)
+        if span.high is not None and not _above_all(values, span.high):
+            under = ~_over(values, span.high, open_=not span.high_open)
+            mask = under if mask is None else mask & under
+        if valid is not None:
+            mask = valid[low:high] if mask is None else mask & valid[low:high]
+        return mask
+
+    def positions(self, numbers: np.ndarray) -> np.ndarray:
+        """Where tuples lie, given their numbers in the stream."""
+        at = numbers - self.first
+        return at if self.place is None else self.place[at]
+
+    def numbers(self, positions: np.ndarray) -> np.ndarray:
+        """The stream's numbers of tuples at positions."""
+        if self.place is None:
+            return positions.astype(np.int64) + self.first
+        back = self._views.get("")
+        if back is None:
+            back = np.empty(self.rows, np.int64)
+            back[self.place] = np.arange(self.rows)
+            self._views[""] = back
+        return back[positions] + self.first  # type: ignore[no-any-return]
+
+
+def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
+    """Whether values > bound, or >= bound; NaN is above every number."""
+    found = values > bound if open_ else values >= bound
+    if values.dtype.kind == "f":
+        found |= np.isnan(values)
+    return np.asarray(found, bool)
+
+
+def _limits(values: np.ndarray) -> tuple[int, int] | None:
+    if values.dtype.kind not in "iu":
+        return None
+    bounds = np.iinfo(values.dtype)
+    return int(bounds.min), int(bounds.max)
+
+
+def _below_all(values: np.ndarray, bound: Any) -> bool:
+    """Whether no value can be under the bound: numpy refuses constants that its type cannot hold."""
+    limits = _limits(values)
+    return limits is not None and bound <= limits[0]
+
+
+def _above_all(values: np.ndarray, bound: Any) -> bool:
+    limits = _limits(values)
+    return limits is not None and bound >= limits[1]
+
+
+def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
+    """The positions whose tuples also fulfil the residuals; where an expression fails, the tuple does not."""
+    from penstock.engine.arrow.expressions import compile_arrow
+
+    for text in texts:
+        if not len(positions):
+            break
+        values, _ = compile_arrow(text, schema)(table.take(pa.array(positions)))
+        positions = positions[np.asarray(pc.fill_null(values, False))]
+    return positions
+
+
+def make_blocks(
+    table: pa.Table, schema: Schema, index: PredicateIndex | None, entry: int = -1
+) -> list[Block]:
+    """Blocks of at most 65,536 tuples of a table with `_ts` and `_seq`, in the order of time, with their matches."""
+    stamps, seqs = _int64(table[STAMP]), _int64(table[SEQ])
+    if not _ordered(stamps, seqs):
+        order = np.lexsort((seqs, stamps))
+        table, stamps, seqs = table.take(pa.array(order)), stamps[order], seqs[order]
+    table = table.select(list(schema.names)).combine_chunks()
+    made = []
+    pieces = -(-len(stamps) // MOST_ROWS)
+    step = -(-len(stamps) // pieces) if pieces else 1
+    for at in range(0, len(stamps), step):
+        block = Block(
+            table.slice(at, step), schema, stamps[at : at + step], seqs[at : at + step], entry=entry
+        )
+        block.matches = None if index is None else probe_block(block, index)
+        made.append(block)
+    return made
+
+
+def _int64(column: Any) -> np.ndarray:
+    # unstamped streams have null timestamps: all of one time, so that arrival order decides
+    return plain(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]
+
+
+def _ordered(stamps: np.ndarray, seqs: np.ndarray) -> bool:
+    later, same = stamps[1:] > stamps[:-1], stamps[1:] == stamps[:-1]
+    return bool((later | (same & (seqs[1:] >= seqs[:-1]))).all())
+
+
+def probe_block(block: Block, index: PredicateIndex) -> Matches:
+    """New data meets old queries (P07): all conjunctions of the index against all tuples of the block."""
+    columns = [Sorted.of(*block.values(name)) for name in index.attributes]
+    low, high = index.bind(columns)
+    shape = (max(1, len(columns)), block.rows)
+    place, order = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    for i, column in enumerate(columns):
+        place[i], order[i] = column.place, column.order
+    starts, positions = probe(place, order, index.first, index.attribute, low, high)
+    if index.residuals:
+        starts, positions = _sifted(block, index, starts, positions)
+    return _compact(index, starts, positions, block.rows)
+
+
+def _sifted(
+    block: Block, index: PredicateIndex, starts: np.ndarray, positions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Apply the residuals of the conjunctions that have some (P25: a list, evaluated one by one)."""
+    keep = np.ones(len(positions), bool)
+    for row, texts in index.residuals.items():
+        part = slice(starts[row], starts[row + 1])
+        found = positions[part]
+        keep[part] = np.isin(found, passing(block.table, block.schema, texts, found))
+    before = np.concatenate([[0], np.cumsum(keep)])
+    return before[starts], positions[keep]
+
+
+def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, rows: int) -> Matches:
+    """Lists, or bitmaps where these are smaller."""
+    counts = np.diff(starts)
+    dense = np.flatnonzero(counts > max(rows // _BITS, 64))
+    bitmaps = {}
+    if len(dense):
+        keep = np.ones(len(positions), bool)
+        for row in dense:
+            bits = np.zeros(rows, bool)
+            bits[positions[starts[row] : starts[row + 1]]] = True
+            bitmaps[int(row)] = np.packbits(bits)
+            keep[starts[row] : starts[row + 1]] = False
+        before = np.concatenate([[0], np.cumsum(keep)])
+        starts, positions = before[starts], positions[keep]
+    return Matches(index, starts.astype(np.uint32), positions, bitmaps)

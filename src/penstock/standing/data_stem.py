@@ -1,0 +1,267 @@
+"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted train by train, probed by queries.
+
+It is a row of blocks in the order of arrival. What an invocation works on is a `Prefix`, which never changes: a new train makes a new one (P21).
+Blocks of one train, and of streams with lateness, may overlap in time, so a window takes a range of
+positions of every block that it touches. Small blocks are merged as they grow many, eight at a time. Tuples beyond the memory budget are
+let go, oldest first: they stay in the connection point's files and are read from there when a window needs them (P38).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.model.types import SEQ, STAMP, Schema
+from penstock.standing.block import MOST_ROWS, Block, make_blocks
+from penstock.standing.query_stem import PredicateIndex
+from penstock.standing.windows import Last, Window
+
+_TIERS, _FAN = (512, 4096, 32768), 8
+NEVER = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The tuples low..high of a block."""
+
+    block: Block
+    low: int
+    high: int
+
+    @property
+    def whole(self) -> bool:
+        return self.low == 0 and self.high == self.block.rows
+
+
+@dataclass(frozen=True)
+class Cold:
+    """What was let go from memory: everything up to an entry of the connection point."""
+
+    entry: int
+    newest: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """The stream as far as it is visible."""
+
+    blocks: tuple[Block, ...] = ()
+    cold: Cold | None = None
+    lost: int = NEVER  # tuples before this time may have been deleted for good
+    newest: int = NEVER
+    _least: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _cache: dict[Any, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(blocks: Sequence[Block], cold: Cold | None, lost: int, newest: int) -> Prefix:
+        least, most, rows = (
+            np.fromiter((getattr(b, name) for b in blocks), np.int64, len(blocks))
+            for name in ("least", "newest", "rows")
+        )
+        return Prefix(tuple(blocks), cold, lost, newest, least, most, rows)
+
+    @property
+    def rows(self) -> int:
+        return int(self._rows.sum())
+
+    @property
+    def count(self) -> int:
+        """Tuples retained, in memory or not."""
+        return self.rows + (self.cold.rows if self.cold else 0)
+
+    def within(self, window: Window, now: int) -> list[Piece]:
+        """The part of each block that lies in the window, in memory; both ends included."""
+        begin, end = window.span(now)
+        if isinstance(window.begin, Last):
+            return self._last(window.begin.tuples, end)
+        return self.between(begin, end)
+
+    def between(self, begin: int, end: int) -> list[Piece]:
+        touched = np.flatnonzero((self._most >= begin) & (self._least <= end))
+        found = []
+        for i in touched:
+            block = self.blocks[i]
+            low = 0 if self._least[i] >= begin else int(np.searchsorted(block.stamps, begin, side="left"))
+            high = (
+                block.rows if self._most[i] <= end else int(np.searchsorted(block.stamps, end, side="right"))
+            )
+            if low < high:
+                found.append(Piece(block, low, high))
+        return found
+
+    def whole(self, begin: int, end: int) -> tuple[int, int, list[Piece]]:
+        """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside it."""
+        inside = (self._least >= begin) & (self._most <= end)
+        if not inside.any():
+            return 0, 0, self.between(begin, end)
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(np.int8), [0]])))
+        runs = edges.reshape(-1, 2)
+        first, last = (int(edge) for edge in runs[np.argmax(runs[:, 1] - runs[:, 0])])
+        return first, last, self._beside(begin, end, first, last)
+
+    def _beside(self, begin: int, end: int, first: int, last: int) -> list[Piece]:
+        touched = (self._most >= begin) & (self._least <= end)
+        touched[first:last] = False
+        found = []
+        for i in np.flatnonzero(touched):
+            stamps = self.blocks[i].stamps
+            low, high = np.searchsorted(stamps, begin, "left"), np.searchsorted(stamps, end, "right")
+            if low < high:
+                found.append(Piece(self.blocks[i], int(low), int(high)))
+        return found
+
+    def _last(self, count: int, end: int) -> list[Piece]:
+        """The newest `count` tuples up to `end`: computed once for all queries with this window."""
+        key = (count, min(end, self.newest))
+        if key not in self._cache:
+            self._cache[key] = self._newest_tuples(count, end)
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def _newest_tuples(self, count: int, end: int) -> list[Piece]:
+        pieces = self.between(NEVER, end)
+        rows = np.array([p.high for p in pieces], np.int64)
+        if rows.sum() <= count:
+            return pieces
+        least = np.array([p.block.least for p in pieces])
+        most = np.array([p.block.stamps[p.high - 1] for p in pieces])
+        # The oldest tuple of the window lies between these two times: blocks wholly after the second are in it,
+        # blocks wholly before the first are not, and only those between are looked into.
+        after = _reached(least, rows, count)
+        until = _reached(most, rows, count)
+        inside, outside = least > until, most < after
+        middle = np.flatnonzero(~inside & ~outside)
+        need = count - int(rows[inside].sum())
+        stamps = np.concatenate([pieces[i].block.stamps[: rows[i]] for i in middle])
+        seqs = np.concatenate([pieces[i].block.seqs[: rows[i]] for i in middle])
+        owner = np.repeat(middle, rows[middle])
+        chosen = np.lexsort((owner, seqs, stamps))[len(stamps) - need :]
+        taken = np.bincount(owner[chosen], minlength=len(pieces))
+        taken[inside] = rows[inside]
+        return [Piece(p.block, p.high - int(n), p.high) for p, n in zip(pieces, taken, strict=True) if n]
+
+    def locate(self, numbers: np.ndarray) -> list[tuple[Block, np.ndarray, np.ndarray]]:
+        """Blocks, positions in them, and where in `numbers` each stands, of tuples given by their numbers."""
+        if "firsts" not in self._cache:
+            self._cache["firsts"] = np.array([b.first for b in self.blocks], np.int64)
+        at = np.searchsorted(self._cache["firsts"], numbers, side="right") - 1
+        order = np.argsort(at, kind="stable")
+        cuts = np.flatnonzero(np.diff(at[order])) + 1
+        found = []
+        for low, high in pairwise([0, *cuts.tolist(), len(order)] if len(order) else []):
+            where = order[low:high]
+            block = self.blocks[at[where[0]]]
+            found.append((block, block.positions(numbers[where]), where))
+        return found
+
+
+def _reached(times: np.ndarray, rows: np.ndarray, count: int) -> int:
+    """Going back in time, the time of the block with which `count` tuples are reached."""
+    order = np.argsort(-times, kind="stable")
+    at = int(np.searchsorted(np.cumsum(rows[order]), count))
+    return int(times[order[at]])
+
+
+class DataSteM:
+    """The writer's side: one thread inserts, anyone reads `prefix`."""
+
+    def __init__(self, name: str, schema: Schema, keep: int, *, stamped: bool = True) -> None:
+        self.name, self.schema, self.keep, self.stamped = name, schema, keep, stamped
+        self.prefix = Prefix()
+        self.arrived = 0  # tuples so far
+
+    def grown(
+        self,
+        blocks: Sequence[Block],
+        index: Callable[[], PredicateIndex],
+        *,
+        horizon: int | None = None,
+        budget: int | None = None,
+    ) -> Prefix:
+        """The prefix with a train more; the caller makes it visible by `show`."""
+        held, newest = list(self.prefix.blocks), self.prefix.newest
+        for block in blocks:
+            block.first = self.arrived
+            self.arrived += block.rows
+            newest = max(newest, block.newest)
+            held.append(block)
+        _merge_small(held, index)
+        lost = self.prefix.lost
+        cold = self.prefix.cold
+        if self.stamped:
+            limit = (newest if horizon is None else min(horizon, newest)) - self.keep
+            held, dropped = _without_older(held, limit)
+            lost = max([lost, *(b.newest + 1 for b in dropped)])
+            if cold is not None and cold.newest < limit:
+                lost = max(lost, cold.newest + 1)
+                cold = None
+            elif cold is not None:
+                lost = max(lost, limit)  # the files may lose them at any time
+        held, cold = _within_budget(held, cold, budget)
+        return Prefix.of(held, cold, lost, newest)
+
+    def show(self, prefix: Prefix) -> None:
+        """From here on invocations see it."""
+        self.prefix = prefix
+
+
+def _without_older(blocks: list[Block], limit: int) -> tuple[list[Block], list[Block]]:
+    """Without the leading blocks that are wholly older."""
+    gone = 0
+    while gone < len(blocks) - 1 and blocks[gone].newest < limit:
+        gone += 1
+    return blocks[gone:], blocks[:gone]
+
+
+def _within_budget(
+    blocks: list[Block], cold: Cold | None, budget: int | None
+) -> tuple[list[Block], Cold | None]:
+    if budget is None:
+        return blocks, cold
+    sizes = [b.nbytes for b in blocks]
+    total, gone = sum(sizes), 0
+    # whole trains go: a train's entry tells the files where memory begins
+    while total > budget and gone < len(blocks) - 1 and blocks[gone].entry >= 0:
+        entry = blocks[gone].entry
+        while gone < len(blocks) - 1 and blocks[gone].entry == entry:
+            total, gone = total - sizes[gone], gone + 1
+    if not gone or blocks[gone].entry == blocks[gone - 1].entry:
+        return blocks, cold
+    left = blocks[:gone]
+    newest = max([b.newest for b in left] + ([cold.newest] if cold else []))
+    rows = sum(b.rows for b in left) + (cold.rows if cold else 0)
+    return blocks[gone:], Cold(left[-1].entry, newest, rows)
+
+
+def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> None:
+    """Eight or more small blocks at the end become one; so there are few, and each tuple is merged a few times only."""
+    for limit in _TIERS:
+        run = 0
+        while run < len(blocks) and blocks[-1 - run].rows <= limit:
+            run += 1
+        while run >= _FAN and sum(b.rows for b in blocks[-run:]) > MOST_ROWS:
+            run -= 1
+        if run >= _FAN:
+            blocks[-run:] = [merged(blocks[-run:], index())]
+
+
+def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
+    """One block of adjacent ones; its tuples keep their numbers. Removed queries leave no trace in it (P29)."""
+    first = blocks[0].first
+    numbers = np.concatenate([b.numbers(np.arange(b.rows)) for b in blocks])
+    stamps, seqs = (np.concatenate([getattr(b, n) for b in blocks]) for n in ("stamps", "seqs"))
+    order = np.lexsort((seqs, stamps))
+    table = pa.concat_tables([b.table for b in blocks]).take(pa.array(order))
+    table = table.append_column(STAMP, pa.array(stamps[order])).append_column(SEQ, pa.array(seqs[order]))
+    made = make_blocks(table, blocks[0].schema, index, max(b.entry for b in blocks))[0]
+    made.first = first
+    made.place = np.empty(len(order), np.uint16)
+    made.place[numbers[order] - first] = np.arange(len(order), dtype=np.uint16)
+    return made

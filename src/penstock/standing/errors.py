@@ -1,0 +1,47 @@
+"""What a client of standing queries is told: a refusal says what is wrong, what was found, what was expected, a hint."""
+
+from __future__ import annotations
+
+from penstock.model.errors import PenstockError
+
+
+class QueryError(PenstockError):
+    """A query that cannot be registered or invoked; its parts are data, so that HTTP can send them on.
+
+    >>> print(QueryError("no stream 'report'", hint="did you mean 'reports'?"))
+    no stream 'report'
+      hint:     did you mean 'reports'?
+    """
+
+    kind = "refused"
+
+    def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
+        self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
+        lines = [problem]
+        for label, text in (("found", found), ("expected", expected), ("hint", hint)):
+            if text:
+                lines.append(f"  {label + ':':<10}{text}")
+        super().__init__("\n".join(lines))
+
+    def as_json(self) -> dict[str, str]:
+        """The parts, for a page or another program."""
+        parts = {"problem": self.problem, "found": self.found, "expected": self.expected, "hint": self.hint}
+        return {"kind": self.kind, **{name: text for name, text in parts.items() if text}}
+
+
+class LimitError(QueryError):
+    """A client asks for more than it may have: queries, or rows of one answer."""
+
+    kind = "limit"
+
+
+class UnknownHandleError(QueryError):
+    """No standing query has this handle: it was never registered, or it was unregistered."""
+
+    kind = "unknown handle"
+
+
+class NotRetainedError(QueryError):
+    """The window reaches back to tuples that retention has deleted."""
+
+    kind = "not retained"

@@ -1,0 +1,224 @@
+"""WHERE in normal form: negations pushed to the leaves, OR and IN multiplied out, comparisons with constants as spans.
+
+PSoup takes conjunctions only (P02); a disjunction is registered as several. A product that would give too many branches
+stays together as a residual, so no query is refused for its shape. Three-valued logic allows it: a filter passes what is true,
+and `NOT (a < 5)` is true exactly where `a >= 5` is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from penstock.model.types import INTEGRAL, NUMERIC
+from penstock.standing.errors import QueryError
+from penstock.standing.query import Constant, Span
+from penstock.standing.windows import moment
+
+MOST_BRANCHES = 64
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_OPERATORS: dict[type, str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_CLASSES = {sign: kind for kind, sign in _OPERATORS.items()}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+Atoms = tuple[exp.Expression, ...]
+
+
+def branches(where: exp.Expression | None) -> list[Atoms]:
+    """The conjunctions whose disjunction the condition is.
+
+    >>> import sqlglot
+    >>> [[a.sql() for a in b] for b in branches(sqlglot.parse_one("a > 1 AND NOT (b < 2 AND c IN (3, 4))"))]
+    [['a > 1', 'b >= 2'], ['a > 1', 'c <> 3', 'c <> 4']]
+    """
+    return [()] if where is None else _product(_pushed(where, negated=False))
+
+
+def comparison(atom: exp.Expression) -> tuple[exp.Expression, str, exp.Expression] | None:
+    """Left side, operator, right side of a comparison; None if it is something else."""
+    sign = _OPERATORS.get(type(atom))
+    return None if sign is None else (_bare(atom.this), sign, _bare(atom.expression))
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    return _bare(node.this) if isinstance(node, exp.Paren) else node
+
+
+def _pushed(node: exp.Expression, *, negated: bool) -> exp.Expression:
+    """The same condition with negations at the leaves, without BETWEEN and IN."""
+    match node:
+        case exp.Paren():
+            return _pushed(node.this, negated=negated)
+        case exp.Not():
+            return _pushed(node.this, negated=not negated)
+        case exp.And() | exp.Or():
+            sides = _pushed(node.this, negated=negated), _pushed(node.expression, negated=negated)
+            kind = exp.And if isinstance(node, exp.And) != negated else exp.Or
+            return kind(this=sides[0], expression=sides[1])
+        case exp.Between() if not node.args.get("symmetric"):
+            within = exp.And(
+                this=exp.GTE(this=node.this, expression=node.args["low"]),
+                expression=exp.LTE(this=node.this, expression=node.args["high"]),
+            )
+            return _pushed(within, negated=negated)
+        case exp.In() if node.expressions and len(node.expressions) <= MOST_BRANCHES:
+            found: Any = exp.EQ(this=node.this, expression=node.expressions[0])
+            for value in node.expressions[1:]:
+                found = exp.Or(this=found, expression=exp.EQ(this=node.this, expression=value))
+            return _pushed(found, negated=negated)
+    sign = _OPERATORS.get(type(node))
+    if not negated:
+        return node
+    if sign is not None:
+        flipped: exp.Expression = _CLASSES[_NEGATED[sign]](this=node.this, expression=node.expression)
+        return flipped
+    return exp.Not(this=exp.Paren(this=node))
+
+
+def _product(node: exp.Expression) -> list[Atoms]:
+    if isinstance(node, exp.Or):
+        either = [*_product(node.this), *_product(node.expression)]
+        return either if len(either) <= MOST_BRANCHES else [(_grouped(node),)]
+    if isinstance(node, exp.And):
+        left, right = _product(node.this), _product(node.expression)
+        if len(left) * len(right) <= MOST_BRANCHES:
+            return [(*one, *other) for one in left for other in right]
+        # the wider side stays together
+        if len(left) > len(right):
+            return [(_grouped(node.this), *other) for other in right]
+        return [(*one, _grouped(node.expression)) for one in left]
+    return [(node,)]
+
+
+def _grouped(node: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=node)
+
+
+# -- constants
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A literal as it stands in the text."""
+
+    kind: str  # number, text, truth, time, date
+    value: Any
+
+
+def constant(node: exp.Expression) -> _Given | None:
+    """The literal of a node, with its sign; None if it is no literal."""
+    node = _bare(node)
+    match node:
+        case exp.Neg():
+            inner = constant(node.this)
+            return _Given("number", -inner.value) if inner is not None and inner.kind == "number" else None
+        case exp.Literal() if node.is_string:
+            return _Given("text", node.this)
+        case exp.Literal():
+            return _Given("number", Decimal(node.this))
+        case exp.Boolean():
+            return _Given("truth", bool(node.this))
+        case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
+            kind = node.to.this.name
+            if kind in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"):
+                return _Given("time", node.this.this)
+            if kind == "DATE":
+                return _Given("date", node.this.this)
+    return None
+
+
+def span_of(column: str, type_: str, sign: str, given: _Given) -> Span | None:
+    """The span of `column sign literal`; None where it cannot be one (then it is a residual)."""
+    if sign == "<>" or type_ == "BINARY":
+        return None
+    if type_ in INTEGRAL:
+        return _whole_span(column, sign, Fraction(_number(column, type_, given)))
+    if type_ in NUMERIC:
+        return _between(column, sign, float(_number(column, type_, given)))
+    return _between(column, sign, _plain(column, type_, given))
+
+
+def _number(column: str, type_: str, given: _Given) -> Decimal:
+    if given.kind != "number":
+        raise _unlike(column, type_, given, "a number")
+    value: Decimal = given.value
+    return value
+
+
+def _plain(column: str, type_: str, given: _Given) -> Constant:
+    """The literal in the units in which the column is compared."""
+    match type_:
+        case "STRING" if given.kind == "text":
+            return str(given.value)
+        case "BOOLEAN" if given.kind == "truth":
+            return int(given.value)
+        case "TIMESTAMP" if given.kind in ("text", "time", "date"):
+            return moment(given.value)
+        case "DATE" if given.kind in ("text", "date"):
+            return _days(given.value)
+    wanted = {"STRING": "a text in quotes", "BOOLEAN": "TRUE or FALSE"}.get(type_, "a time in quotes")
+    raise _unlike(column, type_, given, wanted)
+
+
+def _days(text: str) -> int:
+    try:
+        return (date.fromisoformat(text.strip()) - date(1970, 1, 1)).days
+    except ValueError:
+        raise QueryError(
+            f"'{text}' is not a date", expected="ISO form", hint="for example '2026-01-31'"
+        ) from None
+
+
+def _unlike(column: str, type_: str, given: _Given, wanted: str) -> QueryError:
+    found = f"'{given.value}'" if given.kind in ("text", "time", "date") else str(given.value).upper()
+    return QueryError(f"column '{column}' is {type_} and cannot be compared with {found}", expected=wanted)
+
+
+def _between(column: str, sign: str, value: Constant) -> Span:
+    match sign:
+        case "=":
+            return Span(column, value, value)
+        case "<" | "<=":
+            return Span(column, high=value, high_open=sign == "<")
+        case _:
+            return Span(column, low=value, low_open=sign == ">")
+
+
+def _whole_span(column: str, sign: str, value: Fraction) -> Span:
+    """Whole numbers: closed ends only, within 64 bits, so that 20.5 and numbers beyond any column do no harm."""
+    floor, ceil = math.floor(value), math.ceil(value)
+    match sign:
+        case "=" if floor != ceil:
+            return Span(column, 1, 0)
+        case "=":
+            low: int | None = floor
+            high: int | None = floor
+        case "<":
+            low, high = None, ceil - 1
+        case "<=":
+            low, high = None, floor
+        case ">":
+            low, high = floor + 1, None
+        case _:
+            low, high = ceil, None
+    if (low is not None and low > _GREATEST) or (high is not None and high < _LEAST):
+        return Span(column, 1, 0)
+    return Span(
+        column,
+        None if low is None or low <= _LEAST else low,
+        None if high is None or high >= _GREATEST else high,
+    )

@@ -1,0 +1,176 @@
+"""From a connection point to the Data SteM: history from its files, then its trains through Spark.
+
+The feed is a sub-network of its own, attached at the point like an ad-hoc query (Aurora, A30), so tickets, leases, train policy and status are the
+engine's. Its trains do not run boxes but the probe: each task sorts its share of the train, meets the predicate index, which is broadcast when it has
+changed, and sends back one block: columns and posting lists. The block becomes visible in the driver when all of the train are there.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.spark.inputs import Taken
+from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.points import PointInput, point_frame
+from penstock.engine.spark.ticket import Commit, Position, Ticket
+from penstock.engine.spark.train import Trains
+from penstock.model.types import Schema, arrow_schema
+from penstock.standing.block import Block, Matches, make_blocks
+from penstock.standing.query_stem import PredicateIndex
+from penstock.standing.soup import Soup
+from penstock.store.manifest import Entry
+from penstock.store.point import PointReader
+from penstock.store.ranges import Interval
+
+_HISTORY_ROWS = 1 << 19  # read at once
+_INDEX_SHARE = 10  # an index is made anew at most every so many times as long as making it took
+
+
+class HistoryFirst(PointInput):
+    """A connection point from an entry on: what lies before is loaded already."""
+
+    def __init__(self, checkpoint: Path, name: str, query: str, start: Position) -> None:
+        super().__init__(checkpoint, name, query, seconds=60.0)
+        self._start = start
+
+    def take(self, position: Position, limit: int) -> Taken:
+        """As for any point, but the beginning is where history ends."""
+        return super().take(position or self._start, limit)
+
+
+class ProbeTrains(Trains):
+    """Trains that probe: they write nothing, and what they find goes to the soup."""
+
+    soup: Soup
+    stream: str
+    point: str
+
+    def feeding(self, soup: Soup, stream: str, point: str) -> ProbeTrains:
+        """Say whom this feeds."""
+        self.soup, self.stream, self.point = soup, stream, point
+        self._sent: tuple[PredicateIndex, Any] | None = None
+        self._cost = self._made = 0.0
+        return self
+
+    def _run(self, records: Any, ticket: Ticket, outcome: Outcome) -> Commit:
+        del records
+        slices = ticket.slices.get(self.point) or []
+        position = ticket.positions.get(self.point) or {}
+        blocks = self._probed(slices, int(position["entry"])) if slices else []
+        outcome.count(self.point, **{"in": sum(b.rows for b in blocks), "out": sum(b.rows for b in blocks)})
+        commit = Commit(ticket.train, {}, [], {}, outcome.counts, 0, time.time())
+        self.log.write_commit(commit)
+        horizon = position.get("horizon")
+        if blocks:
+            self.soup.insert_blocks(self.stream, blocks, horizon=horizon)
+        return commit
+
+    def _probed(self, slices: list[Any], entry: int) -> list[Block]:
+        frame, _ = point_frame(self.spark, self.checkpoint, self.net, self.point, slices)
+        index, sent = self._index()
+        schema = self.net.types[self.point].schema
+        task = ProbeTask(schema, sent, entry)
+        rows = frame.mapInArrow(task, "body BINARY").collect()
+        return [unpacked(bytes(row["body"]), schema, index) for row in rows]
+
+    def _index(self) -> tuple[PredicateIndex, Any]:
+        """The index and its broadcast: sent again when it has changed, but not so often that trains wait for it.
+
+        A query that the index does not know yet meets the blocks in the driver, so its answers are the same.
+        """
+        now = time.monotonic()
+        if self._sent is None or now - self._made > _INDEX_SHARE * self._cost:
+            index = self.soup.index(self.stream)
+            if self._sent is None or index is not self._sent[0]:
+                old = self._sent
+                self._sent = index, self.spark.sparkContext.broadcast(index)
+                if old is not None:
+                    old[1].unpersist(blocking=False)
+            self._cost, self._made = time.monotonic() - now, time.monotonic()
+        assert self._sent is not None
+        return self._sent
+
+
+class ProbeTask:
+    """In a task: its share of a train as blocks that have met the queries."""
+
+    def __init__(self, schema: Schema, index: Any, entry: int) -> None:
+        self.schema, self.index, self.entry = schema, index, entry
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        held = list(batches)
+        if not sum(batch.num_rows for batch in held):
+            return
+        table = pa.Table.from_batches(held).cast(arrow_schema(self.schema))
+        made = make_blocks(table, self.schema, self.index.value, self.entry)
+        yield pa.RecordBatch.from_arrays([pa.array([packed(b) for b in made], pa.binary())], names=["body"])
+
+
+def packed(block: Block) -> bytes:
+    """A block for the way back: the index stays behind, the driver has it."""
+    matches = block.matches
+    lists = (
+        None
+        if matches is None
+        else (matches.index.version, matches.starts, matches.positions, matches.bitmaps)
+    )
+    return pickle.dumps((_bytes(block.table), block.stamps, block.seqs, block.entry, lists), protocol=5)
+
+
+def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
+    """The block of `packed`, with the index that it was probed with."""
+    data, stamps, seqs, entry, lists = pickle.loads(body)  # noqa: S301 - from our own tasks
+    block = Block(pa.ipc.open_stream(data).read_all(), schema, stamps, seqs, entry=entry)
+    if lists is not None:
+        assert lists[0] == index.version
+        block.matches = Matches(index, *lists[1:])
+    return block
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+# -- history
+
+
+def load_history(soup: Soup, stream: str, checkpoint: Path, point: str) -> Position:
+    """Insert everything retained at the point, and give the position after it. Queries meet it when they are asked."""
+    reader = PointReader(checkpoint, point)
+    schema = soup.streams[stream].schema
+    entries = reader.entries()
+    for group in _grouped(entries):
+        table = reader.read(group[0].number, group[-1].number)
+        blocks = make_blocks(table, schema, None, group[-1].number)
+        soup.insert_blocks(stream, blocks, horizon=group[-1].horizon)
+    if reader.thinned >= 0 and entries:
+        # what retention has deleted so far lies before this time
+        soup.set_lost(stream, entries[-1].horizon - soup.streams[stream].keep)
+    last = entries[-1] if entries else None
+    return {} if last is None else {"entry": last.number, "horizon": last.horizon, "final": last.final}
+
+
+def _grouped(entries: list[Entry]) -> Iterator[list[Entry]]:
+    held: list[Entry] = []
+    for entry in entries:
+        if held and sum(e.rows for e in held) + entry.rows > _HISTORY_ROWS:
+            yield held
+            held = []
+        held.append(entry)
+    if held:
+        yield held
+
+
+def archived(checkpoint: Path, point: str, through: int, begin: int, end: int) -> pa.Table:
+    """Tuples of the entries up to one, from the point's files, at least those between two times (P38)."""
+    reader = PointReader(checkpoint, point)
+    return reader.read(max(reader.removed + 1, 0), through, ts_ranges=(Interval(begin, end),))

@@ -1,0 +1,306 @@
+"""Joins by symmetric probing (PSoup, Sect. 3.3 and 5; P16-P18, P33, P34).
+
+The Query SteM is probed first (P17), so what meets here are the tuples of each stream that fulfil the query's own conjunction for it: one composite of a
+query and many tuples, not one struct for each tuple (P33). A composite that knows some streams is extended by one more: equal
+columns by sort-merge, unequal ones by slices of the sorted side, the remaining factors by comparing. No intermediate result is kept; which stream comes next is decided
+for each train from the numbers of candidates and from how many pairs the step gave last time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.types import Schema
+from penstock.standing.errors import LimitError
+from penstock.standing.factors import MIRRORED
+from penstock.standing.query import Branch, JoinFactor, Part
+from penstock.standing.results import Found, gather, stamps_of
+
+MOST_PAIRS = 50_000_000
+
+
+@dataclass
+class Candidates:
+    """The tuples of one stream that may take part, by number, with the columns that factors compare."""
+
+    numbers: np.ndarray
+    stamps: np.ndarray
+    found: Found
+    schema: Schema
+    _columns: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(found: Found, schema: Schema) -> Candidates:
+        numbers = np.concatenate([b.numbers(p) for b, p in found]) if found else np.zeros(0, np.int64)
+        return Candidates(numbers, stamps_of(found), found, schema)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def column(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values and which of them are not null."""
+        if name not in self._columns:
+            parts = [(b.values(name), p) for b, p in self.found]
+            values = [v[p] for (v, _), p in parts]
+            valid = [np.ones(len(p), bool) if m is None else m[p] for (_, m), p in parts]
+            made = np.concatenate(values) if values else np.zeros(0)
+            good = np.concatenate(valid) if valid else np.zeros(0, bool)
+            self._columns[name] = made, None if good.all() else good
+        return self._columns[name]  # type: ignore[no-any-return]
+
+    def arrow(self, name: str) -> pa.Array:
+        return gather(self.found, self.schema, name)
+
+
+Composite = dict[int, np.ndarray]  # stream -> which candidate, row by row
+
+
+@dataclass
+class Order:
+    """What was observed: pairs for each tuple probed, of the step from some streams to another one."""
+
+    seen: dict[tuple[frozenset[int], int], float] = field(default_factory=dict)
+
+    def next(
+        self, known: frozenset[int], left: Mapping[int, Candidates], factors: Sequence[JoinFactor]
+    ) -> int:
+        """The stream that is expected to give the fewest pairs; one that is tied to a known one before one that is not."""
+
+        def cost(stream: int) -> tuple[int, float]:
+            tied = [f for f in factors if stream in (f.left, f.right) and known & {f.left, f.right}]
+            kind = 0 if any(f.operator == "=" for f in tied) else 1 if tied else 2
+            return kind, self.seen.get((known, stream), float(len(left[stream])))
+
+        return min(left, key=cost)
+
+    def learn(self, known: frozenset[int], stream: int, probed: int, pairs: int) -> None:
+        before = self.seen.get((known, stream))
+        now = pairs / max(1, probed)
+        self.seen[known, stream] = now if before is None else 0.8 * before + 0.2 * now
+
+
+def join(
+    branch: Branch,
+    parts: Sequence[Part],
+    candidates: Sequence[Candidates],
+    start: int,
+    order: Order,
+    joined: Schema,
+) -> Composite:
+    """All combinations of candidates that fulfil the branch's factors; `start` is the stream that is probed first."""
+    made: Composite = {start: np.arange(len(candidates[start]))}
+    left = {i: c for i, c in enumerate(candidates) if i != start}
+    while left:
+        known = frozenset(made)
+        stream = order.next(known, left, branch.joins)
+        probed = len(made[start])
+        made = _extended(made, stream, candidates, branch.joins)
+        order.learn(known, stream, probed, len(made[stream]))
+        del left[stream]
+    if branch.residuals and len(made[start]):
+        made = _sifted(made, branch.residuals, parts, candidates, joined)
+    return made
+
+
+def _extended(
+    made: Composite, stream: int, candidates: Sequence[Candidates], factors: Sequence[JoinFactor]
+) -> Composite:
+    tied = [_turned(f, stream) for f in factors if _ties(f, stream, made)]
+    tied.sort(key=lambda f: {"=": 0, "<>": 2}.get(f.operator, 1))
+    lead = tied[0] if tied and tied[0].operator != "<>" else None
+    rows, picks = _pairs(made, stream, candidates, lead)
+    extended = {known: at[rows] for known, at in made.items()} | {stream: picks}
+    for factor in tied[1:] if lead is not None else tied:
+        extended = _where(extended, _holds(factor, extended, candidates))
+    return extended
+
+
+def _ties(factor: JoinFactor, stream: int, made: Composite) -> bool:
+    return (factor.left == stream and factor.right in made) or (
+        factor.right == stream and factor.left in made
+    )
+
+
+def _turned(factor: JoinFactor, stream: int) -> JoinFactor:
+    """With the new stream on the right."""
+    if factor.right == stream:
+        return factor
+    return JoinFactor(
+        factor.right, factor.right_column, MIRRORED[factor.operator], factor.left, factor.left_column
+    )
+
+
+def _pairs(
+    made: Composite, stream: int, candidates: Sequence[Candidates], lead: JoinFactor | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the composite and candidates of the new stream that belong together by the leading factor."""
+    width = len(next(iter(made.values())))
+    new = candidates[stream]
+    if lead is None:
+        return _expanded(
+            np.arange(width), np.zeros(width, np.int64), np.full(width, len(new)), np.arange(len(new))
+        )
+    values, valid = candidates[lead.left].column(lead.left_column)
+    at = made[lead.left]
+    rows = np.arange(width) if valid is None else np.flatnonzero(valid[at])
+    keys = values[at[rows]]
+    other, other_valid = new.column(lead.right_column)
+    usable = np.arange(len(new)) if other_valid is None else np.flatnonzero(other_valid)
+    order = usable[np.argsort(other[usable], kind="stable")]
+    low, high = _slices(keys, other[order], lead.operator)
+    return _expanded(rows, low, high, order)
+
+
+def _slices(keys: np.ndarray, ordered: np.ndarray, operator: str) -> tuple[np.ndarray, np.ndarray]:
+    """For each key the range of the sorted side for which `key operator value` holds."""
+    left, right = np.searchsorted(ordered, keys, "left"), np.searchsorted(ordered, keys, "right")
+    zero, all_ = np.zeros(len(keys), np.int64), np.full(len(keys), len(ordered))
+    match operator:
+        case "=":
+            return left, right
+        case "<":
+            return right, all_
+        case "<=":
+            return left, all_
+        case ">":
+            return zero, left
+        case _:
+            return zero, right
+
+
+def _expanded(
+    rows: np.ndarray, low: np.ndarray, high: np.ndarray, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    counts = high - low
+    total = int(counts.sum())
+    if total > MOST_PAIRS:
+        raise LimitError(
+            f"the join would look at {total:,} pairs at once", expected=f"at most {MOST_PAIRS:,}",
+            hint="tie the streams by an equality, add factors on the single streams, or shorten the windows",
+        )  # fmt: skip
+    before = np.cumsum(counts) - counts
+    offsets = np.arange(total) - np.repeat(before, counts)
+    return np.repeat(rows, counts), order[np.repeat(low, counts) + offsets]
+
+
+def _where(made: Composite, mask: np.ndarray) -> Composite:
+    return {stream: at[mask] for stream, at in made.items()}
+
+
+def _holds(factor: JoinFactor, made: Composite, candidates: Sequence[Candidates]) -> np.ndarray:
+    one, one_valid = candidates[factor.left].column(factor.left_column)
+    other, other_valid = candidates[factor.right].column(factor.right_column)
+    at, to = made[factor.left], made[factor.right]
+    mask = np.ones(len(at), bool)
+    if one_valid is not None:
+        mask &= one_valid[at]
+    if other_valid is not None:
+        mask &= other_valid[to]
+    rows = np.flatnonzero(mask)
+    mask[rows] = compared(one[at[rows]], factor.operator, other[to[rows]])
+    return mask
+
+
+def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
+    """Whether one operator other; NaN is equal to itself and above every number."""
+    greater, equal = one > other, one == other
+    if "f" in (one.dtype.kind, other.dtype.kind):
+        left, right = np.isnan(one), np.isnan(other)
+        greater, equal = greater | (left & ~right), equal | (left & right)
+    found = {
+        "=": equal, "<>": ~equal, ">": greater, ">=": greater | equal, "<": ~(greater | equal), "<=": ~greater,
+    }[operator]  # fmt: skip
+    return np.asarray(found, bool)
+
+
+def _sifted(
+    made: Composite,
+    texts: Sequence[str],
+    parts: Sequence[Part],
+    candidates: Sequence[Candidates],
+    joined: Schema,
+) -> Composite:
+    """Factors that are no comparison of two columns, on the combinations that are left."""
+    from penstock.engine.arrow.expressions import compile_arrow
+    from penstock.model.expressions import columns_of
+    from penstock.standing.language import mangled
+
+    for text in texts:
+        wanted = set(columns_of(text))
+        columns = {}
+        for stream, part in enumerate(parts):
+            for name in candidates[stream].schema.names:
+                if mangled(part.alias, name) in wanted:
+                    columns[mangled(part.alias, name)] = (
+                        candidates[stream].arrow(name).take(pa.array(made[stream]))
+                    )
+        values, _ = compile_arrow(text, joined)(pa.table(columns))
+        made = _where(made, np.asarray(pc.fill_null(values, False)))
+    return made
+
+
+# -- what is kept of a join
+
+
+@dataclass
+class Pairs:
+    """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times (P28)."""
+
+    numbers: np.ndarray
+    stamps: np.ndarray
+
+    @staticmethod
+    def none(width: int) -> Pairs:
+        return Pairs(np.zeros((width, 0), np.int64), np.zeros((width, 0), np.int64))
+
+    @staticmethod
+    def of(made: Composite, candidates: Sequence[Candidates]) -> Pairs:
+        width = range(len(candidates))
+        return Pairs(
+            np.stack([candidates[i].numbers[made[i]] for i in width]),
+            np.stack([candidates[i].stamps[made[i]] for i in width]),
+        )
+
+    @staticmethod
+    def together(parts: Sequence[Pairs]) -> Pairs:
+        return Pairs(
+            np.concatenate([p.numbers for p in parts], axis=1),
+            np.concatenate([p.stamps for p in parts], axis=1),
+        )
+
+    def __len__(self) -> int:
+        return int(self.numbers.shape[1])
+
+    def where(self, mask: np.ndarray) -> Pairs:
+        return Pairs(self.numbers[:, mask], self.stamps[:, mask])
+
+    def once(self) -> Pairs:
+        """Without repetitions: several branches may find the same combination."""
+        if not len(self):
+            return self
+        _, at = np.unique(self.numbers, axis=1, return_index=True)
+        return Pairs(self.numbers[:, at], self.stamps[:, at])
+
+    def after(self, begins: Sequence[int]) -> Pairs:
+        """Those whose tuples are all at or after these times."""
+        mask = np.asarray((self.stamps >= np.array(begins)[:, None]).all(axis=0))
+        return self if mask.all() else self.where(mask)
+
+    def within(self, spans: Sequence[tuple[int, int]]) -> Pairs:
+        begins, ends = (np.array(each)[:, None] for each in zip(*spans, strict=True))
+        return self.where(np.asarray(((self.stamps >= begins) & (self.stamps <= ends)).all(axis=0)))
+
+    def ordered(self) -> Pairs:
+        """In the order of arrival, stream by stream: the same combinations give the same answer however they were found."""
+        order = np.lexsort(self.numbers[::-1])
+        return Pairs(self.numbers[:, order], self.stamps[:, order])
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.numbers.nbytes + self.stamps.nbytes)

@@ -1,0 +1,107 @@
+"""The inner loop of the probe: all conjunctions of the index against all tuples of a train, without a Python object.
+
+The tuples lie sorted by each indexed column, and each span has become a slice of that order. The shortest slice of a conjunction leads; its tuples
+are checked against the other spans by comparing two whole numbers, whatever the type of the column was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)  # type: ignore[misc]
+def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
+    """Positions of the tuples that each conjunction matches, one after the other, and where each one's begin.
+
+    place, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the order of `attribute`.
+    """
+    conjunctions, rows = first.size - 1, order.shape[1]
+    starts = np.zeros(conjunctions + 1, np.int64)
+    out = np.empty(max(4096, 2 * rows), np.uint16)
+    used = 0
+    for c in range(conjunctions):
+        begin, end = first[c], first[c + 1]
+        lead, size = begin, rows
+        for s in range(begin, end):
+            if high[s] - low[s] < size or s == begin:
+                lead, size = s, max(high[s] - low[s], 0)
+        if size > 0:
+            if used + size > out.size:
+                wider = np.empty(2 * (used + size), np.uint16)
+                wider[:used] = out[:used]
+                out = wider
+            if begin == end:
+                for p in range(rows):
+                    out[used + p] = p
+                used += rows
+            elif end - begin == 2:
+                used = _two(place, order, attribute, low, high, lead, 2 * begin + 1 - lead, out, used)
+            else:
+                used = _many(place, order, attribute, low, high, lead, begin, end, out, used)
+        starts[c + 1] = used
+    return starts, out[:used].copy()
+
+
+@njit(cache=True, nogil=True)  # type: ignore[misc]
+def _two(
+    place: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
+) -> int:
+    # the usual case without an inner loop; written always, counted only if it fits: no branch to mispredict
+    by, where, least, most = order[attribute[lead]], place[attribute[other]], low[other], high[other]
+    for i in range(low[lead], high[lead]):
+        p = by[i]
+        out[used] = p
+        used += (where[p] >= least) & (where[p] < most)
+    return used
+
+
+@njit(cache=True, nogil=True)  # type: ignore[misc]
+def _many(
+    place: Any,
+    order: Any,
+    attribute: Any,
+    low: Any,
+    high: Any,
+    lead: int,
+    begin: int,
+    end: int,
+    out: Any,
+    used: int,
+) -> int:
+    by = order[attribute[lead]]
+    for i in range(low[lead], high[lead]):
+        p = by[i]
+        fits = True
+        for s in range(begin, end):
+            at = place[attribute[s], p]
+            if at < low[s] or at >= high[s]:
+                fits = False
+                break
+        if fits:
+            out[used] = p
+            used += 1
+    return used
+
+
+@njit(cache=True, nogil=True)  # type: ignore[misc]
+def scan(columns: Any, kinds: Any, first: Any, low: Any, high: Any, starts: Any, out: Any) -> int:
+    """The probe without an index (PE5): every conjunction looks at every tuple. Columns are doubles here."""
+    used = 0
+    rows = columns.shape[1]
+    for c in range(first.size - 1):
+        for p in range(rows):
+            fits = True
+            for s in range(first[c], first[c + 1]):
+                value = columns[kinds[s], p]
+                if not (low[s] <= value <= high[s]):
+                    fits = False
+                    break
+            if fits:
+                if used < out.size:
+                    out[used] = p
+                used += 1
+        starts[c + 1] = used
+    return used

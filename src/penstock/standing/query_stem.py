@@ -1,0 +1,223 @@
+"""The Query SteM (PSoup, Sect. 3; P07, P23-P26): all queries of the system, inserted, removed, and probed by trains.
+
+Equal conjunctions of one stream are kept once, under a slot number that is never given twice. Their constants lie sorted, for each
+column and operator apart; a train, sorted by the same column, meets them in one merge. Where the paper counts the factors
+that each query has fulfilled, we take the shortest slice and check the rest (kernels.py): the same answer with less to write.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.model.types import INTEGRAL, Schema
+from penstock.standing.query import Conjunction, Span
+
+_EQ, _GE, _GT, _LE, _LT, _ANY = range(6)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The constants of one column and operator, sorted, and the span that each of them bounds."""
+
+    attribute: int
+    operator: int
+    constants: np.ndarray
+    spans: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PredicateIndex:
+    """The conjunctions of one stream at one moment, as arrays; small enough to travel to every task when it changed.
+
+    The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over (PSoup-C).
+    """
+
+    version: int
+    slots: np.ndarray  # the slot of each conjunction, int64
+    rows: np.ndarray  # slot -> place in `slots`, -1: not here
+    lasting: int
+    attributes: tuple[str, ...]
+    first: np.ndarray
+    attribute: np.ndarray
+    factors: tuple[Factors, ...]
+    residuals: dict[int, tuple[str, ...]] = field(default_factory=dict)  # place -> texts
+
+    def row(self, slot: int) -> int:
+        """Where a slot's matches are, -1 if this index does not know it."""
+        return int(self.rows[slot]) if slot < len(self.rows) else -1
+
+    def bind(self, sorted_columns: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Each span as a slice of the train's order by its column."""
+        counts = np.array([c.count for c in sorted_columns], np.int64)
+        low = np.zeros(len(self.attribute), np.int64)
+        high = counts[self.attribute] if len(self.attribute) else low.copy()
+        for part in self.factors:
+            column = sorted_columns[part.attribute]
+            if part.operator in (_EQ, _GE, _GT):
+                low[part.spans] = column.before(part.constants, "right" if part.operator == _GT else "left")
+            if part.operator in (_EQ, _LE, _LT):
+                high[part.spans] = column.before(part.constants, "left" if part.operator == _LT else "right")
+        return low, high
+
+
+class _Constants:
+    """A growing list of (slot, constant) of one column and operator."""
+
+    def __init__(self, code: str) -> None:
+        self.slots = array("q")
+        self.values: Any = array(code) if code else []
+
+    def add(self, slot: int, value: Any) -> None:
+        self.slots.append(slot)
+        self.values.append(value)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        kind = object if isinstance(self.values, list) else self.values.typecode
+        values = np.array(self.values, dtype=object) if kind is object else np.array(self.values)
+        return np.array(self.slots, np.int64), values
+
+
+class _StreamPart:
+    """The conjunctions on one stream."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.constants: dict[tuple[str, int], _Constants] = {}
+        self.known: dict[Conjunction, int] = {}
+        self.uses: dict[int, list[int]] = {}  # slot -> lasting uses, passing uses
+        self.conjunctions: dict[int, Conjunction] = {}
+        self.written = 0
+        self.changed = True
+        self.index: PredicateIndex | None = None
+
+    def write(self, slot: int, conjunction: Conjunction) -> None:
+        self.written += 1
+        for span in conjunction.spans:
+            for operator, value in _bounds(span):
+                key = (span.column, operator)
+                if key not in self.constants:
+                    self.constants[key] = _Constants(self._code(span.column, operator))
+                self.constants[key].add(slot, value)
+
+    def _code(self, column: str, operator: int) -> str:
+        type_ = self.schema.type_of(column)
+        if operator == _ANY or type_ in (*INTEGRAL, "TIMESTAMP", "DATE", "BOOLEAN"):
+            return "q"
+        return "d" if type_ in ("FLOAT", "DOUBLE") else ""
+
+    def rewrite(self) -> None:
+        """Forget what removed conjunctions have left behind."""
+        self.constants, self.written = {}, 0
+        for slot, conjunction in self.conjunctions.items():
+            self.write(slot, conjunction)
+
+
+def _bounds(span: Span) -> Iterable[tuple[int, Any]]:
+    if span.point:
+        yield _EQ, span.low
+        return
+    if span.low is not None:
+        yield (_GT if span.low_open else _GE), span.low
+    if span.high is not None:
+        yield (_LT if span.high_open else _LE), span.high
+    if span.low is None and span.high is None:
+        yield _ANY, 0
+
+
+class QuerySteM:
+    """All conjunctions of all standing queries.
+
+    >>> stem = QuerySteM({"cars": Schema.parse("v INT")})
+    >>> slot = stem.insert("cars", Conjunction((Span("v", 3, 5),)))
+    >>> stem.insert("cars", Conjunction((Span("v", 3, 5),))) == slot  # equal ones are kept once
+    True
+    """
+
+    def __init__(self, schemas: dict[str, Schema]) -> None:
+        self._parts = {name: _StreamPart(schema) for name, schema in schemas.items()}
+        self._next = 0
+        self._version = 0
+
+    def add_stream(self, name: str, schema: Schema) -> None:
+        """One more stream that queries may name."""
+        self._parts.setdefault(name, _StreamPart(schema))
+
+    def insert(self, stream: str, conjunction: Conjunction, *, lasting: bool = True) -> int:
+        """The slot of a conjunction; one more query uses it. `lasting`: its matches stay with the data."""
+        part = self._parts[stream]
+        slot = part.known.get(conjunction)
+        if slot is None:
+            slot, self._next = self._next, self._next + 1
+            part.known[conjunction], part.conjunctions[slot], part.uses[slot] = slot, conjunction, [0, 0]
+            part.write(slot, conjunction)
+            part.changed = True
+        uses = part.uses[slot]
+        part.changed |= lasting and uses[0] == 0
+        uses[0 if lasting else 1] += 1
+        return slot
+
+    def remove(self, stream: str, slot: int, *, lasting: bool = True) -> None:
+        """One query less uses the slot; with the last one the conjunction goes."""
+        part = self._parts[stream]
+        uses = part.uses[slot]
+        uses[0 if lasting else 1] -= 1
+        if not any(uses):
+            del part.known[part.conjunctions.pop(slot)], part.uses[slot]
+            part.changed = True
+
+    def conjunction(self, stream: str, slot: int) -> Conjunction:
+        return self._parts[stream].conjunctions[slot]
+
+    def live(self, stream: str) -> dict[int, Conjunction]:
+        """Slot -> conjunction."""
+        return self._parts[stream].conjunctions
+
+    def lasting(self, stream: str, slot: int) -> bool:
+        return self._parts[stream].uses.get(slot, [0])[0] > 0
+
+    def index(self, stream: str) -> PredicateIndex:
+        """The index as of now; made anew only if it changed since it was last asked for."""
+        part = self._parts[stream]
+        if part.index is None or part.changed:
+            if part.written > 2 * len(part.conjunctions) + 64:
+                part.rewrite()
+            self._version += 1
+            part.index, part.changed = _compile(part, self._version, self._next), False
+        return part.index
+
+
+def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateIndex:
+    kept = [s for s, uses in part.uses.items() if uses[0]]
+    passing = [s for s, uses in part.uses.items() if not uses[0]]
+    slots = np.array([*sorted(kept), *sorted(passing)], np.int64)
+    rows = np.full(slots_given, -1, np.int64)
+    rows[slots] = np.arange(len(slots))
+    attributes = tuple(sorted({column for column, _ in part.constants}))
+    width = max(1, len(attributes))
+    parts, keys = [], []
+    for (column, operator), constants in part.constants.items():
+        at, values = constants.arrays()
+        live = rows[at] >= 0
+        attribute = attributes.index(column)
+        key = rows[at[live]] * width + attribute
+        parts.append((attribute, operator, values[live], key))
+        keys.append(key)
+    spans = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+    first = np.searchsorted(spans, np.arange(len(slots) + 1) * width)
+    factors = tuple(
+        _factors(a, o, v, np.searchsorted(spans, k)) for a, o, v, k in parts if o != _ANY and len(v)
+    )
+    residuals = {int(rows[slot]): c.residuals for slot, c in part.conjunctions.items() if c.residuals}
+    return PredicateIndex(
+        version, slots, rows, len(kept), attributes, first, spans % width, factors, residuals
+    )
+
+
+def _factors(attribute: int, operator: int, values: np.ndarray, spans: np.ndarray) -> Factors:
+    order = np.argsort(values, kind="stable")
+    return Factors(attribute, operator, values[order], spans[order])

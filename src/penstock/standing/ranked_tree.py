@@ -1,0 +1,106 @@
+"""A ranked n-ary tree over trains (PSoup, Sect. 6; P36): leaves in the order of arrival, each node with what lies below it.
+
+An aggregate over a run of leaves is put together from O(log n) nodes. Leaves come and go at the right end, where trains arrive and small
+ones are merged, and leave at the left end, where they expire; everything between stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_FAN = 8
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What COUNT, SUM, AVG, MIN and MAX need to know of some tuples: all of them, those not null, and the latters' sum and bounds."""
+
+    rows: int = 0
+    count: int = 0
+    total: Any = 0
+    least: Any = None
+    most: Any = None
+
+    def __add__(self, other: Summary) -> Summary:
+        if not self.count or not other.count:
+            full = self if self.count else other
+            return Summary(self.rows + other.rows, full.count, full.total, full.least, full.most)
+        return Summary(
+            self.rows + other.rows, self.count + other.count, self.total + other.total,
+            _least(self.least, other.least), _most(self.most, other.most),
+        )  # fmt: skip
+
+
+def _least(one: Any, other: Any) -> Any:
+    # NaN is above every number
+    return other if one != one or other < one else one  # noqa: PLR0124
+
+
+def _most(one: Any, other: Any) -> Any:
+    return one if one != one or one > other else other  # noqa: PLR0124
+
+
+class RankedTree:
+    """Summaries of leaves that are numbered from `first` on.
+
+    >>> tree = RankedTree()
+    >>> for value in range(100):
+    ...     tree.append(Summary(1, 1, value, value, value))
+    >>> tree.between(10, 20).total, tree.between(0, 100).most
+    (145, 99)
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+        self._levels: list[list[Summary]] = [[]]
+        self.touched = 0  # nodes looked at by the last query
+
+    def __len__(self) -> int:
+        return len(self._levels[0])
+
+    @property
+    def end(self) -> int:
+        """One after the last leaf."""
+        return len(self._levels[0])
+
+    def append(self, leaf: Summary) -> None:
+        """A leaf at the right end; full groups of eight get a node above them."""
+        level, node = 0, leaf
+        while True:
+            if level == len(self._levels):
+                self._levels.append([])
+            self._levels[level].append(node)
+            if len(self._levels[level]) % _FAN:
+                return
+            group = self._levels[level][-_FAN:]
+            node = group[0]
+            for each in group[1:]:
+                node += each
+            level += 1
+
+    def truncate(self, end: int) -> None:
+        """Without the leaves from `end` on."""
+        for level in self._levels:
+            del level[end:]
+            end //= _FAN
+
+    def between(self, first: int, last: int) -> Summary:
+        """What the leaves first .. last - 1 hold together."""
+        found, level, self.touched = Summary(), 0, 0
+        right: list[Summary] = []
+        while first < last:
+            nodes = self._levels[level]
+            above = len(self._levels[level + 1]) * _FAN if level + 1 < len(self._levels) else 0
+            while first < last and (first % _FAN or first >= above or last - first < _FAN):
+                found, first, self.touched = found + nodes[first], first + 1, self.touched + 1
+            while first < last and last % _FAN:
+                last, self.touched = last - 1, self.touched + 1
+                right.append(nodes[last])
+            while first < last and last > above:
+                last, self.touched = last - 1, self.touched + 1
+                right.append(nodes[last])
+            first, last, level = first // _FAN, last // _FAN, level + 1
+        for node in reversed(right):
+            found += node
+        return found

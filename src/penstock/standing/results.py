@@ -1,0 +1,303 @@
+"""From matches to answers (PSoup, Sect. 3.5; P19): positions in the window, base tuples fetched, projected, duplicates removed.
+
+A selection is answered in one of three ways, all of which give the same rows: PSoup-P takes the positions kept with the data and cuts them
+by the window; PSoup-C has the current window's tuples in hand; NoMat looks at the tuples of the window again (P31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.types import INTEGRAL, Schema, arrow_schema
+from penstock.standing.block import NONE, Block
+from penstock.standing.columns import plain
+from penstock.standing.data_stem import Piece, Prefix
+from penstock.standing.errors import QueryError
+from penstock.standing.query import Conjunction, Item
+from penstock.standing.ranked_tree import RankedTree, Summary
+
+Slots = Sequence[tuple[int, Conjunction]]  # one for each branch of a selection
+Found = list[tuple[Block, np.ndarray]]
+
+
+def kept(pieces: Sequence[Piece], slots: Slots) -> Found:
+    """PSoup-P: the positions that lie with the data, cut by the window."""
+    return _each(pieces, lambda piece: [piece.block.kept(slot, conjunction) for slot, conjunction in slots])
+
+
+def looked_up(pieces: Sequence[Piece], slots: Slots) -> Found:
+    """NoMat: the conjunctions against the tuples of the window."""
+    return _each(
+        pieces,
+        lambda piece: [piece.block.scan(conjunction, piece.low, piece.high) for _, conjunction in slots],
+    )
+
+
+def _each(pieces: Sequence[Piece], matches: Callable[[Piece], list[np.ndarray]]) -> Found:
+    found = []
+    for piece in pieces:
+        lists = matches(piece)
+        positions = lists[0] if len(lists) == 1 else np.concatenate(lists) if lists else NONE
+        if not len(positions):
+            continue
+        if not piece.whole:
+            positions = positions[(positions >= piece.low) & (positions < piece.high)]
+        positions = np.sort(positions) if len(lists) == 1 else np.unique(positions)
+        if len(positions):
+            found.append((piece.block, positions))
+    return found
+
+
+def size(found: Found) -> int:
+    """How many tuples were found."""
+    return sum(len(positions) for _, positions in found)
+
+
+# -- rows
+
+
+def rows_of(found: Found, items: Sequence[Item], schema: Schema) -> pa.Table:
+    """The answer's columns, in the order of the stream's timestamps."""
+    order = _order(found)
+    columns, names = [], []
+    for item in items:
+        assert item.column is not None
+        values = gather(found, schema, item.column)
+        columns.append(values if order is None else values.take(order))
+        names.append(item.name)
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def gather(found: Found, schema: Schema, column: str) -> pa.Array:
+    """A column's values of the tuples found."""
+    type_ = arrow_schema(schema).field(column).type
+    if not found:
+        return pa.array([], type_)
+    views = [block.values(column) for block, _ in found]
+    fast = views[0][0].dtype != object and not pa.types.is_boolean(type_) and all(v is None for _, v in views)
+    if fast:
+        parts = [values[positions] for (values, _), (_, positions) in zip(views, found, strict=True)]
+        made = pa.array(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        return made if made.type == type_ else made.view(type_)
+    chunks = [plain(block.table[column]).take(pa.array(positions)) for block, positions in found]
+    return pa.concat_arrays(chunks)
+
+
+def stamps_of(found: Found) -> np.ndarray:
+    """The timestamps of the tuples found."""
+    return np.concatenate([b.stamps[p] for b, p in found]) if found else np.zeros(0, np.int64)
+
+
+def _order(found: Found) -> Any:
+    """How to sort what several blocks gave; None if it is in order already."""
+    if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(found)):
+        return None
+    stamps, seqs = stamps_of(found), np.concatenate([b.seqs[p] for b, p in found])
+    return pa.array(np.lexsort((seqs, stamps)))
+
+
+def distinct(table: pa.Table) -> pa.Table:
+    """Each row once, where it first came; -0.0 is 0.0."""
+    if not table.num_rows:
+        return table
+    for i, kind in enumerate(table.schema):
+        if pa.types.is_floating(kind.type):
+            table = table.set_column(i, kind, pc.add(table.column(i), pa.scalar(0, kind.type)))
+    grouped = table.group_by(table.column_names, use_threads=False).aggregate([])
+    return grouped.select(table.column_names).cast(table.schema)
+
+
+# -- PSoup-C
+
+
+@dataclass
+class Current:
+    """The current window of a selection, kept up to date: numbers of its tuples, in no particular order, with their times."""
+
+    numbers: np.ndarray
+    stamps: np.ndarray
+    seqs: np.ndarray
+
+    @staticmethod
+    def of(found: Found) -> Current:
+        empty = [np.zeros(0, np.int64)]
+        return Current(
+            np.concatenate([b.numbers(p) for b, p in found] or empty),
+            np.concatenate([b.stamps[p] for b, p in found] or empty),
+            np.concatenate([b.seqs[p] for b, p in found] or empty),
+        )
+
+    def moved(self, more: Found, begin: int) -> Current:
+        """With what came, without what is older than the window now begins."""
+        fresh = Current.of(more) if more else None
+        if not len(self.numbers) or self.stamps.min() >= begin:
+            old = self
+        else:
+            stay = self.stamps >= begin
+            old = Current(self.numbers[stay], self.stamps[stay], self.seqs[stay])
+        if fresh is None or not len(fresh.numbers):
+            return old
+        stay = fresh.stamps >= begin
+        return Current(
+            np.concatenate([old.numbers, fresh.numbers[stay]]),
+            np.concatenate([old.stamps, fresh.stamps[stay]]),
+            np.concatenate([old.seqs, fresh.seqs[stay]]),
+        )
+
+    def until(self, begin: int, end: int) -> np.ndarray:
+        """The numbers of the tuples within the window, in the order of time."""
+        inside = (self.stamps >= begin) & (self.stamps <= end)
+        order = np.lexsort((self.seqs[inside], self.stamps[inside]))
+        return self.numbers[inside][order]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.numbers.nbytes + self.stamps.nbytes + self.seqs.nbytes)
+
+
+def fetch(prefix: Prefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]) -> list[pa.Array]:
+    """Columns of tuples given by their numbers, in that order."""
+    parts = prefix.locate(numbers)
+    back = np.empty(len(numbers), np.int64)
+    at = 0
+    for _, _, where in parts:
+        back[where] = np.arange(at, at + len(where))
+        at += len(where)
+    found = [(block, positions) for block, positions, _ in parts]
+    straight = bool((back[1:] > back[:-1]).all())
+    made = (gather(found, schema, column) for column in columns)
+    return [values if straight else values.take(pa.array(back)) for values in made]
+
+
+# -- aggregates
+
+
+def summarise(block: Block, positions: np.ndarray, column: str | None) -> Summary:
+    """The leaf of a block: what the positions found in it come to."""
+    if column is None or not len(positions):
+        return Summary(len(positions))
+    values, valid = block.values(column)
+    if values.dtype == object or block.schema.type_of(column) not in (*INTEGRAL, "FLOAT", "DOUBLE"):
+        return _summary_of_any(block, positions, column)
+    chosen = values[positions] if valid is None else values[positions[valid[positions]]]
+    if not len(chosen):
+        return Summary(len(positions))
+    if chosen.dtype.kind == "f":
+        wide = chosen.astype(np.float64)
+        least = np.fmin.reduce(wide)
+        return Summary(len(positions), len(chosen), float(wide.sum()), float(least), float(wide.max()))
+    least, most = int(chosen.min()), int(chosen.max())
+    small = max(abs(least), abs(most)) < (1 << 62) // max(1, len(chosen))
+    total = int(chosen.sum(dtype=np.int64)) if small else sum(int(v) for v in chosen)
+    return Summary(len(positions), len(chosen), total, least, most)
+
+
+def _summary_of_any(block: Block, positions: np.ndarray, column: str) -> Summary:
+    chosen = plain(block.table[column]).take(pa.array(positions)).drop_null()
+    if not len(chosen):
+        return Summary(len(positions))
+    if pa.types.is_boolean(chosen.type):
+        chosen = chosen.cast(pa.uint8())
+    bounds = pc.min_max(chosen)
+    least, most = bounds["min"], bounds["max"]
+    if pa.types.is_timestamp(chosen.type):
+        return Summary(len(positions), len(chosen), 0, least.value, most.value)
+    return Summary(len(positions), len(chosen), 0, least.as_py(), most.as_py())
+
+
+class SharedTree:
+    """The ranked tree of one conjunction list and column, shared by all queries that ask for it (P37), brought up to date when asked."""
+
+    def __init__(self, slots: Slots, column: str | None) -> None:
+        self.slots, self.column = slots, column
+        self.tree = RankedTree()
+        self._blocks: list[Block] = []
+        self._gone = 0  # leaves whose blocks have left memory at the left end
+
+    def over(self, prefix: Prefix, begin: int, end: int) -> Summary:
+        """The aggregate of the window, from O(log n) nodes and the pieces at its two edges."""
+        self._catch_up(prefix)
+        first, last, beside = prefix.whole(begin, end)
+        found = self.tree.between(self._gone + first, self._gone + last) if last > first else Summary()
+        for block, positions in kept(beside, self.slots):
+            found += summarise(block, positions, self.column)
+        return found
+
+    def _catch_up(self, prefix: Prefix) -> None:
+        blocks, mine = prefix.blocks, self._blocks
+        live = mine[self._gone :]
+        # blocks leave at the left and change at the right; identity tells
+        while live and (not blocks or live[0] is not blocks[0]):
+            gone = next((i for i, b in enumerate(live) if blocks and b is blocks[0]), len(live))
+            self._gone += gone
+            live = live[gone:]
+        same = 0
+        for one, other in zip(live, blocks, strict=False):
+            if one is not other:
+                break
+            same += 1
+        if not same:
+            self.tree, self._blocks, self._gone = RankedTree(), [], 0
+        self.tree.truncate(self._gone + same)
+        del self._blocks[self._gone + same :]
+        for block in blocks[same:]:
+            self._append(block)
+        self._shrink()
+
+    def _append(self, block: Block) -> None:
+        positions = kept([Piece(block, 0, block.rows)], self.slots)
+        self.tree.append(summarise(block, positions[0][1] if positions else NONE, self.column))
+        self._blocks.append(block)
+
+    def _shrink(self) -> None:
+        """Now and then without what has left: the tree is made anew from the leaves that stay."""
+        if self._gone > 64 and self._gone * 2 > len(self._blocks):
+            leaves = [self.tree.between(i, i + 1) for i in range(self._gone, len(self._blocks))]
+            self.tree, self._blocks, self._gone = RankedTree(), self._blocks[self._gone :], 0
+            for leaf in leaves:
+                self.tree.append(leaf)
+        elif self._gone:
+            self._blocks[: self._gone] = [_GONE] * self._gone  # do not hold what memory has let go
+
+
+_GONE: Any = None
+
+
+def answer_of(summary: Summary, item: Item, type_: str) -> pa.Array:
+    """One aggregate as a column with one row."""
+    arrow = arrow_schema(Schema.of([("v", type_)]), hidden=False).field(0).type
+    match item.aggregate:
+        case "COUNT":
+            return pa.array([summary.rows if item.column is None else summary.count], pa.int64())
+        case "AVG":
+            return pa.array([summary.total / summary.count if summary.count else None], pa.float64())
+        case "SUM":
+            kind = pa.int64() if type_ in INTEGRAL else pa.float64()
+            if kind == pa.int64() and not -(1 << 63) <= summary.total < 1 << 63:
+                raise QueryError(f"{item.name}: the sum does not fit into 64 bits", found=str(summary.total))
+            return pa.array([summary.total if summary.count else None], kind)
+        case "MIN" | "MAX":
+            value = summary.least if item.aggregate == "MIN" else summary.most
+            return (
+                pa.array([value if summary.count else None]).cast(arrow)
+                if _plain(type_)
+                else _typed(value, arrow)
+            )
+    raise AssertionError(item)
+
+
+def _plain(type_: str) -> bool:
+    return type_ in (*INTEGRAL, "FLOAT", "DOUBLE")
+
+
+def _typed(value: Any, arrow: Any) -> pa.Array:
+    if pa.types.is_timestamp(arrow):
+        return pa.array([value], pa.int64()).view(arrow)
+    return pa.array([value if value is None or not pa.types.is_boolean(arrow) else bool(value)], arrow)

@@ -1,0 +1,310 @@
+"""Standing queries on a running network: register once, invoke any time, over old data and new (PSoup, Sect. 1; P01, P08, P09).
+
+    service = StandingQueries(runtime)
+    slow = service.register("SELECT vid, spd FROM reports WHERE spd < 20 BEGIN now - 10 minutes END now")
+    slow.invoke()        # a pyarrow Table, now and whenever it is wanted
+    slow.unregister()
+
+There is one streaming query for each stream that queries name, never one for each query, and an invocation starts no Spark job. Handles and results
+survive a restart on the same checkpoint: queries are in the registry, tuples in the connection points.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from penstock.model.boxes import ConnectionPoint, Source, View
+from penstock.model.durations import parse_duration
+from penstock.model.errors import PenstockError
+from penstock.model.formats import Rows
+from penstock.model.network import Network
+from penstock.rewrite.subnetworks import SubNetwork, at_point
+from penstock.runtime import Runtime
+from penstock.standing.changes import Change, changes
+from penstock.standing.errors import QueryError, UnknownHandleError
+from penstock.standing.feed import HistoryFirst, ProbeTrains, archived, load_history
+from penstock.standing.language import parse
+from penstock.standing.query import StreamInfo
+from penstock.standing.registered import Limits, Registered
+from penstock.standing.registry import Entry, Registry
+from penstock.standing.soup import Soup
+
+_LOG = logging.getLogger("penstock")
+DEFAULT_BUDGET = 2 << 30
+_PREFIX = "standing-"
+Listed = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A client's hold on a standing query; `service.handle(id)` gives it again after any disconnection."""
+
+    service: StandingQueries
+    id: str
+
+    def invoke(self, *, at: str | float | datetime | None = None) -> pa.Table:
+        """The current answer; `at` moves `now` back to an earlier event time, as far as tuples are retained (P41)."""
+        return self.service.invoke(self.id, at=at)
+
+    def changes(self, timeout: float | None = None) -> Iterator[Change]:
+        """What comes into the answer and leaves it, train by train; the first change brings the whole answer."""
+        return self.service.changes(self.id, timeout)
+
+    def unregister(self) -> None:
+        """End the query; the handle is of no use afterwards."""
+        self.service.unregister(self.id)
+
+    def describe(self) -> dict[str, Any]:
+        """Text, mode, windows, and how often it was invoked."""
+        return self.service.soup.registered(self.id).describe()
+
+
+class StandingQueries:
+    """The service on one runtime, which it starts if it is not running; `with` or `stop()` ends it.
+
+    `memory`: bytes for tuples and results; older tuples are then read from the connection points' files when a window needs
+    them. `keep`: how long tuples of sources without a connection point are retained. `limits`: what one client may have.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        limits: Limits | None = None,
+        memory: int | None = DEFAULT_BUDGET,
+        keep: str = "2 hours",
+    ) -> None:
+        self.runtime, self._keep = runtime, parse_duration(keep)
+        self._owns = runtime.records is None
+        if self._owns:
+            runtime.start()
+        self._tables = _tables(runtime.network)  # stream -> connection point that holds it, or None: not yet
+        self.soup = Soup(
+            (self._info(name) for name in self._tables), limits=limits, budget=memory, archive=self._archive
+        )
+        self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
+        self.broken: dict[str, str] = {}  # handles that the network no longer fits, and why
+        self._feeds: dict[str, str] = {}  # stream -> name of its query
+        self._gate = threading.Lock()
+        self._restore()
+
+    # -- the interface
+
+    def register(self, text: str, *, client: str = "", mode: str | None = None) -> Handle:
+        """Register a query; on disk when this returns. `mode`: P, C or NoMat, see docs/standing.md."""
+        return self.register_all([text], client=client, mode=mode)[0]
+
+    def register_all(
+        self, texts: Sequence[str], *, client: str = "", mode: str | None = None
+    ) -> list[Handle]:
+        """Register several at once, all or none: one write to disk."""
+        queries = [parse(text, self.soup.streams) for text in texts]
+        self._need(tuple(dict.fromkeys(stream for query in queries for stream in query.streams)))
+        made: list[Registered] = []
+        try:
+            made.extend(self.soup.register(query, client=client, mode=mode) for query in queries)
+            self.registry.add(Entry(m.handle, client, m.query.text, mode, m.created) for m in made)
+        except BaseException:
+            for each in made:
+                self.soup.unregister(each.handle)
+            raise
+        return [Handle(self, each.handle) for each in made]
+
+    def handle(self, id: str) -> Handle:  # noqa: A002 - the client's word
+        """The handle of a query registered earlier, by this process or one before it."""
+        self._must_know(id)
+        return Handle(self, id)
+
+    def invoke(self, id: str, *, at: str | float | datetime | None = None) -> pa.Table:  # noqa: A002
+        """The current answer of a query."""
+        self._must_know(id)
+        return self.soup.invoke(id, at=None if at is None else _micros(at))
+
+    def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002
+        """The changes of an answer, see `Handle.changes`."""
+        self._must_know(id)
+        return changes(self.soup, id, timeout)
+
+    def unregister(self, id: str) -> None:  # noqa: A002
+        """End a query."""
+        if id in self.broken:
+            del self.broken[id]
+        else:
+            self.soup.unregister(id)
+        self.registry.remove(id)
+
+    def list(self, client: str | None = None) -> Listed:
+        """All queries, or one client's."""
+        found = [made.describe() for made in list(self.soup.queries.values())]
+        return [each for each in found if client is None or each["client"] == client]
+
+    def streams(self) -> Listed:
+        """What queries may name, and how far each is visible."""
+        found = []
+        for name, info in self.soup.streams.items():
+            prefix = self.soup.view.prefixes[name]
+            found.append({
+                "stream": name, "columns": info.schema.ddl(), "keep": info.keep / 1e6, "fed": name in self._feeds,
+                "tuples": prefix.count, "now": None if not prefix.count else _text(prefix.newest),
+            })  # fmt: skip
+        return found
+
+    def feed(self, stream: str) -> None:
+        """Load a stream and follow it, before the first query names it; else that query waits for it."""
+        if stream not in self.soup.streams:
+            parse(f"SELECT * FROM `{stream}`", self.soup.streams)  # says what is wrong
+        self._need((stream,))
+
+    def stop(self) -> None:
+        """End the feeds, and the runtime if this started it. Queries stay in the registry."""
+        with self._gate:
+            for name in self._feeds.values():
+                query = self.runtime.queries.get(name)
+                if query is not None:
+                    query.stop()
+            self.registry.close()
+        if self._owns:
+            self.runtime.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- streams
+
+    def _info(self, name: str) -> StreamInfo:
+        net, point = self.runtime.network, self._tables[name]
+        node = net.nodes[point] if point is not None else None
+        keep = node.keep if isinstance(node, ConnectionPoint | View) else self._keep
+        return StreamInfo(name, net.types[name].schema, net.types[name].timestamp is not None, keep)
+
+    def _need(self, streams: Sequence[str]) -> None:
+        """Make sure that streams are loaded and followed."""
+        for stream in streams:
+            if stream not in self._feeds:
+                with self._gate:
+                    if stream not in self._feeds:
+                        self._feeds[stream] = self._follow(stream)
+
+    def _follow(self, stream: str) -> str:
+        point = self._tables[stream] or self._spool(stream)
+        name = _PREFIX + stream
+        start = load_history(self.soup, stream, self.runtime.checkpoint, point)
+        # what the last run of this feed had done is of no interest: results are found again from the tuples
+        shutil.rmtree(self.runtime.checkpoint / "queries" / name, ignore_errors=True)
+        sub = at_point(self._with_point(stream, point), point, name, lambda s: s)
+        given = {point: HistoryFirst(self.runtime.checkpoint, point, name, start)}
+
+        def prepare(query: Any) -> None:
+            query.trains.feeding(self.soup, stream, point)
+
+        self.runtime.attach_subnetwork(sub, prepare=prepare, make_trains=ProbeTrains, inputs=given)
+        threading.Thread(target=self._rebuild, args=(stream,), name=f"rebuild-{stream}", daemon=True).start()
+        return name
+
+    def _rebuild(self, stream: str) -> None:
+        try:
+            self.soup.rebuild(stream)
+        except Exception:
+            _LOG.exception("standing queries: old blocks of %s", stream)
+
+    def _spool(self, source: str) -> str:
+        """A connection point of our own for a source that has none: it reads the source beside the network."""
+        node = self.runtime.network.nodes[source]
+        assert isinstance(node, Source)
+        if (
+            isinstance(node.format, Rows)
+            and not callable(node.format.rows)
+            and iter(node.format.rows) is node.format.rows
+        ):
+            raise QueryError(
+                f"source '{source}' is an iterator, which only one can read",
+                hint="put a connection point behind it, and name that",
+            )
+        point = _own_point(source)
+        net = self._with_point(source, point)
+        sub = SubNetwork(f"{point}-input", net, (source,), (point,), ())
+        self.runtime.attach_subnetwork(sub)
+        return point
+
+    def _with_point(self, stream: str, point: str) -> Network:
+        network = self.runtime.network
+        if point in network.nodes:
+            return network
+        made = Network.of(point, [network.nodes[stream]])
+        made.stream(stream).connection_point(point, keep=f"{self._keep / 1e6} seconds")
+        return made
+
+    def _archive(self, stream: str, through: int, begin: int, end: int) -> pa.Table:
+        point = self._tables[stream] or _own_point(stream)
+        return archived(self.runtime.checkpoint, point, through, begin, end)
+
+    # -- coming back
+
+    def _restore(self) -> None:
+        """Queries of the last run: first the tuples they read, then themselves, in their old order."""
+        entries = self.registry.entries()
+        parsed = {}
+        for entry in entries:
+            try:
+                parsed[entry.handle] = parse(entry.text, self.soup.streams)
+            except PenstockError as error:
+                self.broken[entry.handle] = str(error)
+                _LOG.warning("standing query %s does not fit the network any more: %s", entry.handle, error)
+        self._need(tuple(dict.fromkeys(s for query in parsed.values() for s in query.streams)))
+        for entry in entries:
+            if entry.handle in parsed:
+                made = self.soup.register(
+                    parsed[entry.handle], client=entry.client, mode=entry.mode, handle=entry.handle
+                )
+                made.created = entry.created
+
+    def _must_know(self, id: str) -> None:  # noqa: A002
+        if id in self.broken:
+            raise UnknownHandleError(
+                f"standing query '{id}' does not fit the network any more", found=self.broken[id].splitlines()[0],
+                hint="unregister it, or bring back the stream it reads",
+            )  # fmt: skip
+        self.soup.registered(id)
+
+
+def _tables(network: Network) -> dict[str, str | None]:
+    """Each stream that queries may name, and the connection point or view that holds its tuples."""
+    found: dict[str, str | None] = {name: name for name in network.points}
+    for source in network.sources:
+        direct = [r for r in network.readers(source) if r in network.points]
+        found.setdefault(source, direct[0] if direct else None)
+    return found
+
+
+def _own_point(source: str) -> str:
+    """The name of the connection point that we keep for a source; names of tables are plainer than those of sources."""
+    return re.sub(r"\W", "_", f"standing_{source}")
+
+
+def _micros(at: str | float | datetime) -> int:
+    from penstock.standing.windows import moment
+
+    if isinstance(at, str):
+        return moment(at)
+    if isinstance(at, datetime):
+        return moment(at.isoformat())
+    return round(at * 1_000_000)
+
+
+def _text(us: int) -> str:
+    return datetime.fromtimestamp(us / 1e6, UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,100 @@
+"""Whatever the query, the windows, the data and the moments: the answer is DuckDB's on the same prefix (P21)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.standing.random_cases import (
+    INFOS,
+    SCHEMAS,
+    Case,
+    connection,
+    expected,
+    joins,
+    rows_of,
+    selections,
+    trains,
+)
+
+from penstock.model.types import arrow_schema
+from penstock.standing import block, data_stem
+from penstock.standing.language import parse
+from penstock.standing.soup import Soup
+
+FULL = int(os.environ.get("PENSTOCK_STANDING_CASES", "4000"))
+CON = connection()
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and merges at sizes that random trains reach."""
+    monkeypatch.setattr(block, "MOST_ROWS", 16)
+    monkeypatch.setattr(data_stem, "MOST_ROWS", 16)
+    monkeypatch.setattr(data_stem, "_TIERS", (4, 8))
+    monkeypatch.setattr(data_stem, "_FAN", 2)
+
+
+def play(case: Case, fed: list[tuple[str, pa.Table]], mode: str | None, moment: int, *, remove: bool) -> None:
+    """Register at a moment, invoke before and after every train, and compare; something else is registered and removed meanwhile."""
+    soup = Soup(INFOS.values())
+    prefixes = {name: arrow_schema(schema).empty_table() for name, schema in SCHEMAS.items()}
+    asked = parse(case.text, INFOS).windows
+    handle: Any = None
+    other = soup.register("SELECT k FROM cars WHERE k > 1 AND v < 3").handle
+    for number, (stream, table) in enumerate([("", None), *fed]):
+        if table is not None:
+            soup.insert(stream, table)
+            prefixes[stream] = pa.concat_tables([prefixes[stream], table])
+        if number >= moment and handle is None:
+            handle = soup.register(case.text, mode=mode).handle
+        if number == moment + 1 and remove:
+            soup.unregister(other)
+        if handle is not None:
+            assert rows_of(soup.invoke(handle)) == expected(case, asked, prefixes, CON)
+
+
+def _mode(case: Case, mode: str | None) -> str | None:
+    counted = len(case.parts) > 1 and "tuples" in case.text
+    return None if counted and mode != "NoMat" else mode
+
+
+_MODES = st.sampled_from([None, "P", "C", "NoMat"])
+_CALM: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": [
+        HealthCheck.too_slow,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.data_too_large,
+    ],
+}
+
+
+@settings(max_examples=120, **_CALM)
+@given(selections(), trains(), _MODES, st.integers(0, 4), st.booleans())
+def test_selections(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
+    play(case, fed, mode, moment, remove=remove)
+
+
+@settings(max_examples=80, **_CALM)
+@given(joins(), trains(), _MODES, st.integers(0, 4), st.booleans())
+def test_joins(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
+    play(case, fed, _mode(case, mode), moment, remove=remove)
+
+
+@pytest.mark.slow
+@settings(max_examples=FULL, **_CALM)
+@given(selections(), trains(8), _MODES, st.integers(0, 6), st.booleans())
+def test_selections_thousands(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
+    play(case, fed, mode, moment, remove=remove)
+
+
+@pytest.mark.slow
+@settings(max_examples=FULL // 2, **_CALM)
+@given(joins(), trains(8), _MODES, st.integers(0, 6), st.booleans())
+def test_joins_thousands(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
+    play(case, fed, _mode(case, mode), moment, remove=remove)

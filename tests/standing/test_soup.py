@@ -1,0 +1,165 @@
+"""The soup without Spark: retention, memory, limits, past windows, sharing, merging, changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.model.types import Schema
+from penstock.standing.block import make_blocks
+from penstock.standing.changes import changes
+from penstock.standing.data_stem import Prefix
+from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
+from penstock.standing.feed import packed, unpacked
+from penstock.standing.query import StreamInfo
+from penstock.standing.ranked_tree import RankedTree, Summary
+from penstock.standing.registered import Limits
+from penstock.standing.soup import Soup
+
+SECOND = 1_000_000
+SCHEMA = Schema.parse("v INT")
+
+
+def table(first: int, count: int, *, step: int = SECOND) -> pa.Table:
+    numbers = np.arange(first, first + count)
+    return pa.table({"v": pa.array(numbers.astype(np.int32)), "_ts": numbers * step, "_seq": numbers})
+
+
+def soup(keep: int = 100, **more: object) -> Soup:
+    return Soup([StreamInfo("s", SCHEMA, keep=keep * SECOND)], **more)  # type: ignore[arg-type]
+
+
+def values(found: pa.Table) -> list[int]:
+    return found["v"].to_pylist()
+
+
+def test_equal_conjunctions_are_probed_once() -> None:
+    made = soup()
+    for text in ("SELECT v FROM s WHERE v < 5", "SELECT v FROM s WHERE v <= 4 BEGIN now - 3 seconds"):
+        made.register(text)
+    assert len(made.index("s").slots) == 1
+
+
+def test_unregistered_queries_leave_no_trace_in_the_index() -> None:
+    made = soup()
+    handles = [made.register(f"SELECT v FROM s WHERE v > {i}").handle for i in range(300)]
+    made.insert("s", table(0, 10))
+    for handle in handles[1:]:
+        made.unregister(handle)
+    assert len(made.index("s").slots) == 1
+    made.insert("s", table(10, 10))
+    assert values(made.invoke(handles[0])) == list(range(1, 20))
+    with pytest.raises(UnknownHandleError, match="no standing query"):
+        made.invoke(handles[1])
+
+
+def test_any_past_window_that_is_retained() -> None:
+    made = soup()
+    handle = made.register("SELECT v FROM s WHERE v >= 0 BEGIN now - 2 seconds", mode="C").handle
+    for i in range(5):
+        made.insert("s", table(10 * i, 10))
+    assert values(made.invoke(handle)) == [47, 48, 49]
+    assert values(made.invoke(handle, at=20 * SECOND)) == [18, 19, 20]
+
+
+def test_what_is_older_than_the_retention_goes_and_is_not_answered() -> None:
+    made = soup(keep=20)
+    handle = made.register("SELECT v FROM s WHERE v >= 0 BEGIN 5 END now").handle
+    for i in range(10):
+        made.insert("s", table(10 * i, 10), entry=i)
+    assert made.view.prefixes["s"].rows <= 40
+    with pytest.raises(NotRetainedError, match="longer than what is retained"):
+        made.invoke(handle)
+    with pytest.raises(NotRetainedError):
+        made.register("SELECT v FROM s BEGIN 5 END 6")
+
+
+@pytest.mark.parametrize("text", ["SELECT v FROM s WHERE v >= 3 BEGIN 0 END now", "SELECT v FROM s WHERE v >= 3 BEGIN last 95 tuples",
+                                  "SELECT SUM(v) AS v FROM s WHERE v >= 3 BEGIN 0 END now"])  # fmt: skip
+def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
+    files: list[pa.Table] = []
+    asked = []
+
+    def archive(stream: str, through: int, begin: int, end: int) -> pa.Table:
+        asked.append((stream, through))
+        return pa.concat_tables(files[: through + 1])
+
+    made, whole = soup(1000, budget=1500, archive=archive), soup(1000)
+    handles = made.register(text).handle, whole.register(text).handle
+    for i in range(10):
+        files.append(table(10 * i, 10))
+        made.insert("s", files[-1], entry=i)
+        whole.insert("s", files[-1])
+    prefix: Prefix = made.view.prefixes["s"]
+    assert prefix.cold is not None
+    assert prefix.rows < 100 == prefix.count
+    assert values(made.invoke(handles[0])) == values(whole.invoke(handles[1]))
+    assert asked == [("s", prefix.cold.entry)]
+
+
+def test_limits_are_told() -> None:
+    made = soup(limits=Limits(queries=1, rows=5))
+    handle = made.register("SELECT v FROM s", client="ann").handle
+    with pytest.raises(LimitError, match="client 'ann' has 1 standing queries"):
+        made.register("SELECT v FROM s", client="ann")
+    made.register("SELECT v FROM s", client="bob")
+    made.insert("s", table(0, 6))
+    with pytest.raises(LimitError, match="the answer has 6 rows"):
+        made.invoke(handle)
+    made.unregister(handle)
+    made.register("SELECT v FROM s", client="ann")
+
+
+def test_a_mode_that_there_is_not() -> None:
+    with pytest.raises(QueryError, match="one of: P, C, NoMat"):
+        soup().register("SELECT v FROM s", mode="X")
+
+
+def test_small_trains_are_merged() -> None:
+    made = soup(10_000)
+    handle = made.register("SELECT COUNT(*) AS v FROM s WHERE v >= 10 BEGIN now - 500 seconds").handle
+    for i in range(1000):
+        made.insert("s", table(i, 1))
+        if i % 100 == 50:
+            assert values(made.invoke(handle)) == [max(0, min(501, i - 9))]
+    assert len(made.view.prefixes["s"].blocks) < 40
+
+
+def test_an_aggregate_touches_few_nodes() -> None:
+    tree = RankedTree()
+    for i in range(5000):
+        tree.append(Summary(1, 1, i, i, i))
+    for first, last in ((0, 5000), (1, 4999), (7, 8), (100, 3333)):
+        assert tree.between(first, last) == Summary(
+            last - first, last - first, sum(range(first, last)), first, last - 1
+        )
+        assert tree.touched <= 2 * 7 * 5 + 8
+    tree.truncate(1234)
+    tree.append(Summary(1, 1, 5, 5, 5))
+    assert tree.between(1000, 1235).total == sum(range(1000, 1234)) + 5
+
+
+def test_changes_tell_what_came_and_what_left() -> None:
+    made = soup()
+    handle = made.register("SELECT v FROM s BEGIN now - 2 seconds").handle
+    made.insert("s", table(0, 3))
+    stream = changes(made, handle, timeout=0.01)
+    assert values(next(stream).added) == [0, 1, 2]
+    made.insert("s", table(3, 1))
+    change = next(stream)
+    assert (values(change.added), values(change.removed)) == ([3], [0])
+    assert next(stream, None) is None
+
+
+def test_a_block_survives_the_way_back() -> None:
+    made = soup()
+    for i in range(200):
+        made.register(f"SELECT v FROM s WHERE v > {i}")
+    index = made.index("s")
+    block = make_blocks(table(0, 100), SCHEMA, index, 7)[0]
+    back = unpacked(packed(block), SCHEMA, index)
+    assert back.table.equals(block.table)
+    assert back.entry == 7
+    for slot, conjunction in made.query_stem.live("s").items():
+        assert sorted(back.kept(slot, conjunction)) == sorted(block.scan(conjunction))
