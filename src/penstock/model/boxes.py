@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Any, ClassVar
 
+from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.errors import Where
 from penstock.model.formats import Sink, SourceFormat
@@ -224,7 +225,8 @@ class Join(Node):
     `on`: equal columns (left, right); `predicate`: any further condition over the output columns; `within`: (W1, W2): right may
     come up to W1 after left, left up to W2 after right, ends included. Output: left columns, then right columns
     except those of `on` with the same name; another name that stands on both sides gets `suffix` on the right.
-    The pair's timestamp is the earlier one.
+    The pair's timestamp is the earlier one. `distribution` ('hash', 'diffused', 'auto'), `servers` (None: one in each
+    partition) and `diffusion` say where the pairs are made, never which.
     """
 
     kind: ClassVar[str] = "join"
@@ -234,6 +236,14 @@ class Join(Node):
     predicate: str = ""
     within: tuple[int, int] = (0, 0)
     suffix: str = "_right"
+    distribution: str = "hash"
+    servers: int | None = None
+    diffusion: Diffusion = field(default=Diffusion())
+
+    @property
+    def spread(self) -> bool:
+        """True if tuples may go elsewhere than the hash of their key says."""
+        return self.distribution != "hash"
 
 
 @dataclass(frozen=True, kw_only=True)

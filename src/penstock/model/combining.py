@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.model.boxes import GroupBy, Join, Union
+from penstock.model.diffusion import Diffusion
 from penstock.model.draft import Draft, Duration
 from penstock.model.errors import NetworkError, caller
 from penstock.model.stateless import StatelessBoxes
@@ -45,18 +46,41 @@ class CombiningBoxes(StatelessBoxes):
         within: Within,
         where: str = "",
         suffix: str = "_right",
+        distribution: str = "hash",
+        servers: int | None = None,
+        master: str = "higher",
+        placement: str = "least_loaded",
+        sample: Duration = "10 seconds",
+        threshold: float | None = None,
+        memory: int | None = None,
+        when_full: str = "error",
         name: str | None = None,
     ) -> Stream:
         """Pair tuples at most so far apart in time (A18): `.join(calls, on=["vid"], within="30 minutes")`.
 
         `on`: column names, or (left, right) pairs. `within=(after, before)`: the other's tuple may come up to
         `after` later or `before` earlier. `where`: any further condition over the columns of the pair.
+
+        `distribution`: 'hash' sends a key to one server; 'diffused' spreads one stream over `servers` and sends the other to
+        all of them, so that no key is too hot and no key is needed; 'auto' goes from one to the other when a server gets too
+        hot. The other arguments are those of `penstock.model.diffusion.Diffusion`. See docs/diffusion.md.
+
+        >>> import penstock as ps
+        >>> net = ps.Network("n")
+        >>> a, b = (net.source(n, ps.csv(n, "time TIMESTAMP, v INT"), timestamp="time") for n in "ab")
+        >>> a.join(b, within="1 minute", where="abs(v - v_right) <= 2", distribution="diffused", servers=4)
+        Stream(join_1: time TIMESTAMP, v INT, time_right TIMESTAMP, v_right INT)
         """
         draft = self._draft(Join, "join", name)
         keys = [on] if isinstance(on, str) else on
         pairs = tuple((key, key) if isinstance(key, str) else (key[0], key[1]) for key in keys)
         bounds = _bounds(draft, within)
-        return draft.add([self._stream, other], on=pairs, within=bounds, predicate=where, suffix=suffix)
+        length = draft.duration("sample", sample)
+        options = Diffusion(master, placement, length, threshold, memory, when_full)
+        return draft.add(
+            [self._stream, other], on=pairs, within=bounds, predicate=where, suffix=suffix,
+            distribution=distribution, servers=servers, diffusion=options,
+        )  # fmt: skip
 
 
 def _bounds(draft: Draft, within: Within) -> tuple[int, int]:

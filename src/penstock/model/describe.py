@@ -23,6 +23,7 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
+from penstock.model.diffusion import EVEN
 from penstock.model.durations import format_duration
 from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
 from penstock.model.user_functions import name_of
@@ -110,7 +111,24 @@ def _join(node: Join) -> str:
     after, before = (format_duration(length) for length in node.within)
     parts = [f"on {keys}"] if keys else []
     parts.append(f"within {after}" if after == before else f"within {after} after, {before} before")
-    return ", ".join(parts + ([f"where {node.predicate}"] if node.predicate else []))
+    parts += [f"where {node.predicate}"] if node.predicate else []
+    return ", ".join(parts) + (f"; {_spread(node)}" if node.spread else "")
+
+
+def _spread(node: Join) -> str:
+    """How the join is spread, in words."""
+    options = node.diffusion
+    over = f"over {node.servers} servers" if node.servers else "over all partitions"
+    word = {"higher": "the faster stream", "lower": "the slower stream"}.get(options.master, options.master)
+    parts = [f"diffused {over}, master {word}, sampled every {format_duration(options.sample)}"]
+    parts += ["round robin"] if options.placement == "round_robin" else []
+    if options.memory is not None:
+        parts.append(f"{options.memory} tuples a server, when full {options.when_full}")
+    if node.distribution == "diffused":
+        return ", ".join(parts)
+    hot = f"{options.threshold:.0%}" if options.threshold is not None else f"{EVEN:g} times its even share"
+    start = f"hash until a server has more than {hot} of the load" if node.on else "no key to hash"
+    return f"auto: {start}, then {', '.join(parts)}"
 
 
 def _point(node: ConnectionPoint) -> str:

@@ -11,6 +11,7 @@ from penstock.model.formats import csv as _csv
 from penstock.model.formats import json as _json
 from penstock.model.formats import parquet as _parquet
 from penstock.model.formats import rows as _rows
+from penstock.model.multiway import join
 from penstock.model.network import Network
 from penstock.model.places import with_place
 from penstock.model.qos import QoS
@@ -37,6 +38,7 @@ __all__ = [
     "csv",
     "from_yaml",
     "group_by",
+    "join",
     "json",
     "latch",
     "memory",

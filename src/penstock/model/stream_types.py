@@ -32,6 +32,7 @@ from penstock.model.boxes import (
     View,
 )
 from penstock.model.errors import ExpressionError
+from penstock.model.join_checks import check_distribution
 from penstock.model.places import placed, wrong
 from penstock.model.qos import QoS
 from penstock.model.signatures import (
@@ -187,6 +188,7 @@ def _join(node: Join, inputs: Inputs) -> StreamType:
             found=f"{node.within} microseconds",
             expected="0 or more",
         )
+    check_distribution(node)
     for a, b in node.on:
         _check_key(node, a, b, left.schema, right.schema)
     schema = join_schema(node, left.schema, right.schema)

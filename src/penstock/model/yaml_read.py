@@ -27,6 +27,7 @@ from penstock.model.boxes import (
     Union,
     View,
 )
+from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
 from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
@@ -288,7 +289,22 @@ def _join(parts: Parts) -> dict[str, Any]:
         "within": parts.need("within", _within),
         "predicate": parts.get("where", Entry.text, ""),
         "suffix": parts.get("suffix", Entry.text, "_right"),
+        "distribution": parts.get("distribution", Entry.text, "hash"),
+        "servers": parts.get("servers", Entry.whole_number, None),
+        "diffusion": _diffusion(parts),
     }
+
+
+def _diffusion(parts: Parts) -> Diffusion:
+    plain = Diffusion()
+    return Diffusion(
+        master=parts.get("master", Entry.text, plain.master),
+        placement=parts.get("placement", Entry.text, plain.placement),
+        sample=parts.get("sample", _duration, plain.sample),
+        threshold=parts.get("threshold", Entry.number, None),
+        memory=parts.get("memory", Entry.whole_number, None),
+        when_full=parts.get("when_full", Entry.text, plain.when_full),
+    )
 
 
 def _on(entry: Entry) -> tuple[tuple[str, str], ...]:
@@ -342,6 +358,7 @@ def _graph(entry: Entry) -> tuple[tuple[float, float], ...]:
     )
 
 
+_SPREAD = tuple(vars(Diffusion()))
 _WINDOW = ("aggregates", "function", "reads", "produces", "stamp")
 _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], dict[str, Any]]]] = {
     "source": (("schema", "timestamp", "lateness", "whole", "idle"), _source),
@@ -356,7 +373,7 @@ _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], dict[str, Any]]]
     "slide": (("every", *_WINDOW), _slide),
     "latch": (("aggregates", "state", "reads", "produces", "stamp"), _latch),
     "resample": (("limit", "columns"), _resample),
-    "join": (("on", "within", "where", "suffix"), _join),
+    "join": (("on", "within", "where", "suffix", "distribution", "servers", *_SPREAD), _join),
     "connection_point": (("key",), _point),
     "view": (("qos",), _view),
     "output": (("qos",), _output),

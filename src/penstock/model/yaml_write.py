@@ -28,6 +28,7 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
+from penstock.model.diffusion import Diffusion
 from penstock.model.durations import format_duration
 from penstock.model.errors import ExpressionError
 from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
@@ -228,7 +229,19 @@ def _join(node: Join) -> Form:
         **_given(on=pairs),
         "within": after if after == before else _Flow((after, before)),
         **_given(where=node.predicate, suffix=suffix),
+        **_spread(node),
     }
+
+
+def _spread(node: Join) -> Form:
+    """Only what differs from a join by hash."""
+    options, plain = node.diffusion, Diffusion()
+    form: Form = {"distribution": node.distribution} if node.distribution != "hash" else {}
+    form |= _given(servers=node.servers)
+    changed = {name: value for name, value in vars(options).items() if value != getattr(plain, name)}
+    if "sample" in changed:
+        changed["sample"] = format_duration(options.sample)
+    return form | changed
 
 
 def _point(node: ConnectionPoint) -> Form:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.spark.plan import lay_out
-from penstock.model.boxes import Function, Node, Trait
+from penstock.model.boxes import Function, Join, Node, Trait
 from penstock.model.errors import NetworkError, PenstockError
 from penstock.model.network import Network
 from penstock.model.types import Schema
@@ -17,6 +17,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.durable import read_record, write_record
 
 _FILE = "penstock.json"
+_SPREAD = ("distribution", "servers", "diffusion")
 
 
 class CheckpointError(PenstockError):
@@ -41,9 +42,11 @@ def facts(subs: tuple[SubNetwork, ...], partitions: int, *, fuse: bool) -> dict[
 
 def _configuration(node: Node) -> dict[str, Any]:
     skipped = ("name", "where", "about", "inputs")
-    return {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped} | {
-        "kind": node.kind
-    }
+    found = {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped}
+    if isinstance(node, Join) and not node.spread:
+        # a join by hash says nothing about servers: checkpoints made before there were any stay good
+        found = {name: text for name, text in found.items() if name not in _SPREAD}
+    return found | {"kind": node.kind}
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from penstock.model.boxes import Latch, Node, Windowed
+from penstock.model.boxes import Join, Latch, Node, Windowed
 from penstock.model.durations import Count
 from penstock.model.errors import NetworkError
 from penstock.model.types import SEQ, STAMP, StreamType
@@ -88,6 +88,8 @@ def _place(node: Node) -> str | None:
         return (
             "latch_aggregates:LatchCounts" if isinstance(node.size, Count) else "latch_aggregates:LatchTimes"
         )
+    if isinstance(node, Join) and node.spread:
+        return "diffused_join:DiffusedJoin"
     return _PLACES.get(node.kind)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.engine.local.diffused import DiffusedJoin
 from penstock.engine.local.functions import table_of
 from penstock.engine.local.horizons import after, lift
 from penstock.engine.local.join import JoinLogic
@@ -205,6 +206,8 @@ def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic
             )
         case Resample():
             return ResampleLogic(node, inputs, output)
+        case Join() if node.spread:
+            return DiffusedJoin(node, inputs, output)
         case Join():
             return JoinLogic(node, inputs, output)
         case _:

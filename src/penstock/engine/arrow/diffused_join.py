@@ -1,0 +1,158 @@
+"""One server of a diffused join (Gu and Yu, Sect. 3; S03, S04, S07-S09): the window join, under the owner rule.
+
+Tuples come with an owner; the train's roles say epoch and master. Tuples of one epoch and side are under one rule, so the rule is
+applied to whole blocks before any pair is compared: of the side that decides, only tuples owned here take part. A
+server therefore compares its 1/k of all pairs and no more, also while both streams go everywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.join import expire
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
+from penstock.engine.arrow.order import Gate, canonical
+from penstock.engine.arrow.pairs import Found, Pairing
+from penstock.engine.arrow.state import Buffer, Parts
+from penstock.engine.diffused.memory import does_not_fit, machine_room
+from penstock.engine.diffused.owner import decided_by_left
+from penstock.engine.diffused.roles import NEVER, Report, Roles, first_roles
+from penstock.model.boxes import Join
+from penstock.model.types import STAMP, StreamType, arrow_schema
+
+OWNER, EPOCH, MASTER = "_owner", "_epoch", "_master"
+
+
+class DiffusedJoin(Parts):
+    """Keeps its share of the master, and the slave; `steer` it before each train, ask for its `report` after."""
+
+    def __init__(self, node: Join, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.gate = node, Gate(node.name, 2)
+        self.pairing = Pairing(node, inputs, output)
+        self.left, self.right = (Buffer(_kept_schema(stream)) for stream in inputs)
+        self.roles, self.server = first_roles(node, 1), 0
+        self.report = Report(0)
+        super().__init__(acted=self.gate.acted, left=self.left, right=self.right)
+
+    def steer(self, roles: Roles, server: int) -> None:
+        """The roles of the coming train, and which server this is."""
+        self.roles, self.server = roles, server
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Take one train of each side."""
+        began = time.perf_counter()
+        came = [self._owned_somewhere(rows) for rows in inputs]
+        # a tuple that goes everywhere is late everywhere; one dead letter is enough
+        _, late = self.gate.admit([self._mine(rows) for rows in came])
+        new = [self._marked(canonical(rows), s) for s, rows in enumerate(self.gate.admit(came)[0])]
+        (left, right), dropped = self._with_room(new)
+        old = self.left.rows
+        self.right.append(right)
+        found = [*self._find(left, self.right.rows), *self._find(old, right)]
+        self.left.append(left)
+        expire(self.node, self.left, self.right, self.gate.act(horizons), final=final)
+        replaced = self._shrink()
+        self.report = self._told(new, found, dropped, replaced, time.perf_counter() - began)
+        out = concat([f.pairs for f in found], self.pairing.schema)
+        return Answer(canonical(out), concat([late, *(f.dead for f in found)], DEAD_SCHEMA))
+
+    # -- the owner rule
+
+    def _owned_somewhere(self, rows: Any) -> Any:
+        # in a stage of one task nobody has routed: everything is here
+        if OWNER in rows.column_names:
+            return rows
+        return rows.append_column(OWNER, pa.array(np.full(rows.num_rows, self.server, np.int32)))
+
+    def _mine(self, rows: Any) -> Any:
+        owner = integers(rows, OWNER)
+        mine = owner == self.server
+        return rows if mine.all() else rows.filter(pa.array(mine))
+
+    def _marked(self, rows: Any, side: int) -> Any:
+        count = rows.num_rows
+        epoch = pa.array(np.full(count, self.roles.epoch, np.int64))
+        master = pa.array(np.full(count, self.roles.master(side), np.int8))
+        return rows.append_column(EPOCH, epoch).append_column(MASTER, master)
+
+    def _find(self, left: Any, right: Any) -> Iterator[Found]:
+        for one, left_epoch, left_master in _epochs(left):
+            for other, right_epoch, right_master in _epochs(right):
+                if decided_by_left(left_epoch, left_master, right_epoch, right_master):
+                    yield self.pairing.find(self._mine(one), other)
+                else:
+                    yield self.pairing.find(one, self._mine(other))
+
+    # -- memory
+
+    def _with_room(self, new: list[Any]) -> tuple[list[Any], int]:
+        """Policy 'drop': tuples that find no room, in the order of their timestamps, take no part."""
+        memory = self.node.diffusion.memory
+        if memory is None or self.node.diffusion.when_full != "drop":
+            return new, 0
+        room = max(0, memory - len(self.left) - len(self.right))
+        stamps = np.concatenate([integers(rows, STAMP) for rows in new])
+        if len(stamps) <= room:
+            return new, 0
+        kept = np.zeros(len(stamps), bool)
+        kept[np.argsort(stamps, kind="stable")[:room]] = True
+        sizes = new[0].num_rows
+        parts = [rows.filter(pa.array(m)) for rows, m in zip(new, (kept[:sizes], kept[sizes:]), strict=True)]
+        return parts, len(stamps) - room
+
+    def _shrink(self) -> int:
+        """Policy 'replace': the oldest tuples give way. By default: what does not fit is an error."""
+        held, size = self._held()
+        memory = self.node.diffusion.memory
+        fits = sum(held) <= memory if memory is not None else size <= machine_room(self.roles.servers)
+        if fits:
+            return 0
+        if memory is None or self.node.diffusion.when_full != "replace":
+            raise does_not_fit(self.node, self.server, self.roles.servers, held, size)
+        excess = sum(held) - memory
+        stamps = np.concatenate([integers(b.rows, STAMP) for b in (self.left, self.right)])
+        gone = np.zeros(len(stamps), bool)
+        gone[np.argsort(stamps, kind="stable")[:excess]] = True
+        self.left.drop(gone[: held[0]])
+        self.right.drop(gone[held[0] :])
+        return excess
+
+    def _held(self) -> tuple[tuple[int, int], int]:
+        size = int(self.left.rows.nbytes + self.right.rows.nbytes)
+        return (len(self.left), len(self.right)), size
+
+    def _told(
+        self, new: list[Any], found: list[Found], dropped: int, replaced: int, seconds: float
+    ) -> Report:
+        held, size = self._held()
+        stamps = [integers(rows, STAMP) for rows in new]
+        mine = [int((integers(rows, OWNER) == self.server).sum()) for rows in new]
+        newest = [int(ts.max()) if len(ts) else NEVER for ts in stamps]
+        oldest = min((int(ts.min()) for ts in stamps if len(ts)), default=None)
+        return Report(
+            self.server, (mine[0], mine[1]), (len(stamps[0]), len(stamps[1])), (newest[0], newest[1]), oldest,
+            sum(f.operations for f in found), held, size, dropped, replaced, round(seconds, 6),
+        )  # fmt: skip
+
+
+def _kept_schema(stream: StreamType) -> Any:
+    """What is kept of a tuple: itself, and what the owner rule asks for."""
+    fields = [pa.field(OWNER, pa.int32()), pa.field(EPOCH, pa.int64()), pa.field(MASTER, pa.int8())]
+    return pa.schema([*arrow_schema(stream.schema), *fields])
+
+
+def _epochs(rows: Any) -> Iterator[tuple[Any, int, bool]]:
+    """The rows of each epoch, with the epoch and whether their side was master in it."""
+    if not rows.num_rows:
+        return
+    epochs = integers(rows, EPOCH)
+    for epoch in np.unique(epochs).tolist():
+        here = epochs == epoch
+        part = rows if here.all() else rows.filter(pa.array(here))
+        yield part, epoch, bool(integers(part, MASTER)[0])
