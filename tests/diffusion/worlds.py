@@ -48,7 +48,9 @@ class World:
             (a, b)
             for a in rows["left"]
             for b in rows["right"]
-            if -before <= b[0] - a[0] <= after and (not self.on or a[1] == b[1]) and PREDICATES[self.where](a[2], b[2])
+            if -before <= b[0] - a[0] <= after
+            and (not self.on or a[1] == b[1])
+            and PREDICATES[self.where](a[2], b[2])
         )
 
     def pairs(self, rows: list[dict[str, Any]]) -> Counter:
@@ -68,26 +70,32 @@ def _seconds(time: Any) -> int:
 
 def network(within, on, where, lateness="0 seconds", **spread: Any) -> Network:
     net = Network("two")
-    left, right = (net.source(n, rows_source(SCHEMA), timestamp="time", lateness=lateness) for n in ("left", "right"))
+    left, right = (
+        net.source(n, rows_source(SCHEMA), timestamp="time", lateness=lateness) for n in ("left", "right")
+    )
     joined = left.join(right, on=["k"] if on else [], within=within, where=where, name="pairs", **spread)
     joined.output("out", to=collect())
     return net
 
 
 @st.composite
-def worlds(draw, *, forced: bool = True, late: bool = False, most: int = 40, servers=st.integers(1, 4)):
+def worlds(draw, *, forced: bool = True, late: bool = False, most: int = 40):
     """Skewed keys, uneven rates that change, disorder, any cutting, any number of switches at any moment."""
     within = draw(st.tuples(st.sampled_from([0, 2, 7]), st.sampled_from([0, 3, 6])))
     on, where = draw(st.booleans()), draw(st.sampled_from(list(PREDICATES)))
     distribution = draw(st.sampled_from(["diffused", "auto"]))
     disorder = draw(st.integers(0, 4))
     net = network(
-        within, on, where, lateness=0 if late else disorder, distribution=distribution, servers=draw(servers),
+        within, on, where, lateness=0 if late else disorder, distribution=distribution, servers=draw(st.integers(1, 4)),
         master=draw(st.sampled_from(["higher", "lower", "left", "right"])),
         placement=draw(st.sampled_from(["least_loaded", "round_robin"])), sample=draw(st.integers(1, 10)),
         threshold=draw(st.sampled_from([None, 0.3, 0.6])),
     )  # fmt: skip
-    ticks = draw(st.lists(st.tuples(st.sampled_from("llrrlr"), st.integers(0, 2), st.integers(0, disorder)), max_size=most))
+    ticks = draw(
+        st.lists(
+            st.tuples(st.sampled_from("llrrlr"), st.integers(0, 2), st.integers(0, disorder)), max_size=most
+        )
+    )
     now, trains = 10, [{"left": [], "right": []}]
     for side, step_, back in ticks:
         if draw(st.integers(0, 5)) == 0:

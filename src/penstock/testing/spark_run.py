@@ -64,8 +64,9 @@ def run_on_spark(
     drop_rates: DropRates | Sequence[DropRates] | None = None,
     fuse: bool = True,
     partitions: int = 2,
+    schemes: Sequence[Mapping[str, str]] | None = None,
 ) -> LocalResult:
-    """Run the trains; the result has the shape of the local engine's."""
+    """Run the trains; the result has the shape of the local engine's. `schemes`: of diffused joins, for each train."""
     spark = spark or local_session()
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)
@@ -88,12 +89,15 @@ def run_on_spark(
                 fuse=fuse,
                 inputs=inputs,
             )
-            crank(query, spark, drop_rates)
+            crank(query, spark, drop_rates, schemes)
         return _result(root, net, sinks)
 
 
 def crank(
-    query: SubnetworkQuery, spark: Any, drop_rates: DropRates | Sequence[DropRates] | None = None
+    query: SubnetworkQuery,
+    spark: Any,
+    drop_rates: DropRates | Sequence[DropRates] | None = None,
+    schemes: Sequence[Mapping[str, str]] | None = None,
 ) -> None:
     """Run a sub-network's trains one after the other, here and now, until its input is used up."""
     while not query.finished.is_set():
@@ -102,6 +106,8 @@ def crank(
             query.steering.drop_rates.update(drop_rates)
         elif drop_rates is not None and number < len(drop_rates):
             query.steering.drop_rates.update(drop_rates[number])
+        if schemes is not None and number < len(schemes):
+            query.steering.schemes = dict(schemes[number])
         if query.next_ticket():
             query.run_train(packed_records(query, spark), query.last)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from penstock.engine.local.rows import MIN
 from penstock.model.boxes import Join, Latch, Node, Resample, Tumble, Windowed
 from penstock.model.durations import Count, Time
@@ -25,6 +27,15 @@ def after(node: Node, horizons: tuple[int, ...]) -> int:
     if least == MIN:
         return MIN
     return max(MIN, _behind(node, least))
+
+
+def throughout(nodes: Iterable[Node], given: Mapping[str, int]) -> dict[str, int]:
+    """The horizon behind every node, from those of the inputs; nodes in topological order."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        inputs = tuple(found[up] for up in node.inputs)
+        found[node.name] = after(node, inputs) if inputs else given.get(node.name, MIN)
+    return found
 
 
 def _behind(node: Node, least: int) -> int:

@@ -7,12 +7,15 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.engine.arrow.diffused_join import OWNER
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.local.horizons import after
+from penstock.engine.diffused.roles import Roles
+from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.native import (
     Watch,
     admit,
@@ -27,6 +30,7 @@ from penstock.engine.spark.packing import from_ipc
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded
 from penstock.engine.spark.points import point_frame
 from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
+from penstock.engine.spark.route import SERVER, routed
 from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.writer import FrameWriter
@@ -195,7 +199,7 @@ class Journey:
             state_base=self.trains.bases.get(stage.name, -1), train=train,
             horizons={n: self._input_horizons(n) for n in stage.nodes},
             lateness=[self._lateness(e) for e in stage.entries], drop_rates=self.ticket.drop_rates,
-            final=self.ticket.final, stateful=stage.stateful, epoch=self.trains.epoch, partials=partials,
+            joins=self.ticket.joins, final=self.ticket.final, stateful=stage.stateful, epoch=self.trains.epoch, partials=partials,
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
         )  # fmt: skip
 
@@ -204,12 +208,16 @@ class Journey:
             from penstock.engine.spark.preaggregate import partial_schema
 
             return partial_schema(self.net, entry)
-        return arrow_schema(self.net.types[entry.tail].schema)
+        schema = arrow_schema(self.net.types[entry.tail].schema)
+        spread = self.layout.home[entry.head].spread
+        return schema.append(pa.field(OWNER, pa.int32())) if spread else schema
 
     def _partitioned(self, stage: Stage, task: StageTask) -> DataFrame:
         """The stage's input, all tuples of a key in one partition, with the same keys there in every train."""
         frames = [self._entry_frame(e, i in task.partials) for i, e in enumerate(stage.entries)]
         width = self.trains.partitions
+        if stage.spread:
+            return self._diffused(stage, frames)
         if len(frames) == 1:
             frame = frames[0]
             keys = [F.col(f"`{k}`") for k in stage.entries[0].keys]
@@ -219,6 +227,17 @@ class Journey:
         if not stage.stateful:
             return frame
         return frame.repartition(width, *keys) if keys else frame.repartition(1)
+
+    def _diffused(self, stage: Stage, frames: list[DataFrame]) -> DataFrame:
+        """Each tuple at the server, or servers, that the train's roles name."""
+        roles = Roles.of(self.ticket.joins[stage.name])
+        sides = [
+            routed(
+                frame, side, [_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys], roles
+            )
+            for side, (frame, entry) in enumerate(zip(frames, stage.entries, strict=True))
+        ]
+        return _tagged(sides, stage.entries, spread=True).repartitionById(roles.servers, F.col(SERVER))
 
     def _entry_frame(self, entry: Entry, partial: bool) -> DataFrame:
         frame = self.frames[entry.tail]
@@ -259,14 +278,7 @@ class Journey:
 
     def _horizons(self, inputs: dict[str, int]) -> dict[str, int]:
         """The horizon behind every node, from those of the inputs."""
-        found: dict[str, int] = {}
-        for name, node in self.net.nodes.items():
-            found[name] = (
-                after(node, tuple(found[up] for up in node.inputs))
-                if node.inputs
-                else inputs.get(name, UNKNOWN)
-            )
-        return found
+        return throughout(self.net.nodes.values(), inputs)
 
     def _input_horizons(self, name: str) -> tuple[int, ...]:
         return tuple(self.horizons[up] for up in self.net.nodes[name].inputs)
@@ -321,23 +333,28 @@ class Journey:
         return bool(self.watch.counts(node).get(kind or "failed", 0))
 
 
-def _tagged(frames: list[DataFrame], entries: list[Entry]) -> DataFrame:
-    """Several entries as one stream: a tag, the hash of the keys, and one struct for each entry, one of them filled."""
-    schemas = [frame.schema for frame in frames]
+def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:
+    """Several entries as one stream: a tag, the hash of the keys (`spread`: the server), and one struct for each entry,
+    one of them filled.
+    """
+    inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
+    schemas = [frame.select(*names).schema for frame, names in zip(frames, inner, strict=True)]
     made = []
     for i, (frame, entry) in enumerate(zip(frames, entries, strict=True)):
         keys = (
-            F.xxhash64(*[_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys])
+            F.col(SERVER)
+            if spread
+            else F.xxhash64(*[_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys])
             if entry.keys
             else F.lit(0).cast("bigint")
         )
         structs = [
-            F.struct(*[F.col(f"`{c}`") for c in frame.columns]).alias(f"_s{j}")
+            F.struct(*[F.col(f"`{c}`") for c in inner[i]]).alias(f"_s{j}")
             if i == j
             else F.lit(None).cast(schema).alias(f"_s{j}")
             for j, schema in enumerate(schemas)
         ]
-        made.append(frame.select(F.lit(i).alias("_tag"), keys.alias("_p"), *structs))
+        made.append(frame.select(F.lit(i).alias("_tag"), keys.alias(SERVER), *structs))
     merged = made[0]
     for frame in made[1:]:
         merged = merged.unionByName(frame)

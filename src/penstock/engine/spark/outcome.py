@@ -17,6 +17,9 @@ class Outcome:
     rows: dict[str, list[Any]] = field(default_factory=dict)  # for sinks in this process, by node
     dead: list[Any] = field(default_factory=list)
     state_bytes: int = 0
+    joins: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict
+    )  # reports of diffused joins, by server
 
     def take(self, record: dict[str, Any]) -> None:
         """Add what one task reports."""
@@ -26,6 +29,8 @@ class Outcome:
             self.points.setdefault(name, []).extend(files)
         for name, counts in record["counts"].items():
             self.count(name, **counts)
+        for name, report in record.get("joins", {}).items():
+            self.joins.setdefault(name, []).append(report)
         for name, seconds in record["cost"].items():
             self.cost[name] = self.cost.get(name, 0.0) + seconds
 

@@ -14,6 +14,7 @@ from penstock.model.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
 Keys = tuple[str, ...]
+SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no box finds them among its own
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,25 @@ class Entry:
 
 @dataclass
 class Stage:
-    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one partition."""
+    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one partition.
+
+    `servers`: how many partitions the stage of a diffused join has, if it says so.
+    """
 
     name: str
     keys: Keys | None
+    servers: int | None = None
     nodes: list[str] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
 
     @property
     def stateful(self) -> bool:
         return self.keys is not None
+
+    @property
+    def spread(self) -> bool:
+        """True for the stage of a diffused join: the train's roles say where tuples go."""
+        return self.keys == SPREAD
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,8 @@ def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) 
         # Only if all its input is there already: otherwise it would drag native arrows into Python.
         first = feeding[0]
         return first if first is not None and all(stage is first for stage in feeding) else None
+    if isinstance(node, Join) and node.spread:
+        return Stage(node.name, SPREAD, node.servers)
     if fuse:
         for stage in feeding:
             if stage is not None and _may_join(net, node, stage, home):

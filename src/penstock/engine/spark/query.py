@@ -17,6 +17,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.engine.diffused.roles import Report, Roles, first_roles, step
+from penstock.engine.local.horizons import throughout
 from penstock.engine.policy import Situation, TrainPolicy
 from penstock.engine.spark.inputs import Input, Taken, input_for
 from penstock.engine.spark.outcome import Outcome
@@ -24,7 +26,7 @@ from penstock.engine.spark.points import PointInput
 from penstock.engine.spark.source import TrainSource
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
 from penstock.engine.spark.train import Trains
-from penstock.model.boxes import Source, Trait
+from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -41,6 +43,7 @@ class Steering:
     drop_rates: dict[str, float] = field(default_factory=dict)
     clock: Callable[[], float] = time.time
     held: bool = False  # hold the input: no new train (A42)
+    schemes: dict[str, str] = field(default_factory=dict)  # of diffused joins: 'left', 'right', 'hash'
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class SubnetworkQuery:
         self.upstream_done, self.lease, self.close = upstream_done, lease, close
         given = inputs or {}
         self.inputs = {name: given.get(name) or self._input(name, checkpoint) for name in sub.inputs}
+        self._spread = [n for n in sub.network.nodes.values() if isinstance(n, Join) and n.spread]
         self.stateful = any(Trait.STATEFUL in n.traits for n in sub.network.nodes.values())
         self.finished = threading.Event()
         self._stop = threading.Event()
@@ -108,6 +112,8 @@ class SubnetworkQuery:
         self._seen: dict[str, float] = {}
         self._final = False
         self._departed: float | None = None
+        self._joins: dict[str, Roles] = {}
+        self._reports: dict[str, list[Report]] = {}
         ticket = self.log.ticket(last) if last >= 0 else None
         if ticket is not None:
             self._positions, self._horizons, self._final = (
@@ -116,6 +122,7 @@ class SubnetworkQuery:
                 ticket.final,
             )
             self._newest = dict(ticket.newest)
+            self._joins = {name: Roles.of(plain) for name, plain in ticket.joins.items()}
             commit = self.log.commit(last)
             self._committed = last if commit is not None else last - 1
             if commit is not None:
@@ -177,6 +184,7 @@ class SubnetworkQuery:
     def _learn(self, commit: Commit) -> None:
         for name, newest in commit.newest.items():
             self._newest[name] = max(newest, self._newest.get(name, UNKNOWN))
+        self._reports = {name: [Report.of(r) for r in told] for name, told in commit.joins.items()}
 
     # -- the conductor
 
@@ -223,15 +231,31 @@ class SubnetworkQuery:
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
 
+    def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
+        """How the coming train's diffused joins are spread: from the train before, and what its servers reported."""
+        if not self._spread:
+            return {}
+        behind, made = throughout(self.sub.network.nodes.values(), horizons), {}
+        for node in self._spread:
+            before, forced = self._joins.get(node.name), self.steering.schemes.get(node.name)
+            left, right = (behind[up] for up in node.inputs)
+            made[node.name] = (
+                step(node, before, self._reports.get(node.name, ()), (left, right), forced)
+                if before is not None
+                else first_roles(node, self.trains.partitions)
+            )
+        return made
+
     def _write(
         self, taken: dict[str, Taken], horizons: dict[str, int], idle: list[str], *, final: bool, now: float
     ) -> None:
         refused = {name: part.refused for name, part in taken.items() if part.refused}
+        self._joins = self._roles(horizons)
         ticket = Ticket(
             train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
             positions={n: p.position for n, p in taken.items()}, horizons=horizons, newest=dict(self._newest),
             drop_rates=dict(self.steering.drop_rates), idle=idle, final=final, rows=sum(p.rows for p in taken.values()),
-            refused=refused,
+            refused=refused, joins={name: roles.plain() for name, roles in self._joins.items()},
         )  # fmt: skip
         self.log.write_ticket(ticket)
         self._horizons, self._final, self._last, self._departed = horizons, final, ticket.train, now

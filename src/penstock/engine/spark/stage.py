@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrow.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
+from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.packing import ipc_bytes
 from penstock.engine.spark.plan import Keys
 from penstock.engine.spark.sinks import StagedFiles
@@ -63,6 +65,7 @@ class StageTask:
     stateful: bool
     epoch: str = ""
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
+    joins: dict[str, dict[str, Any]] = field(default_factory=dict)  # roles of diffused joins
     onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -82,7 +85,7 @@ class StageTask:
         )
         held = state.at(self.train - 1) if state else None
         boxes = held.boxes if held else self._make()
-        work = _Work(self, boxes, tables)
+        work = _Work(self, boxes, tables, partition)
         work.all()
         crash_point("stage-before-state")
         written = state.keep(held, self.train) if state and held else 0
@@ -126,6 +129,7 @@ class StageTask:
             "state_bytes": written,
             "moves": [],
             "points": {},
+            "joins": work.joins,
         }
         rows: list[tuple[str, str, bytes]] = []
         for leaving in self.leaving:
@@ -167,8 +171,11 @@ class StageTask:
 class _Work:
     """One train through the boxes of a stage, in order."""
 
-    def __init__(self, task: StageTask, boxes: dict[str, Logic], entries: list[Any]) -> None:
-        self.task, self.boxes = task, boxes
+    def __init__(
+        self, task: StageTask, boxes: dict[str, Logic], entries: list[Any], partition: int = 0
+    ) -> None:
+        self.task, self.boxes, self.partition = task, boxes, partition
+        self.joins: dict[str, dict[str, Any]] = {}
         self.given = dict(zip(task.entries, entries, strict=True))
         self.tables: dict[str, Any] = {}
         self.dead: list[Any] = []
@@ -188,6 +195,8 @@ class _Work:
         logic = self.boxes[node.name]
         if isinstance(node, Drop):
             logic.rate = task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
+        if isinstance(logic, DiffusedJoin):
+            logic.steer(Roles.of(task.joins[node.name]), self.partition)
         try:
             if any(
                 task.entries.index((node.name, i)) in task.partials
@@ -213,6 +222,16 @@ class _Work:
             "out": answer.out.num_rows,
             "dead": answer.dead.num_rows,
         }
+        if isinstance(logic, DiffusedJoin):
+            self._told(node.name, logic.report)
+
+    def _told(self, name: str, report: Report) -> None:
+        """What a server of a diffused join did; a tuple that came to several counts once as input."""
+        self.joins[name] = report.plain()
+        self.counts[name] |= {
+            "in": sum(report.owned), "received": sum(report.received), "operations": report.operations,
+            "dropped": report.dropped + report.replaced, "replaced": report.replaced,
+        }  # fmt: skip
 
     def _input(self, node: Node, index: int, name: str) -> Any:
         given = self.given.get((node.name, index))

@@ -34,6 +34,7 @@ class Ticket:
     horizons: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)  # largest _ts of earlier trains, by source
     drop_rates: dict[str, float] = field(default_factory=dict)
+    joins: dict[str, dict[str, Any]] = field(default_factory=dict)  # roles of diffused joins
     idle: list[str] = field(default_factory=list)
     final: bool = False
     rows: int = 0
@@ -60,6 +61,7 @@ class Commit:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     dead: int = 0
     finished: float = 0.0
+    joins: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # what their servers report
 
 
 class TrainLog:

@@ -105,7 +105,14 @@ class Trains:
             for n in self.sub.points
         }
         commit = Commit(
-            ticket.train, running.newest(), outcome.moves, points, outcome.counts, dead.num_rows, time.time()
+            ticket.train,
+            running.newest(),
+            outcome.moves,
+            points,
+            outcome.counts,
+            dead.num_rows,
+            time.time(),
+            outcome.joins,
         )
         self.log.write_commit(commit)
         crash_point("train-after-commit")
