@@ -12,6 +12,7 @@ from penstock import __version__
 from penstock.cli.commands import fill
 from penstock.cli.diffusion import diffusion_app
 from penstock.cli.lr import lr_app
+from penstock.cli.standing import standing_app
 
 COMMANDS = {
     "check": ("penstock.cli.network", "check"),
@@ -21,7 +22,11 @@ COMMANDS = {
     "query": ("penstock.cli.query", "query"),
     "dead-letters": ("penstock.cli.query", "dead_letters"),
 }
-TOPICS: dict[str, Callable[..., typer.Typer]] = {"lr": lr_app, "diffusion": diffusion_app}
+TOPICS: dict[str, Callable[..., typer.Typer]] = {
+    "lr": lr_app,
+    "diffusion": diffusion_app,
+    "standing": standing_app,
+}
 
 
 def penstock_app(words: Sequence[str] = ()) -> typer.Typer:

@@ -58,14 +58,22 @@ def _rows(table: pa.Table) -> list[Any]:
 
 def changes(soup: Soup, handle: str, timeout: float | None = None) -> Iterator[Change]:
     """Changes until nothing has happened for `timeout` seconds (None: for ever) or the query is unregistered."""
+    for change in watch(soup, handle, timeout):
+        if change is None:
+            return
+        yield change
+
+
+def watch(soup: Soup, handle: str, beat: float | None) -> Iterator[Change | None]:
+    """The changes, and None whenever nothing was visible for `beat` seconds; ends when the query is unregistered."""
     version, held = soup.version, soup.invoke(handle)
     yield Change(version, held, held.slice(0, 0))
-    while soup.wait(version, timeout):
-        if handle not in soup.queries:
-            return
+    while handle in soup.queries:
+        if not soup.wait(version, beat):
+            yield None
+            continue
         version, now = soup.version, soup.invoke(handle)
-        added, removed = difference(held, now)
+        change = Change(version, *difference(held, now))
         held = now
-        change = Change(version, added, removed)
         if not change.empty:
             yield change

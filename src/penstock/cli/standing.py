@@ -1,0 +1,48 @@
+"""`penstock standing`: serve standing queries over HTTP, and talk to such a service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from penstock.cli.commands import fill
+
+COMMANDS = {
+    "serve": ("penstock.cli.standing_serve", "serve"),
+    "register": ("penstock.cli.standing_client", "register"),
+    "invoke": ("penstock.cli.standing_client", "invoke"),
+    "list": ("penstock.cli.standing_client", "list_queries"),
+    "unregister": ("penstock.cli.standing_client", "unregister"),
+    "follow": ("penstock.cli.standing_client", "follow"),
+    "streams": ("penstock.cli.standing_client", "streams"),
+}
+PORT = 8765
+_HELP = """Standing queries: register once, invoke any time, over old data and new.
+
+Start a service with `penstock standing serve NET`, then talk to it from anywhere on this machine:
+
+penstock standing register "SELECT vid, spd FROM reports WHERE spd < 20 BEGIN now - 10 minutes END now"
+
+penstock standing invoke HANDLE
+"""
+
+
+def standing_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The topic `standing`, with the commands that these words need."""
+    app = typer.Typer(help=_HELP, no_args_is_help=True)
+    app.callback()(_group)
+    return fill(app, COMMANDS, words)
+
+
+def _group(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Option(help="The service to talk to.", envvar="PENSTOCK_STANDING_URL")
+    ] = f"http://127.0.0.1:{PORT}",
+) -> None:
+    context.obj = url.rstrip("/")
+
+
+_group.__doc__ = _HELP

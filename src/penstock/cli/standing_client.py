@@ -1,0 +1,154 @@
+"""`penstock standing register | invoke | list | unregister | follow | streams`: a client of the service, without Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+import typer
+
+from penstock.cli.load import told
+from penstock.cli.standing import PORT
+from penstock.model.errors import PenstockError
+
+Handle = Annotated[str, typer.Argument(metavar="HANDLE", help="What `register` printed.")]
+Form = Annotated[str, typer.Option("--format", help="table, csv or json (lines).")]
+
+
+def register(
+    context: typer.Context,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help='"SELECT ... FROM ... WHERE ... BEGIN ... END ..."')
+    ],
+    client: Annotated[
+        str, typer.Option(help="Under this name limits are counted, and `list --client` finds it.")
+    ] = "",
+    mode: Annotated[
+        str | None, typer.Option(help="How results are kept: P, C or NoMat; by a rule if left out.")
+    ] = None,
+) -> None:
+    """Register a query and print its handle."""
+    with told():
+        made = _ask(context, "POST", "/queries", {"query": query, "client": client, "mode": mode})
+        typer.echo(made["handle"])
+
+
+def invoke(
+    context: typer.Context,
+    handle: Handle,
+    at: Annotated[
+        str | None, typer.Option(help="As of an earlier event time: ISO text, or seconds since 1970.")
+    ] = None,
+    form: Form = "table",
+    limit: Annotated[int, typer.Option(help="Show at most so many rows (0: all).")] = 0,
+) -> None:
+    """Print the current answer of a query."""
+    with told():
+        extra = "?" + urlencode({"at": at}) if at is not None else ""
+        answer = _ask(context, "GET", f"/queries/{quote(handle)}/result{extra}")
+        _show(answer["columns"], answer["rows"][:limit] if limit else answer["rows"], form)
+
+
+def list_queries(
+    context: typer.Context,
+    client: Annotated[str | None, typer.Option(help="Only this client's.")] = None,
+    form: Form = "table",
+) -> None:
+    """List the registered queries."""
+    with told():
+        extra = "?" + urlencode({"client": client}) if client is not None else ""
+        found = _ask(context, "GET", f"/queries{extra}")
+        names = ["handle", "client", "mode", "invocations", "query"]
+        _show(names, [{name: each[name] for name in names} for each in found], form)
+
+
+def unregister(context: typer.Context, handle: Handle) -> None:
+    """End a query."""
+    with told():
+        _ask(context, "DELETE", f"/queries/{quote(handle)}")
+
+
+def streams(context: typer.Context, form: Form = "table") -> None:
+    """List what queries may name, with columns and retention."""
+    with told():
+        found = _ask(context, "GET", "/streams")
+        _show(["stream", "columns", "keep", "tuples", "now"], found, form)
+
+
+def follow(context: typer.Context, handle: Handle) -> None:
+    """Print what comes into the answer (+) and leaves it (-), until Ctrl-C."""
+    with told():
+        try:
+            for change in _changes(context, handle):
+                for sign, rows in (("+", change["added"]), ("-", change["removed"])):
+                    for row in rows:
+                        typer.echo(f"{sign} {json.dumps(row)}")
+        except KeyboardInterrupt:
+            return
+
+
+def _changes(context: typer.Context, handle: str) -> Iterator[dict[str, Any]]:
+    with _open(context, "GET", f"/queries/{quote(handle)}/changes") as answer:
+        kind = ""
+        for line in answer:
+            text = line.decode().rstrip("\n")
+            if text.startswith("event: "):
+                kind = text.removeprefix("event: ")
+            elif text.startswith("data: ") and kind == "change":
+                yield json.loads(text.removeprefix("data: "))
+            elif text.startswith("data: ") and kind == "end":
+                return
+
+
+def _open(context: typer.Context, method: str, path: str, body: Any = None) -> Any:
+    url = f"{context.obj}{path}"
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310
+    try:
+        return urlopen(request)  # noqa: S310 - the user's own URL
+    except HTTPError as error:
+        text = error.read().decode(errors="replace")
+        try:
+            raise PenstockError(json.loads(text)["error"]) from None
+        except (ValueError, KeyError):
+            raise PenstockError(f"{url} answered {error.code}: {text}") from None
+    except (URLError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise PenstockError(
+            f"no service at {context.obj}: {reason}\n  hint:     start one with: penstock standing serve NET --port {PORT}, or give --url"
+        ) from None
+
+
+def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> Any:
+    with _open(context, method, path, body) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
+def _show(columns: list[str], rows: list[dict[str, Any]], form: str) -> None:
+    if form not in ("table", "csv", "json"):
+        raise PenstockError(f"no format '{form}'; use table, csv or json")
+    if form == "json":
+        for row in rows:
+            typer.echo(json.dumps(row))
+    elif form == "csv":
+        import csv
+
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([row[name] for name in columns] for row in rows)
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns)
+        for row in rows:
+            table.add_row(*("" if row[name] is None else str(row[name]) for name in columns))
+        wide = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "200"))
+        Console(width=wide).print(table)

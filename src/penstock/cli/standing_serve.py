@@ -1,0 +1,105 @@
+"""`penstock standing serve`: the service over HTTP."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.load import NET_HELP, load_network, told
+from penstock.cli.standing import PORT
+from penstock.model.errors import PenstockError
+
+
+def serve(
+    net: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NET]",
+            help=f"{NET_HELP} It is run here. Without NET: only the connection points of --checkpoint are read, "
+            "while `penstock run` runs the network elsewhere.",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = PORT,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to bind to. Only this machine can reach loopback; others need a guard of yours in front."
+        ),
+    ] = "127.0.0.1",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where state, connection points and the registry live; `.penstock/<network>` if left out."
+        ),
+    ] = None,
+    memory: Annotated[
+        int, typer.Option(help="Megabytes for tuples and results; older tuples are read from files.")
+    ] = 2048,
+    max_queries: Annotated[int, typer.Option(help="Standing queries that one client may have.")] = 10_000,
+    max_rows: Annotated[int, typer.Option(help="Rows that one answer may have.")] = 1_000_000,
+    keep: Annotated[
+        str, typer.Option(help="How long tuples of sources without a connection point are kept.")
+    ] = "2 hours",
+    train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
+    interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
+    master: Annotated[
+        str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
+    ] = None,
+) -> None:
+    """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops; handles and results are there again at the next start."""
+    with told():
+        _needs_web()
+        from penstock.engine.policy import AsSoonAsPossible
+
+        policy = AsSoonAsPossible(train, interval)
+        runtime = _runtime(net, checkpoint, policy=policy, master=master)
+        _serve(runtime, host, port, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
+
+
+def _needs_web() -> None:
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise PenstockError(
+            "the service needs packages of the extra 'web': pip install 'penstock[web]'"
+        ) from None
+
+
+def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Any:
+    if net is not None:
+        from penstock.runtime import Runtime
+
+        network = load_network(net)
+        return Runtime(network, checkpoint=checkpoint or Path(".penstock") / network.name, **more)
+    if checkpoint is None:
+        raise PenstockError(
+            "nothing to serve: name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere"
+        )
+    from penstock.standing.beside import Beside, recorded_network
+
+    return Beside(recorded_network(checkpoint), checkpoint=checkpoint, **more)
+
+
+def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int, int], keep: str) -> None:
+    import uvicorn
+
+    from penstock.standing.http import standing_app as web_app
+    from penstock.standing.registered import Limits
+    from penstock.standing.service import StandingQueries
+
+    # invocations and trains share one interpreter: a train's thread must not hold it for longer than an answer may take
+    sys.setswitchinterval(0.0005)
+    typer.echo("starting Spark ...", err=True)
+    with StandingQueries(runtime, limits=Limits(*limits), memory=memory, keep=keep) as service:
+        typer.echo(
+            f"listening on http://{host}:{port}, OpenAPI page at /docs, {len(service.list())} queries",
+            err=True,
+        )
+        config = uvicorn.Config(
+            web_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3
+        )
+        uvicorn.Server(config).run()

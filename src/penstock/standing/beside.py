@@ -1,0 +1,59 @@
+"""Standing queries beside a network that another process runs: `penstock run` here, `penstock standing serve` there.
+
+Connection points can be read by any process, so nothing of the network runs here; only the points can be named, since a source
+has no table that others could read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from penstock.engine.spark.session import local_session
+from penstock.model.errors import PenstockError
+from penstock.model.network import Network
+from penstock.model.yaml_form import from_yaml
+from penstock.runtime import Runtime
+from penstock.runtime.records import Records
+from penstock.runtime.upkeep import Upkeep
+from penstock.store.catalog import Catalog
+
+
+class Beside(Runtime):
+    """A runtime that runs no part of its network, and keeps its records apart from those of the one that does."""
+
+    def __init__(
+        self, network: Network, spark: Any = None, checkpoint: str | Path = "checkpoint", **more: Any
+    ) -> None:
+        super().__init__(network, spark, checkpoint, **more)
+        self.subs = ()
+
+    def start(self) -> Self:
+        """Start a session; sub-networks are attached later."""
+        if self._spark is None:
+            self._spark = local_session(self._master)
+        place = self.checkpoint / "standing"
+        place.mkdir(parents=True, exist_ok=True)
+        self.records = Records(place, self.network, self._spark)
+        self._upkeep = Upkeep(self).start()
+        return self
+
+
+def recorded_network(checkpoint: Path) -> Network:
+    """The network that a checkpoint's catalog describes."""
+    if not (checkpoint / "catalog.db").exists():
+        raise PenstockError(
+            f"{checkpoint} is no checkpoint of a network that has run\n  hint:     name the network: penstock standing serve NET"
+        )
+    catalog = Catalog(checkpoint / "catalog.db")
+    try:
+        versions = catalog.networks()
+    finally:
+        catalog.close()
+    latest = versions[-1] if versions else None
+    if latest is None or latest.form != "yaml":
+        raise PenstockError(
+            f"{checkpoint}: its network has no text form (Python functions or iterables in it)\n"
+            "  hint:     name the network: penstock standing serve NET"
+        )
+    return from_yaml(latest.text)

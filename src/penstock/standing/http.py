@@ -1,0 +1,165 @@
+"""Standing queries over HTTP (FastAPI): register, invoke, list, unregister, and the stream of changes. `/docs` is the OpenAPI page.
+
+Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks. Answers are JSON, or Arrow for those who
+accept it. Nothing here knows who a client is: the service binds to loopback, and whoever opens it to others puts a guard in front.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pyarrow as pa
+from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, Field
+
+from penstock import __version__
+from penstock.model.errors import PenstockError
+from penstock.standing.changes import watch
+from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
+from penstock.standing.service import StandingQueries
+
+ARROW = "application/vnd.apache.arrow.stream"
+_BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives
+_STATUS: list[tuple[type[QueryError], int]] = [
+    (UnknownHandleError, 404),
+    (LimitError, 429),
+    (NotRetainedError, 410),
+    (QueryError, 400),
+]
+_EXAMPLE = (
+    "SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 10 minutes END now"
+)
+
+
+class NewQuery(BaseModel):
+    """A query to be registered."""
+
+    query: str = Field(description="SELECT ... FROM ... WHERE ... BEGIN ... END ...", examples=[_EXAMPLE])
+    client: str = Field("", description="Limits are counted for each client.", examples=["dashboard"])
+    mode: str | None = Field(None, description="How results are kept: P, C or NoMat; by a rule if left out.")
+
+
+def standing_app(service: StandingQueries) -> FastAPI:
+    """The web application on a service."""
+    app = FastAPI(
+        title="Penstock standing queries", version=__version__,
+        description="Register a query once, invoke it any time: the answer covers data from before and after.",
+    )  # fmt: skip
+
+    @app.exception_handler(QueryError)
+    def refused(_: Request, error: QueryError) -> JSONResponse:
+        status = next(code for kind, code in _STATUS if isinstance(error, kind))
+        return JSONResponse({"error": str(error), **error.as_json()}, status)
+
+    @app.post("/queries", status_code=201, summary="Register a query")
+    def register(new: NewQuery) -> dict[str, Any]:
+        """The handle is what all other calls take; the query is on disk when this answers."""
+        return service.register(new.query, client=new.client, mode=new.mode).describe()
+
+    @app.get("/queries", summary="List the registered queries")
+    def listed(
+        client: Annotated[str | None, Query(description="Only this client's.")] = None,
+    ) -> list[dict[str, Any]]:
+        return service.list(client)
+
+    @app.get("/queries/{handle}", summary="Describe a query")
+    def described(handle: str) -> dict[str, Any]:
+        return service.handle(handle).describe()
+
+    @app.delete("/queries/{handle}", status_code=204, summary="Unregister a query")
+    def unregister(handle: str) -> None:
+        service.unregister(handle)
+
+    @app.get("/queries/{handle}/result", summary="Invoke a query: its current answer", response_model=None)
+    def invoke(
+        handle: str,
+        at: Annotated[
+            str | None, Query(description="An earlier `now`: ISO time, or seconds since 1970.")
+        ] = None,
+        accept: Annotated[str, Header(description=f"`{ARROW}` gives Arrow instead of JSON.")] = "",
+    ) -> Response | dict[str, Any]:
+        return _answer(service.invoke(handle, at=_moment(at)), handle, accept)
+
+    @app.post("/queries/{handle}/invoke", summary="Invoke a query (as GET result)", response_model=None)
+    def invoke_too(handle: str, accept: Annotated[str, Header()] = "") -> Response | dict[str, Any]:
+        return _answer(service.invoke(handle), handle, accept)
+
+    @app.get("/queries/{handle}/changes", summary="The stream of changes (server-sent events)")
+    def changed(handle: str) -> StreamingResponse:
+        """First the whole answer as `added`, then what comes and what leaves, train by train."""
+        service.handle(handle)
+        return StreamingResponse(_events(service, handle), media_type="text/event-stream")
+
+    @app.get("/streams", summary="What queries may name")
+    def streams() -> list[dict[str, Any]]:
+        return service.streams()
+
+    @app.get("/health", summary="Whether trains run")
+    def health(response: Response) -> dict[str, Any]:
+        try:
+            service.runtime.check()
+        except PenstockError as error:
+            response.status_code = 503
+            return {"ok": False, "error": str(error)}
+        return {"ok": True, "version": service.soup.version, "queries": len(service.soup.queries)}
+
+    return app
+
+
+def _moment(at: str | None) -> str | float | None:
+    try:
+        return None if at is None else float(at)
+    except ValueError:
+        return at
+
+
+def _answer(table: pa.Table, handle: str, accept: str) -> Response | dict[str, Any]:
+    if ARROW not in accept:
+        return {
+            "handle": handle,
+            "columns": table.column_names,
+            "count": table.num_rows,
+            "rows": rows_of(table),
+        }
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows that JSON can carry: times as ISO text, numbers that are none as words.
+
+    >>> rows_of(pa.table({"v": [1.5, float("nan")]}))
+    [{'v': 1.5}, {'v': 'NaN'}]
+    """
+    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _events(service: StandingQueries, handle: str) -> Iterator[str]:
+    try:
+        for change in watch(service.soup, handle, _BEAT):
+            if change is None:
+                yield ": nothing new\n\n"
+                continue
+            body = {
+                "version": change.version,
+                "added": rows_of(change.added),
+                "removed": rows_of(change.removed),
+            }
+            yield f"event: change\nid: {change.version}\ndata: {json.dumps(body)}\n\n"
+        yield "event: end\ndata: {}\n\n"
+    except QueryError as error:
+        yield f"event: error\ndata: {json.dumps(error.as_json())}\n\n"

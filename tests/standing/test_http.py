@@ -1,0 +1,193 @@
+"""The service over HTTP and from the command line; tuples are put in by hand, so that no Spark is needed."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import penstock as ps
+from penstock.cli.main import penstock_app
+from penstock.standing.registered import Limits
+from penstock.standing.service import StandingQueries
+
+fastapi = pytest.importorskip("fastapi")
+uvicorn = pytest.importorskip("uvicorn")
+
+
+class ByHand(StandingQueries):
+    """Streams are not followed: the test inserts tuples itself."""
+
+    def _need(self, streams: Any) -> None:
+        """Nothing is loaded."""
+
+
+def service_at(folder: Path) -> ByHand:
+    net = ps.Network("n")
+    source = net.source("cars", ps.csv("in", "time TIMESTAMP, vid INT, spd DOUBLE"), timestamp="time")
+    source.connection_point("reports", keep="1 hour")
+    runtime: Any = SimpleNamespace(
+        network=net, checkpoint=folder, records=object(), queries={}, check=lambda: None
+    )
+    return ByHand(runtime, limits=Limits(queries=3, rows=100))
+
+
+def put(service: StandingQueries, first: int, count: int) -> None:
+    at = np.arange(first, first + count)
+    columns = {
+        "time": pa.array(at * 1_000_000, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "vid": at.astype(np.int32),
+        "spd": np.where(at == 3, np.nan, at.astype(float)),
+    }
+    service.soup.insert("reports", pa.table({**columns, "_ts": at * 1_000_000, "_seq": at}))
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ByHand]:
+    made = service_at(tmp_path)
+    put(made, 0, 10)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def url(service: ByHand) -> Iterator[str]:
+    from penstock.standing.http import standing_app
+
+    server = uvicorn.Server(
+        uvicorn.Config(standing_app(service), port=0, log_level="error", timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(10)
+
+
+def ask(url: str, method: str = "GET", body: Any = None, **headers: str) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(
+        Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
+    ) as answer:
+        return answer.read()
+
+
+def command(url: str, *words: str) -> Any:
+    full = ["standing", "--url", url, *words]
+    return CliRunner().invoke(penstock_app(full), full, env={"COLUMNS": "200"})
+
+
+def test_register_invoke_list_unregister(url: str) -> None:
+    made = json.loads(
+        ask(
+            f"{url}/queries",
+            "POST",
+            {"query": "SELECT vid, spd FROM reports WHERE vid > 1 BEGIN now - 6 seconds", "client": "me"},
+        )
+    )
+    assert made["mode"] == "P"
+    answer = json.loads(ask(f"{url}/queries/{made['handle']}/result"))
+    assert answer["rows"][0] == {"vid": 3, "spd": "NaN"}
+    assert [row["vid"] for row in answer["rows"]] == list(range(3, 10))
+    past = json.loads(ask(f"{url}/queries/{made['handle']}/result?at=4"))
+    assert [row["vid"] for row in past["rows"]] == [2, 3, 4]
+    arrow = ask(f"{url}/queries/{made['handle']}/result", Accept="application/vnd.apache.arrow.stream")
+    assert pa.ipc.open_stream(arrow).read_all().num_rows == 7
+    assert [q["handle"] for q in json.loads(ask(f"{url}/queries?client=me"))] == [made["handle"]]
+    ask(f"{url}/queries/{made['handle']}", "DELETE")
+    assert json.loads(ask(f"{url}/queries")) == []
+    assert json.loads(ask(f"{url}/health"))["ok"]
+    assert {s["stream"] for s in json.loads(ask(f"{url}/streams"))} == {"cars", "reports"}
+    paths = json.loads(ask(f"{url}/openapi.json"))["paths"]
+    assert {"/queries", "/queries/{handle}/result", "/queries/{handle}/changes"} <= set(paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "body", "status", "text"),
+    [
+        ("/queries", "POST", {"query": "SELECT vid FROM report"}, 400, "did you mean 'reports'?"),
+        ("/queries/q-none/result", "GET", None, 404, "no standing query 'q-none'"),
+        ("/queries/q-none", "DELETE", None, 404, "no standing query"),
+        ("/queries", "POST", {}, 422, "query"),
+    ],
+)
+def test_refusals_have_a_status_and_parts(
+    url: str, path: str, method: str, body: Any, status: int, text: str
+) -> None:
+    from urllib.error import HTTPError
+
+    with pytest.raises(HTTPError) as refusal:
+        ask(url + path, method, body)
+    assert refusal.value.code == status
+    assert text in refusal.value.read().decode()
+
+
+def test_limits_have_a_status_of_their_own(url: str, service: ByHand) -> None:
+    from urllib.error import HTTPError
+
+    handle = service.register("SELECT vid FROM reports").id
+    put(service, 10, 200)
+    with pytest.raises(HTTPError, match="429"):
+        ask(f"{url}/queries/{handle}/result")
+    for _ in range(2):
+        ask(f"{url}/queries", "POST", {"query": "SELECT vid FROM reports"})
+    with pytest.raises(HTTPError, match="429"):
+        ask(f"{url}/queries", "POST", {"query": "SELECT vid FROM reports"})
+
+
+def test_the_stream_of_changes(url: str, service: ByHand) -> None:
+    handle = service.register("SELECT vid FROM reports BEGIN now - 1 second").id
+    with urlopen(f"{url}/queries/{handle}/changes") as answer:
+        events = (json.loads(line[6:]) for line in answer if line.startswith(b"data: "))
+        assert [row["vid"] for row in next(events)["added"]] == [8, 9]
+        put(service, 10, 1)
+        change = next(events)
+        assert (change["added"], change["removed"]) == ([{"vid": 10}], [{"vid": 8}])
+        service.unregister(handle)
+        put(service, 11, 1)
+        assert next(events) == {}
+
+
+def test_the_command_line(url: str) -> None:
+    handle = command(
+        url, "register", "SELECT vid FROM reports WHERE vid > 7", "--client", "me"
+    ).stdout.strip()
+    assert command(url, "invoke", handle, "--format", "csv").stdout == "vid\n8\n9\n"
+    assert command(url, "invoke", handle, "--at", "8", "--format", "json").stdout == '{"vid": 8}\n'
+    assert handle in command(url, "list").stdout
+    assert "reports" in command(url, "streams").stdout
+    assert command(url, "unregister", handle).exit_code == 0
+    gone = command(url, "invoke", handle)
+    assert gone.exit_code == 2
+    assert "no standing query" in gone.stderr
+    wrong = command(url, "register", "SELECT vid FROM report")
+    assert "did you mean 'reports'?" in wrong.stderr
+
+
+def test_no_service_there() -> None:
+    assert "penstock standing serve" in command("http://127.0.0.1:9", "list").stderr
+
+
+def test_handles_survive_a_restart(tmp_path: Path) -> None:
+    first = service_at(tmp_path)
+    kept = first.register("SELECT vid FROM reports WHERE vid > 7", client="me", mode="C").id
+    gone = first.register("SELECT vid FROM reports").id
+    first.unregister(gone)
+    # no stop: as after kill -9
+    second = service_at(tmp_path)
+    put(second, 0, 10)
+    assert second.invoke(kept)["vid"].to_pylist() == [8, 9]
+    assert [(q["handle"], q["mode"], q["client"]) for q in second.list()] == [(kept, "C", "me")]
