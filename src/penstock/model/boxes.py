@@ -203,6 +203,24 @@ class Latch(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnLatch(Node):
+    """Keeps state for ever, as columns of the whole partition: a Latch for those who count the nanoseconds.
+
+    `logic` makes an object for each partition, with three methods. `process(inputs, until, final)` gets one table for each
+    input, in order of time, all before `until` (microseconds): nothing older than that comes any more. It returns the
+    columns `produces`, which hold the timestamp column. `changes()` tells what became of the state since it was last
+    asked: {part: columns}, or None for a part that is gone; a part is written once and never changed. `restore(parts)`
+    takes over a mapping of all parts, each read from disk only when it is looked at. A partition holds all tuples of a key.
+    """
+
+    kind: ClassVar[str] = "column_latch"
+    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+
+    logic: Function
+    produces: Schema = field(default=Schema())
+
+
+@dataclass(frozen=True, kw_only=True)
 class Resample(Node):
     """Adds interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13).
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.model.boxes import (
+    ColumnLatch,
     ConnectionPoint,
     Drop,
     Filter,
@@ -25,7 +26,7 @@ from penstock.model.boxes import (
 )
 from penstock.model.diffusion import EVEN
 from penstock.model.durations import format_duration
-from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
+from penstock.model.formats import Callback, Console, Feed, Files, Memory, Rate, Rows, Sink, SourceFormat
 from penstock.model.user_functions import name_of
 
 
@@ -51,6 +52,8 @@ def format_text(given: SourceFormat | Sink) -> str:
     match given:
         case Files():
             return f"{given.format} {given.path}"
+        case Feed():
+            return f"feed {given.path}, decoded by {given.decode.name}"
         case Rate():
             return f"rate {given.rows_per_second}/s"
         case Rows():
@@ -145,6 +148,7 @@ _ARGUMENTS: Mapping[type[Node], Callable[[Any], str]] = {
     Tumble: _window,
     Slide: _window,
     Latch: _latch,
+    ColumnLatch: lambda node: f"{node.logic.name} -> {node.produces.ddl()}",
     Resample: _resample,
     Join: _join,
     ConnectionPoint: _point,

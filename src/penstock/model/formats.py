@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from penstock.model.types import Schema
+
+if TYPE_CHECKING:
+    from penstock.model.boxes import Function
+
+LISTING = "_delivered.jsonl"
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,27 @@ class Files:
     path: str
     schema: Schema | None = None
     options: tuple[tuple[str, str], ...] = ()
+    # sinks only: called in the writing task with the rows right before they become visible, gives the rows to write
+    stamp: Function | None = None
+    # sinks only: a task shows its file when it is written, not when the train is committed; a file that is there stays
+    at_once: bool = False
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A directory whose writer keeps a list, `_delivered.jsonl`: each line tells of one delivery, and deliveries are never split.
+
+    A line is `{"at": 75, "files": [["t75-g0.csv", 0, bytes, rows], ...]}`: the time in whole seconds, above that of the line
+    before, and the files with their groups. All tuples of a key (`keys`) are always in files of one group, so that a
+    group has a partition of its own and nothing is shuffled. `decode(chunk, at)` makes columns of a file's bytes in the
+    task that needs them: it returns `(columns, lines, reasons)`, where row `lines[i]` (from 0) was refused for
+    `reasons[i]`.
+    """
+
+    path: str
+    schema: Schema
+    decode: Function
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +82,7 @@ class Console:
     limit: int = 20
 
 
-SourceFormat = Files | Rows | Rate
+SourceFormat = Files | Rows | Rate | Feed
 Sink = Files | Memory | Callback | Console
 
 
@@ -74,6 +100,30 @@ def _files(format_: str, path: str, schema: str | Schema | None, options: Mappin
 def csv(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
     """CSV files: `header`, `sep`, `nullValue`, `timestampFormat` as in Spark."""
     return _files("csv", path, schema, options)
+
+
+def feed(
+    path: str, schema: str | Schema, *, decode: Callable[..., Any] | str, keys: str | Iterable[str] = ()
+) -> Feed:
+    """A directory with a list of deliveries, partitioned by its writer, decoded by a function: see `Feed`."""
+    from penstock.model.user_functions import function_of
+
+    parsed = Schema.parse(schema) if isinstance(schema, str) else schema
+    chosen = (keys,) if isinstance(keys, str) else tuple(keys)
+    for key in chosen:
+        parsed.type_of(key)
+    return Feed(str(path), parsed, function_of(decode), chosen)
+
+
+def stamped(files: Files, stamp: Callable[..., Any] | str) -> Files:
+    """The same sink, written at once: each task calls `stamp(rows)` and shows what it gives right away.
+
+    Rows are seen before their train is committed. After a crash the train runs again, and a file that is complete
+    is kept as it is: so the network must give the same rows again, only what `stamp` sets may differ.
+    """
+    from penstock.model.user_functions import function_of
+
+    return replace(files, stamp=function_of(stamp), at_once=True)
 
 
 def json(path: str, schema: str | Schema | None = None, **options: Any) -> Files:

@@ -6,8 +6,9 @@ from penstock.model.boxes import Function
 from penstock.model.combining import group_by, union
 from penstock.model.durations import Count, Time
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
-from penstock.model.formats import callback, console, memory, rate
+from penstock.model.formats import callback, console, memory, rate, stamped
 from penstock.model.formats import csv as _csv
+from penstock.model.formats import feed as _feed
 from penstock.model.formats import json as _json
 from penstock.model.formats import parquet as _parquet
 from penstock.model.formats import rows as _rows
@@ -17,10 +18,11 @@ from penstock.model.places import with_place
 from penstock.model.qos import QoS
 from penstock.model.stream import Stream
 from penstock.model.types import Schema
-from penstock.model.windows import latch
+from penstock.model.windows import column_latch, latch
 from penstock.model.yaml_form import from_yaml, to_yaml
 
 csv, json, parquet, rows = with_place(_csv), with_place(_json), with_place(_parquet), with_place(_rows)
+feed = with_place(_feed)
 
 __all__ = [
     "Count",
@@ -34,8 +36,10 @@ __all__ = [
     "Stream",
     "Time",
     "callback",
+    "column_latch",
     "console",
     "csv",
+    "feed",
     "from_yaml",
     "group_by",
     "join",
@@ -45,6 +49,7 @@ __all__ = [
     "parquet",
     "rate",
     "rows",
+    "stamped",
     "to_yaml",
     "union",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock.model import expressions
 from penstock.model.boxes import (
+    ColumnLatch,
     ConnectionPoint,
     Drop,
     Filter,
@@ -46,7 +47,7 @@ from penstock.model.signatures import (
     takes,
 )
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
-from penstock.model.window_types import latch_type, resample_type, slide_type, tumble_type
+from penstock.model.window_types import column_latch_type, latch_type, resample_type, slide_type, tumble_type
 
 Inputs = Sequence[StreamType]
 
@@ -272,7 +273,8 @@ def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
 
 
 _INPUTS: dict[type[Node], tuple[int, int]] = {
-    Source: (0, 0), Join: (2, 2), Union: (2, 1000), GroupBy: (1, 1000), Latch: (1, 1000)
+    Source: (0, 0), Join: (2, 2), Union: (2, 1000), GroupBy: (1, 1000), Latch: (1, 1000),
+    ColumnLatch: (1, 1000),
 }  # fmt: skip
 _RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
     Source: _source,
@@ -284,6 +286,7 @@ _RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
     Tumble: tumble_type,
     Slide: slide_type,
     Latch: latch_type,
+    ColumnLatch: column_latch_type,
     Resample: resample_type,
     Join: _join,
     ConnectionPoint: _point,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.model import expressions
-from penstock.model.boxes import Latch, Resample, Slide, Tumble, Windowed
+from penstock.model.boxes import ColumnLatch, Latch, Resample, Slide, Tumble, Windowed
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.places import placed, wrong
 from penstock.model.signatures import check_function, need_columns, same_grouping, same_timestamp, stamped
@@ -147,6 +147,19 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
     return replace(
         stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
     )
+
+
+def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
+    """The columns that it says it produces; the timestamp column must be one of them."""
+    for stream in inputs:
+        stamped(node, stream)
+    same_timestamp(node, inputs)
+    same_grouping(node, inputs)
+    stamp = str(inputs[0].timestamp)
+    if stamp not in node.produces or node.produces.type_of(stamp) != "TIMESTAMP":
+        raise wrong(node, f"it does not produce the timestamp column '{stamp}'", found=node.produces.ddl() or "nothing", expected=f"{stamp} TIMESTAMP, ...", hint=f"add '{stamp} TIMESTAMP' to produces")  # fmt: skip
+    lag = max(stream.lag or 0 for stream in inputs)
+    return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
 
 
 def resample_type(node: Resample, inputs: Inputs) -> StreamType:

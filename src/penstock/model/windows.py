@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.model.boxes import Latch, Resample, Slide, Tumble
+from penstock.model.boxes import ColumnLatch, Latch, Resample, Slide, Tumble
 from penstock.model.draft import Draft, Duration, UserFunction, names
 from penstock.model.durations import Extent
 from penstock.model.errors import NetworkError, caller
@@ -100,6 +100,14 @@ class WindowBoxes(StatelessBoxes):
         texts = {**(columns or {}), **aggregates}
         return add_latch(draft, [self._stream], size, texts, function, state, reads, produces, stamp)
 
+    def column_latch(self, logic: UserFunction, *, produces: str | Schema, name: str | None = None) -> Stream:
+        """State as columns of the whole partition, kept for ever: `logic()` makes the object that holds it.
+
+        See `boxes.ColumnLatch` for what the object must do; `ps.column_latch([a, b], ...)` takes several streams.
+        """
+        draft = self._draft(ColumnLatch, "column_latch", name)
+        return add_column_latch(draft, [self._stream], logic, produces)
+
     def resample(
         self,
         every: Duration,
@@ -166,3 +174,25 @@ def latch(
         )
     draft = inputs[0]._draft(Latch, "latch", name)
     return add_latch(draft, inputs, size, aggregates, function, state, reads, produces, stamp)
+
+
+def add_column_latch(
+    draft: Draft, streams: Iterable[Stream], logic: UserFunction, produces: str | Schema
+) -> Stream:
+    """The one place where a ColumnLatch is put together."""
+    return draft.add(streams, logic=draft.function(logic), produces=draft.schema("produces", produces))
+
+
+def column_latch(
+    streams: Iterable[Stream], logic: UserFunction, *, produces: str | Schema, name: str | None = None
+) -> Stream:
+    """A ColumnLatch over several streams, each in order of time, all as far as the slowest of them."""
+    inputs = list(streams)
+    if not inputs:
+        raise NetworkError(
+            "column_latch of no stream",
+            where=caller(),
+            expected="one stream or more",
+            hint="ps.column_latch([a, b], ...)",
+        )
+    return add_column_latch(inputs[0]._draft(ColumnLatch, "column_latch", name), inputs, logic, produces)

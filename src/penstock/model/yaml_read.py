@@ -10,6 +10,7 @@ import yaml
 
 from penstock.model.boxes import (
     About,
+    ColumnLatch,
     ConnectionPoint,
     Drop,
     Filter,
@@ -30,7 +31,7 @@ from penstock.model.boxes import (
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
-from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
+from penstock.model.formats import Callback, Console, Feed, Files, Memory, Rate, Rows, Sink, SourceFormat
 from penstock.model.network import Network
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
@@ -145,7 +146,7 @@ def _pairs(entry: Entry) -> tuple[tuple[str, str], ...]:
 
 
 def _source(parts: Parts) -> dict[str, Any]:
-    format_ = _format(parts.main, (*_FILES, "rate", "rows"))
+    format_ = _format(parts.main, (*_FILES, "feed", "rate", "rows"))
     schema = parts.get("schema", _schema, format_.schema)
     if schema is None:
         raise parts.main.wrong("needs to know its columns", expected="schema: name TYPE, ...")
@@ -171,9 +172,7 @@ def _format(entry: Entry, kinds: tuple[str, ...]) -> Any:
             f"unknown format '{kind}'", expected=f"one of: {', '.join(kinds)}", hint=did_you_mean(kind, kinds)
         )
     if entry.is_map:
-        entry.only(
-            items, (kind, *{"rows": ("schema",)}.get(kind, ("schema", "options") if kind in _FILES else ()))
-        )
+        entry.only(items, (kind, *_ALSO.get(kind, ())))
     return _FORMATS[kind](kind, items) if entry.is_map else _bare(entry, kind)
 
 
@@ -187,7 +186,16 @@ def _bare(entry: Entry, kind: str) -> SourceFormat | Sink:
 def _files(kind: str, items: dict[str, Entry]) -> Files:
     schema = _schema(items["schema"]) if "schema" in items else None
     options = tuple(sorted(_pairs(items["options"]))) if "options" in items else ()
-    return Files(kind, items[kind].text(), schema, options)
+    stamp = _function(items["stamp"]) if "stamp" in items else None
+    return Files(kind, items[kind].text(), schema, options, stamp, at_once=stamp is not None)
+
+
+def _feed(kind: str, items: dict[str, Entry]) -> Feed:
+    for part in ("schema", "decode"):
+        if part not in items:
+            raise items[kind].wrong(f"a feed without '{part}'", expected=f"{part}: ...")
+    keys = items["keys"].texts() if "keys" in items else ()
+    return Feed(items[kind].text(), _schema(items["schema"]), _function(items["decode"]), keys)
 
 
 def _rows(kind: str, items: dict[str, Entry]) -> Rows:
@@ -196,11 +204,18 @@ def _rows(kind: str, items: dict[str, Entry]) -> Rows:
     return Rows(_function(items[kind]).call, _schema(items["schema"]))
 
 
+# what may stand beside the kind
+_ALSO = {
+    "rows": ("schema",),
+    "feed": ("schema", "decode", "keys"),
+    **dict.fromkeys(_FILES, ("schema", "options", "stamp")),
+}
 _FORMATS: Mapping[str, Callable[[str, dict[str, Entry]], SourceFormat | Sink]] = {
     "csv": _files,
     "json": _files,
     "parquet": _files,
     "rows": _rows,
+    "feed": _feed,
     "rate": lambda kind, items: Rate(items[kind].whole_number()),
     "console": lambda kind, items: Console(items[kind].whole_number()),
     "callback": lambda kind, items: Callback(_function(items[kind]).call),
@@ -270,6 +285,14 @@ def _latch(parts: Parts) -> dict[str, Any]:
         state = parts.get("state", _schema, Schema())
         return {"make": Latch, "function": _main_function(parts), "state": state, **_computed(parts)}
     return {"make": Latch, "size": parts.main.read(parse_extent, "a length"), **_computed(parts)}
+
+
+def _column_latch(parts: Parts) -> dict[str, Any]:
+    return {
+        "make": ColumnLatch,
+        "logic": _function(parts.main),
+        "produces": parts.need("produces", _schema),
+    }
 
 
 def _resample(parts: Parts) -> dict[str, Any]:
@@ -372,6 +395,7 @@ _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], dict[str, Any]]]
     "tumble": (_WINDOW, _tumble),
     "slide": (("every", *_WINDOW), _slide),
     "latch": (("aggregates", "state", "reads", "produces", "stamp"), _latch),
+    "column_latch": (("produces",), _column_latch),
     "resample": (("limit", "columns"), _resample),
     "join": (("on", "within", "where", "suffix", "distribution", "servers", *_SPREAD), _join),
     "connection_point": (("key",), _point),

@@ -10,6 +10,7 @@ import yaml
 
 from penstock.model.boxes import (
     About,
+    ColumnLatch,
     ConnectionPoint,
     Drop,
     Filter,
@@ -31,7 +32,7 @@ from penstock.model.boxes import (
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import format_duration
 from penstock.model.errors import ExpressionError
-from penstock.model.formats import Callback, Console, Files, Memory, Rate, Rows, Sink, SourceFormat
+from penstock.model.formats import Callback, Console, Feed, Files, Memory, Rate, Rows, Sink, SourceFormat
 from penstock.model.network import Network
 from penstock.model.places import placed
 from penstock.model.qos import QoS
@@ -139,8 +140,14 @@ def _source(node: Source) -> Form:
 def _format(given: SourceFormat | Sink) -> _FlowMap | Form:
     if isinstance(given, Files):
         schema = given.schema.ddl() if given.schema else ""
-        made = {given.format: given.path, **_given(schema=schema, options=_FlowMap(given.options))}
+        made = {
+            given.format: given.path,
+            **_given(schema=schema, options=_FlowMap(given.options), stamp=_function(given.stamp)),
+        }
         return made if schema else _FlowMap(made)
+    if isinstance(given, Feed):
+        form = {"feed": given.path, "schema": given.schema.ddl(), "decode": _function(given.decode)}
+        return form | _given(keys=_one_or_flow(given.keys) if given.keys else None)
     if isinstance(given, Rate):
         return _FlowMap(rate=given.rows_per_second)
     if isinstance(given, Console):
@@ -212,6 +219,10 @@ def _latch(node: Latch) -> Form:
     return {"latch": str(node.size), **_computed(node)}
 
 
+def _column_latch(node: ColumnLatch) -> Form:
+    return {"column_latch": _function(node.logic), "produces": node.produces.ddl()}
+
+
 def _resample(node: Resample) -> Form:
     return {
         "resample": format_duration(node.every),
@@ -275,6 +286,7 @@ _FORMS: Mapping[type[Node], Callable[[Any], Form]] = {
     Tumble: _window,
     Slide: _window,
     Latch: _latch,
+    ColumnLatch: _column_latch,
     Resample: _resample,
     Join: _join,
     ConnectionPoint: _point,

@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
 from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.spark.express import labels_for
 from penstock.engine.spark.inputs import Input, Taken, as_json
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.query import Steering, SubnetworkQuery
@@ -122,7 +123,14 @@ def packed_records(query: SubnetworkQuery, spark: Any) -> Any:
         "slice": pa.array([json.dumps(s) for _, s in packed], pa.string()),
         "chunk": pa.array([pack(s) for _, s in packed], pa.binary()),
     })  # fmt: skip
-    return spark.createDataFrame(table)
+    if not query.trains.layout.rooted:
+        return spark.createDataFrame(table)
+    # as the source does it: every partition has its task, and a group is always in the same one
+    parts = query.trains.partitions
+    labels = labels_for(parts)
+    mine = pa.array([labels[s.get("group", 0) % parts] for _, s in packed], pa.int32())
+    frame = spark.createDataFrame(table.append_column("label", mine))
+    return frame.repartition(parts, "label").select("input", "slice", "chunk")
 
 
 def with_memory_sinks(network: Network) -> tuple[Network, dict[str, Memory]]:

@@ -74,6 +74,7 @@ _PLACES = {
     **dict.fromkeys(("filter", "map", "drop", "union", "group_by"), "stateless:stateless_logic"),
     **dict.fromkeys(("tumble", "slide"), "windows:time_windows"),
     "latch": "latch:LatchFunction",
+    "column_latch": "column_latch:ColumnLatchLogic",
     "resample": "resample:ResampleLogic",
     "join": "join:JoinLogic",
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.engine.local.column_latch import ColumnLatchLogic
 from penstock.engine.local.diffused import DiffusedJoin
 from penstock.engine.local.functions import table_of
 from penstock.engine.local.horizons import after, lift
@@ -21,6 +22,7 @@ from penstock.engine.local.source import SourceLogic
 from penstock.engine.local.stateless import DropLogic, FilterLogic, MapLogic, Pass
 from penstock.engine.local.windows import CountWindows, TimeWindows
 from penstock.model.boxes import (
+    ColumnLatch,
     ConnectionPoint,
     Drop,
     Filter,
@@ -204,6 +206,8 @@ def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic
                 if isinstance(node.size, Time)
                 else CountLatch(node, inputs, output)
             )
+        case ColumnLatch():
+            return ColumnLatchLogic(node, inputs, output)
         case Resample():
             return ResampleLogic(node, inputs, output)
         case Join() if node.spread:

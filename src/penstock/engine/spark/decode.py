@@ -20,6 +20,7 @@ import pyarrow.csv as pacsv
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.local.values import convert
+from penstock.engine.spark.feeds import unpack_feed
 from penstock.engine.spark.inputs import SEQ_BITS
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice
@@ -45,6 +46,8 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
             kind = source.format.format  # type: ignore[union-attr]
             parse = _csv_block if kind == "csv" else _json_block
             table, dead = _blocks(source, chunk, first, parse)
+        case "feed":
+            return unpack_feed(source, slice_, chunk)
         case "spool":
             table, dead = _spooled(source, slice_["row"], chunk)
         case "groups":

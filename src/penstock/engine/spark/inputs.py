@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats import Files, Rate, Rows
+from penstock.model.formats import Feed, Files, Rate, Rows
 from penstock.model.types import Schema, arrow_schema
 
 SEQ_BITS = 40  # a file may have 2**40 lines
@@ -58,6 +58,10 @@ def input_for(source: Source, place: Path) -> Input:
             return ParquetFiles(FileLog(source.format.path, place), source)
         case Files():
             return TextFiles(source.format, FileLog(source.format.path, place))
+        case Feed():
+            from penstock.engine.spark.feeds import FeedInput
+
+            return FeedInput(source.format)
         case Rows():
             return Spool(source.format, source.schema, place)
         case Rate():

@@ -13,7 +13,7 @@ from penstock.engine.spark.ticket import Slice
 def pack(slice_: Slice) -> bytes:
     """One record's worth: a byte range, a spooled file, row groups as Arrow; a rate needs no bytes."""
     match slice_["kind"]:
-        case "bytes":
+        case "bytes" | "feed":
             with open(slice_["path"], "rb") as file:  # noqa: PTH123 - the path may be any file system's
                 file.seek(slice_["start"])
                 return file.read(slice_["end"] - slice_["start"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Trait, Union
+from penstock.model.formats import Feed
 from penstock.model.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -57,14 +58,30 @@ class Layout:
     native: tuple[str, ...]
     stages: tuple[Stage, ...]
     home: dict[str, Stage]
+    rooted: bool = False  # the first stages take packed records, partitioned by their writer: see express.py
 
 
 def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
     """Give every box its place; `fuse=False` puts each vectorised box into a stage of its own."""
+    feeds = [
+        name for name in sub.inputs if isinstance(getattr(sub.network.nodes[name], "format", None), Feed)
+    ]
+    if feeds and len(sub.inputs) == 1:
+        layout = _lay_out(sub, feeds, fuse=fuse)
+        if not layout.native:
+            return layout
+    return _lay_out(sub, [], fuse=fuse)
+
+
+def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
     net = sub.network
     native: list[str] = []
     stages: list[Stage] = []
     home: dict[str, Stage] = {}
+    for name in feeds:
+        # the source itself is the first thing in its stage: its records are unpacked there
+        home[name] = Stage(name, net.nodes[name].format.keys)  # type: ignore[attr-defined]
+        stages.append(home[name])
     for node in net.nodes.values():
         if not _is_box(node):
             continue
@@ -77,7 +94,7 @@ def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
         stage.nodes.append(node.name)
         home[node.name] = stage
         _enter(net, node, stage, home)
-    return Layout(tuple(native), tuple(stages), home)
+    return Layout(tuple(native), tuple(stages), home, rooted=bool(feeds))
 
 
 def _is_box(node: Node) -> bool:

@@ -28,6 +28,7 @@ from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
 from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
+from penstock.model.formats import Feed
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
@@ -144,7 +145,8 @@ class SubnetworkQuery:
 
     def _start_query(self) -> None:
         reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
-        frame = reader.option("parallelism", str(self.trains.partitions)).load()
+        keyed = "true" if self.trains.layout.rooted else "false"
+        frame = reader.option("parallelism", str(self.trains.partitions)).option("keyed", keyed).load()
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
         self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
 
@@ -267,6 +269,8 @@ class SubnetworkQuery:
             node = self.sub.network.nodes[name]
             if isinstance(node, Source):
                 newest = self._newest.get(name, UNKNOWN)
+                if isinstance(node.format, Feed) and part.newest is not None:
+                    newest = max(newest, part.newest)  # deliveries tell their time before they are read
                 found[name] = (
                     newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
                 )

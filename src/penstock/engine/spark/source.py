@@ -19,7 +19,7 @@ from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice, TrainLog, numbered
 
 SCHEMA = "input STRING, slice STRING, chunk BINARY"
-PACKED = ("bytes", "spool", "groups", "rate")
+PACKED = ("bytes", "spool", "groups", "rate", "feed")
 _POLL, _PATIENCE = 0.002, 0.1  # seconds; short, because a query that is told to stop waits for it
 
 
@@ -34,14 +34,16 @@ class TrainSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's name
-        return TrainReader(Path(self.options["trains"]), int(self.options.get("parallelism", "2")))
+        parallelism = int(self.options.get("parallelism", "2"))
+        keyed = self.options.get("keyed", "false") == "true"
+        return TrainReader(Path(self.options["trains"]), parallelism, keyed=keyed)
 
 
 class TrainReader(DataSourceStreamReader):
     """Runs in a Python process beside the driver; `read` runs in the tasks."""
 
-    def __init__(self, root: Path, parallelism: int) -> None:
-        self._root, self._parallelism = root, parallelism
+    def __init__(self, root: Path, parallelism: int, *, keyed: bool = False) -> None:
+        self._root, self._parallelism, self._keyed = root, parallelism, keyed
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"train": -1}
@@ -63,6 +65,8 @@ class TrainReader(DataSourceStreamReader):
         if ticket is None:
             raise FileNotFoundError(f"{self._root}: the ticket of train {end['train']} is missing")
         packed = [(name, s) for name, slices in ticket.slices.items() for s in slices if s["kind"] in PACKED]
+        if self._keyed:
+            return [InputPartition(part) for part in by_group(packed, self._parallelism)]
         return [InputPartition(part) for part in _spread(packed, self._parallelism)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -73,6 +77,11 @@ class TrainReader(DataSourceStreamReader):
                 pa.array([pack(slice_)], pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(columns, names=["input", "slice", "chunk"])
+
+
+def by_group(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
+    """Slices by the partition of their group; a partition without any still gets its task."""
+    return [[item for item in slices if item[1]["group"] % parts == part] for part in range(parts)]
 
 
 def _spread(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
@@ -87,4 +96,8 @@ def _spread(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str,
 
 
 def _weight(slice_: Slice) -> int:
-    return int(slice_["end"] - slice_["start"]) if slice_["kind"] == "bytes" else int(slice_["rows"]) * 20
+    return (
+        int(slice_["end"] - slice_["start"])
+        if slice_["kind"] in ("bytes", "feed")
+        else int(slice_["rows"]) * 20
+    )

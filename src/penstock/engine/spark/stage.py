@@ -21,8 +21,8 @@ from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.packing import ipc_bytes
 from penstock.engine.spark.plan import Keys
 from penstock.engine.spark.sinks import StagedFiles
-from penstock.engine.spark.state import PartitionState
-from penstock.model.boxes import Drop, Function, Latch, Node, Trait
+from penstock.engine.spark.state import PartitionState, Resident
+from penstock.model.boxes import ColumnLatch, Drop, Function, Latch, Node, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
 from penstock.store.crash import crash_point
@@ -78,19 +78,27 @@ class StageTask:
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
         """Take the partition's share of the train."""
         tables = self._entries(batches)
-        state = (
-            PartitionState(self.state_root, partition, self._make, self.state_base, self.epoch)
-            if self.stateful
-            else None
-        )
+        state = self._state(partition)
         held = state.at(self.train - 1) if state else None
         boxes = held.boxes if held else self._make()
         work = _Work(self, boxes, tables, partition)
         work.all()
+        written = self._keep(state, held)
+        yield from self._report(work, partition, written)
+
+    def _state(self, partition: int) -> PartitionState | None:
+        if not self.stateful:
+            return None
+        plain = any(Trait.STATEFUL in n.traits and not isinstance(n, ColumnLatch) for n in self.nodes)
+        return PartitionState(
+            self.state_root, partition, self._make, self.state_base, self.epoch, plain=plain
+        )
+
+    def _keep(self, state: PartitionState | None, held: Resident | None) -> int:
         crash_point("stage-before-state")
         written = state.keep(held, self.train) if state and held else 0
         crash_point("stage-after-state")
-        yield from self._report(work, partition, written)
+        return written
 
     def _make(self) -> dict[str, Logic]:
         return {
@@ -122,7 +130,10 @@ class StageTask:
             made.append(table.cast(schema))
         return made
 
-    def _report(self, work: _Work, partition: int, written: int) -> Iterator[Any]:
+    def _outgoing(
+        self, work: _Work, partition: int, written: int
+    ) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
+        """Write what leaves here; what is to be told about it, and the rows for the driver."""
         record: dict[str, Any] = {
             "counts": work.counts,
             "cost": work.cost,
@@ -145,6 +156,10 @@ class StageTask:
             dead = pa.concat_tables(work.dead)
             record["dead"] = dead.num_rows
             rows.append(("dead", "", ipc_bytes(dead)))
+        return record, rows
+
+    def _report(self, work: _Work, partition: int, written: int) -> Iterator[Any]:
+        record, rows = self._outgoing(work, partition, written)
         rows.append(("record", self.name, json.dumps(record).encode()))
         yield self._batch(rows)
         for i, (node, schema) in enumerate(self.onward):

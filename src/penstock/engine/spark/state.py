@@ -18,17 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.arrow.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
-from penstock.model.errors import PenstockError
+from penstock.engine.spark.parts import Index, LazyParts, PartFiles, StateError
 from penstock.store.durable import checksum, read_record, write_bytes, write_record
 
 _MAGIC = b"PSTATE1\n"
 SNAPSHOT_EVERY = 20  # trains; also when the deltas outweigh the last snapshot
 Boxes = dict[str, Logic]
-
-
-class StateError(PenstockError):
-    """State that cannot be trusted: a file is missing, torn, or of another version."""
 
 
 @dataclass
@@ -41,6 +38,8 @@ class Resident:
     since: int = 0  # bytes of deltas since then
     size: int = 0  # bytes of that snapshot
     epoch: str = ""  # of the query that made it
+    files: PartFiles | None = None
+    index: Index = field(default_factory=dict)  # where the parts of boxes lie that keep their state in parts
 
 
 _RESIDENT: dict[tuple[str, int], Resident] = {}
@@ -57,6 +56,7 @@ class PartitionState:
     epoch: str = (
         ""  # another start of the query may have changed boxes: what a worker holds of before does not count
     )
+    plain: bool = True  # there are boxes with deltas and snapshots; else all state is in parts
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,33 @@ class PartitionState:
 
     def keep(self, held: Resident, version: int) -> int:
         """Write what the train changed as `version`, hold the state for the next train; returns bytes written."""
-        delta = {name: logic.delta() for name, logic in held.boxes.items()}
+        written = self._keep_parts(held, version)
+        if self.plain:
+            written += self._keep_delta(held, version)
+        held.version = version
+        _RESIDENT[(self.root, self.partition)] = held
+        return written
+
+    def _keep_parts(self, held: Resident, version: int) -> int:
+        made: dict[str, Any] = {}
+        gone: set[str] = set()
+        parted = {name: logic for name, logic in held.boxes.items() if _parted(logic)}
+        for box, logic in parted.items():
+            delta = logic.delta()
+            gone |= (
+                {f"{box}:{name}" for name in delta[GONE].column(0).to_pylist()} if GONE in delta else set()
+            )
+            made |= {
+                f"{box}:{name.removeprefix(PUT)}": table for name, table in delta.items() if name != GONE
+            }
+        if not parted:
+            return 0
+        assert held.files is not None
+        held.index, written = held.files.write(version, held.index, made, gone)
+        return written
+
+    def _keep_delta(self, held: Resident, version: int) -> int:
+        delta = {name: logic.delta() for name, logic in held.boxes.items() if not _parted(logic)}
         self._folder.mkdir(parents=True, exist_ok=True)
         data = encode(delta, held.version)
         held.since += len(data)
@@ -80,11 +106,10 @@ class PartitionState:
         held.version = version
         if version - held.snapshot >= SNAPSHOT_EVERY or held.since > max(held.size, 1 << 20):
             written += self._snapshot(held)
-        _RESIDENT[(self.root, self.partition)] = held
         return written
 
     def _snapshot(self, held: Resident) -> int:
-        whole = {name: logic.snapshot() for name, logic in held.boxes.items()}
+        whole = {name: logic.snapshot() for name, logic in held.boxes.items() if not _parted(logic)}
         data = encode(whole, held.version)
         write_bytes(self._path(held.version, "snapshot"), data, sync=False)
         before, held.snapshot, held.since, held.size = held.snapshot, held.version, 0, len(data)
@@ -93,7 +118,20 @@ class PartitionState:
 
     def _load(self, version: int) -> Resident:
         boxes = self.make()
-        held = Resident(self.base, boxes, self.base, epoch=self.epoch)
+        files = PartFiles(self._folder)
+        held = Resident(self.base, boxes, self.base, epoch=self.epoch, files=files)
+        if version > self.base and any(map(_parted, boxes.values())):
+            held.index = files.index(version)
+            for name, logic in boxes.items():
+                if _parted(logic):
+                    logic.restore(LazyParts(files, held.index, name))
+        if self.plain:
+            self._load_plain(held, version)
+        held.version = version
+        return held
+
+    def _load_plain(self, held: Resident, version: int) -> None:
+        boxes = {name: logic for name, logic in held.boxes.items() if not _parted(logic)}
         start = max((v for v in self._versions("snapshot") if v <= version), default=self.base)
         if start > self.base:
             data, _ = self._read(start, "snapshot")
@@ -112,7 +150,6 @@ class PartitionState:
                 logic.apply(data.get(name, {}))
             held.since += self._path(following, "delta").stat().st_size
             held.version = following
-        return held
 
     def _next(self, version: int, wanted: int) -> tuple[int, int]:
         path = self._path(version + 1, "delta")
@@ -143,6 +180,11 @@ class PartitionState:
             stem, _, kind = entry.name.partition(".")
             if stem.isdigit() and (int(stem) < before or (int(stem) == before and kind == "delta")):
                 Path(entry.path).unlink(missing_ok=True)
+
+
+def _parted(logic: Logic) -> bool:
+    """Whether a box keeps its state in parts, which are written once and read when they are looked at."""
+    return getattr(logic, "parted", False)
 
 
 def stage_base(root: Path, committed: int) -> int:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.spark.express import Express
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.plan import lay_out
@@ -91,7 +92,8 @@ class Trains:
         crash_point("train-published")
 
     def _run(self, records: DataFrame, ticket: Ticket, outcome: Outcome) -> Commit:
-        running = Journey(self, records, ticket, outcome)
+        kind = Express if self.layout.rooted else Journey
+        running = kind(self, records, ticket, outcome)
         try:
             running.all()
         finally:
@@ -149,7 +151,8 @@ class Trains:
         """Where an output's files go."""
         to = self.net.outputs[output].to
         assert isinstance(to, Files)
-        return StagedFiles(to.path, to.format, to.options, self.net.types[output].schema, self.sub.name)
+        schema = self.net.types[output].schema
+        return StagedFiles(to.path, to.format, to.options, schema, self.sub.name, to.stamp, to.at_once)
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""

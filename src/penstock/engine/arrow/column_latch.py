@@ -1,0 +1,185 @@
+"""ColumnLatch: state as columns of the whole partition, kept by the user's own object (Aurora, Sect. 2.1; A12).
+
+The engine does what all ordered boxes need: tuples in order of time, none handed over before nothing older can come. The
+object does the rest. Its state is a set of named parts that are written once and never changed, so what a train changed is
+the parts it made and those it let go; there is no snapshot that would stall a train.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.functions import call, table_from, wrong
+from penstock.engine.arrow.logic import DEAD_SCHEMA, MIN, Answer, late_letters
+from penstock.engine.arrow.order import canonical
+from penstock.model.boxes import ColumnLatch, Function
+from penstock.model.types import SEQ, STAMP, StreamType, arrow_schema
+
+FOREVER = 2**63 - 1
+PUT, GONE = "put/", "gone"
+_OWN, _WAITING, _ACTED = "own/", "waiting/", "acted"
+Tables = dict[str, Any]
+
+
+class ColumnLatchLogic:
+    """One ColumnLatch in one partition."""
+
+    parted = True  # its state is named parts, see engine/spark/parts.py
+
+    def __init__(self, node: ColumnLatch, inputs: list[StreamType], output: StreamType) -> None:
+        self.node, self.output = node, output
+        self.schemas = [arrow_schema(stream.schema) for stream in inputs]
+        self.visible = [list(stream.schema.names) for stream in inputs]
+        self.acted = MIN
+        self.restore({})
+
+    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+        """Hand over what is in order, take what the object makes of it."""
+        before, self.acted = self.acted, max(self.acted, min(horizons))
+        until = FOREVER if final else self.acted
+        dead: list[Any] = []
+        ready = [self._ready(i, table, before, until, dead) for i, table in enumerate(inputs)]
+        if until == MIN:
+            return Answer(arrow_schema(self.output.schema).empty_table(), DEAD_SCHEMA.empty_table())
+        made = call(self.node, self._function("process"), ready, until, final)
+        return Answer(self._stamped(made), concat(dead, DEAD_SCHEMA))
+
+    def _function(self, name: str) -> Function:
+        return Function(getattr(self.logic, name), f"{self.node.logic.name}.{name}")
+
+    def _ready(self, i: int, table: Any, before: int, until: int, dead: list[Any]) -> Any:
+        waiting = self.waiting.get(i)
+        if waiting is None:
+            stamps = integers(table, STAMP)
+            if not len(stamps) or (
+                before <= stamps[0] and stamps[-1] < until and bool((stamps[1:] >= stamps[:-1]).all())
+            ):
+                return table.select(self.visible[i])  # as nearly always: in order, and all of it at once
+        return self._released(i, table, before, until, dead)
+
+    def _released(self, i: int, table: Any, before: int, until: int, dead: list[Any]) -> Any:
+        late = integers(table, STAMP) < before
+        if late.any():
+            dead.append(late_letters(table.filter(pa.array(late)), before, self.node.name))
+            table = table.filter(pa.array(~late))
+        waiting = self.waiting.pop(i, None)
+        rows = canonical(concat([table] if waiting is None else [waiting, table], self.schemas[i]))
+        count = int(np.searchsorted(integers(rows, STAMP), until)) if rows.num_rows else 0
+        if count < rows.num_rows:
+            self.waiting[i] = rows.slice(count)
+        self._moved.add(i)
+        return rows.slice(0, count).select(self.visible[i])
+
+    def _stamped(self, made: Any) -> Any:
+        table = table_from(self.node, made, self.node.produces).combine_chunks()
+        stamp = table.column(str(self.output.timestamp))
+        if stamp.null_count:
+            raise wrong(
+                self.node, f"{stamp.null_count} rows without '{self.output.timestamp}'", "a time in each row"
+            )
+        zeros = pa.array(np.zeros(table.num_rows, np.int64))
+        return table.append_column(STAMP, stamp.cast(pa.int64())).append_column(SEQ, zeros)
+
+    # -- state: parts
+
+    def delta(self) -> Tables:
+        """`put/NAME`: parts made since the last time; `gone`: the names of those let go."""
+        made: Tables = {PUT + _ACTED: pa.table({"acted": pa.array([self.acted], pa.int64())})}
+        gone: list[str] = []
+        for name, part in call(self.node, self._function("changes")).items():
+            if part is None:
+                gone.append(_OWN + name)
+            else:
+                made[PUT + _OWN + name] = pa.table(part) if isinstance(part, dict) else part
+        for i in self._moved:
+            if i in self.waiting:
+                made[f"{PUT}{_WAITING}{i}"] = self.waiting[i]
+            elif f"{_WAITING}{i}" in self.held:
+                gone.append(f"{_WAITING}{i}")
+        self._moved.clear()
+        if gone:
+            made[GONE] = pa.table({"name": pa.array(gone, pa.string())})
+        self._take(made)
+        return made
+
+    def _take(self, delta: Mapping[str, Any]) -> None:
+        gone = delta[GONE].column("name").to_pylist() if GONE in delta else ()
+        self.held.drop(gone)
+        self.held.put(
+            {name.removeprefix(PUT): table for name, table in delta.items() if name.startswith(PUT)}
+        )
+
+    def apply(self, delta: Mapping[str, Any]) -> None:
+        """Bring version b - 1 to b."""
+        self._take(delta)
+        self.restore(self.held)
+
+    def snapshot(self) -> Tables:
+        """All parts."""
+        return dict(self.held)
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Forget everything and take over the parts, which may be read only when they are looked at."""
+        self.held = Held(snapshot)
+        self.acted = snapshot[_ACTED].column(0)[0].as_py() if _ACTED in snapshot else MIN
+        self.waiting = {
+            i: snapshot[f"{_WAITING}{i}"] for i in range(len(self.schemas)) if f"{_WAITING}{i}" in snapshot
+        }
+        self._moved: set[int] = set()
+        self.logic = call(self.node, self.node.logic)
+        if any(name.startswith(_OWN) for name in snapshot):
+            call(self.node, self._function("restore"), Own(snapshot))
+
+
+class Held(Mapping[str, Any]):
+    """All parts: those restored, which are not read for being listed, and what came and went since."""
+
+    def __init__(self, base: Mapping[str, Any]) -> None:
+        self._base, self._new = base, dict[str, Any]()
+        self._names = dict.fromkeys(base)
+
+    def put(self, parts: Mapping[str, Any]) -> None:
+        """Add parts, or replace those of the same name."""
+        self._new.update(parts)
+        self._names.update(dict.fromkeys(parts))
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Let parts go."""
+        for name in names:
+            self._names.pop(name, None)
+            self._new.pop(name, None)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._new[name] if name in self._new else self._base[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+
+class Own(Mapping[str, Any]):
+    """The parts of the user's object among all parts."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self._parts = parts
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parts[_OWN + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(_OWN) for name in self._parts if name.startswith(_OWN))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

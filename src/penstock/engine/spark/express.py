@@ -1,0 +1,265 @@
+"""A train without a shuffle of rows: one job from packed records to counts, through all stages.
+
+Where every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist in the JVM. The
+source's records go straight into the first stage, whose task unpacks them; what one stage sends to the next travels packed
+as well, one record for each target partition; records about the train pass through. Between two stages lies one
+exchange of a handful of records, and the whole train is one Spark job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from penstock.engine.arrow.columns import key_values
+from penstock.engine.arrow.hashing import hash_long
+from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.spark.decode import unpack
+from penstock.engine.spark.journey import Journey
+from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.packing import from_ipc, ipc_bytes
+from penstock.engine.spark.plan import Entry, Keys, Stage
+from penstock.engine.spark.stage import StageTask, _Work
+from penstock.engine.spark.ticket import Ticket
+from penstock.model.boxes import Source
+from penstock.model.types import STAMP, arrow_schema
+
+if TYPE_CHECKING:
+    from penstock.engine.spark.train import Trains
+
+_DDL = "label INT, kind STRING, name STRING, body BINARY"
+_NAMES = ["label", "kind", "name", "body"]
+_PACKED = "packed"
+Record = tuple[int, str, str, bytes]
+
+
+@dataclass(frozen=True)
+class Onward:
+    """An arrow into another stage: whose tuples, as which entry of which stage, by which keys."""
+
+    tail: str
+    stage: str
+    entry: int
+    keys: Keys
+
+
+@dataclass
+class ExpressTask(StageTask):
+    """A stage whose tuples come and go packed."""
+
+    root: Source | None = None
+    sending: list[Onward] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)  # label p leads to partition p
+
+    def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+        """Take the partition's share of the train."""
+        passing: list[Record] = []
+        begun = self._begin(batches, passing)
+        yield from self._finish(partition, begun, passing)
+
+    def _begin(self, batches: Iterable[Any], passing: list[Record]) -> Any:
+        if self.root is not None:
+            return self._unpacked(batches)
+        entries: list[list[Any]] = [[] for _ in self.entries]
+        for batch in batches:
+            for record in zip(*(batch.column(name).to_pylist() for name in _NAMES), strict=True):
+                stage, _, entry = record[2].partition("#")
+                if record[1] == _PACKED and stage == self.name:
+                    entries[int(entry)].append(from_ipc(record[3]))
+                else:
+                    passing.append(record)
+        tables = [
+            pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
+            for parts, schema in zip(entries, self.entry_fields, strict=True)
+        ]
+        return tables, None
+
+    def _unpacked(self, batches: Iterable[Any]) -> Any:
+        """The source's tuples, in the order of their deliveries, and its dead letters."""
+        assert self.root is not None
+        tables, dead = [], []
+        for batch in batches:
+            chunks = batch.column("chunk")
+            for i, text in enumerate(batch.column("slice").to_pylist()):
+                # the buffer itself: copying megabytes into Python bytes is not free
+                table, letters = unpack(self.root, json.loads(text), _view(chunks, i))
+                tables.append((json.loads(text), table))
+                dead.append(letters)
+        tables.sort(key=lambda pair: (pair[0].get("at", 0), pair[0].get("group", 0)))
+        schema = arrow_schema(self.root.schema)
+        found = [table for _, table in tables]
+        whole = (
+            (found[0] if len(found) == 1 else pa.concat_tables(found).combine_chunks())
+            if found
+            else schema.empty_table()
+        )
+        return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
+
+    def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
+        tables, rooted = begun
+        state = self._state(partition)
+        held = state.at(self.train - 1) if state else None
+        work = _Work(self, held.boxes if held else self._make(), tables)
+        if rooted is not None:
+            self._enter(work, *rooted)
+        work.all()
+        # answers first: whoever waits for them does not wait for the state, and a replay gives the same ones
+        record, rows = self._outgoing(work, partition, 0)
+        record["state_bytes"] = self._keep(state, held)
+        if rooted is not None:
+            record["newest"] = _newest(rooted[0])
+        mine = self.labels[partition]
+        records = passing + [(mine, kind, name, body) for kind, name, body in rows]
+        records += list(self._sent(work))
+        records.append((mine, "record", self.name, json.dumps(record).encode()))
+        columns = zip(*records, strict=True)
+        types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
+        arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
+
+    def _enter(self, work: _Work, table: Any, dead: Any) -> None:
+        assert self.root is not None
+        name, bad = self.root.name, dead.num_rows
+        work.tables[name] = table
+        work.counts[name] = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
+        if bad:
+            work.dead.append(dead)
+
+    def _sent(self, work: _Work) -> Iterator[Record]:
+        """What goes on to other stages, one record for each target partition that gets any."""
+        for onward in self.sending:
+            table = work.tables[onward.tail]
+            if not table.num_rows:
+                continue
+            target = targets(table, onward.keys, len(self.labels))
+            for p, label in enumerate(self.labels):
+                part = table if target is None else table.filter(pa.array(target == p))
+                if part.num_rows:
+                    yield label, _PACKED, f"{onward.stage}#{onward.entry}", ipc_bytes(part)
+                if target is None:
+                    break
+
+
+def _newest(table: Any) -> int | None:
+    newest: int | None = pc.max(table.column(STAMP)).as_py()
+    return newest
+
+
+def _view(chunks: Any, i: int) -> Any:
+    return memoryview(chunks[i].as_buffer())
+
+
+def targets(table: Any, keys: Keys, parts: int) -> np.ndarray | None:
+    """The partition of each tuple, the same for equal keys whatever their width; None: all go to the first."""
+    if not keys or parts == 1:
+        return None
+    made = np.full(table.num_rows, 42, np.uint64)
+    for key in keys:
+        values, valid = key_values(table.column(key))
+        if values.dtype == object:
+            values = np.array([hash_of(value) for value in values], np.int64)
+        mixed = hash_long(values, made)
+        made = mixed if valid is None else np.where(valid, mixed, made)
+    return made % np.uint64(parts)
+
+
+@cache
+def hash_of(value: Any) -> int:
+    """A number for a text or bytes that is the same in every process."""
+    import xxhash
+
+    return xxhash.xxh3_64_intdigest(value) - (1 << 63)
+
+
+@cache
+def labels_for(parts: int) -> list[int]:
+    """For each partition the least number that Spark's hash partitioning sends there.
+
+    >>> [murmur3(label) % 3 for label in labels_for(3)]
+    [0, 1, 2]
+    """
+    found: dict[int, int] = {}
+    number = 0
+    while len(found) < parts:
+        found.setdefault(murmur3(number) % parts, number)
+        number += 1
+    return [found[p] for p in range(parts)]
+
+
+def murmur3(value: int, seed: int = 42) -> int:
+    """Spark's `hash` of an INT.
+
+    >>> murmur3(1)
+    -559580957
+    """
+    mask = 0xFFFFFFFF
+
+    def rotated(x: int, bits: int) -> int:
+        return ((x << bits) | (x >> (32 - bits))) & mask
+
+    k = rotated(value * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+    h = (rotated(seed ^ k, 13) * 5 + 0xE6546B64) & mask
+    h ^= 4
+    h = (h ^ (h >> 16)) * 0x85EBCA6B & mask
+    h = (h ^ (h >> 13)) * 0xC2B2AE35 & mask
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h
+
+
+class Express(Journey):
+    """One run of one ticket, packed all the way."""
+
+    def __init__(self, trains: Trains, records: DataFrame, ticket: Ticket, outcome: Outcome) -> None:
+        super().__init__(trains, records, ticket, outcome)
+        self.labels = labels_for(trains.partitions)
+        self._newest: list[int] = []
+
+    def all(self) -> None:
+        frame = self.records
+        for i, stage in enumerate(self.layout.stages):
+            # all sources lie in the records of one scan; only the first stage can stand right behind it
+            task = self._express_task(stage)
+            if i:
+                frame = frame.repartition(self.trains.partitions, "label")
+            frame = frame.mapInArrow(task, _DDL)
+        for row in frame.collect():
+            self._take(row)
+            if row["kind"] == "record":
+                newest = json.loads(bytes(row["body"])).get("newest")
+                self._newest += [] if newest is None else [newest]
+
+    def _express_task(self, stage: Stage) -> ExpressTask:
+        plain = self._task(stage, [])
+        source = self.net.nodes.get(stage.name)
+        root = source if isinstance(source, Source) else None
+        if root is not None and self.trains.terminals(root.name):
+            plain.leaving.append(self._leaving(root.name))
+        return ExpressTask(
+            **vars(plain),
+            root=root,
+            sending=self._sending(stage),
+            labels=self.labels,
+        )
+
+    def _sending(self, stage: Stage) -> list[Onward]:
+        return [
+            Onward(entry.tail, other.name, i, entry.keys)
+            for other in self.layout.stages
+            for i, entry in enumerate(other.entries)
+            if self._home(entry) is stage
+        ]
+
+    def _home(self, entry: Entry) -> Stage | None:
+        return self.layout.home.get(entry.tail)
+
+    def newest(self) -> dict[str, int]:
+        """The largest `_ts` of the source in this train."""
+        return {name: max(self._newest) for name in self.trains.sub.inputs if self._newest}

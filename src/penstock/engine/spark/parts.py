@@ -1,0 +1,173 @@
+"""State as named parts: each is written once, into the file of the train that made it, and read when it is looked at.
+
+The file of version b holds the parts that train b made, and in its head an index of all parts there are: in which file, where, how
+long, with which checksum. So a version is found by reading one head; a part is mapped into memory, not copied, and only
+when a box asks for it: a worker that takes over a partition pays for what it touches. A file whose parts are all gone is
+deleted; a part that outlives its neighbours by far is carried over into a newer file, a few at a time, so no train stalls.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import xxhash
+
+from penstock.model.errors import PenstockError
+from penstock.store.durable import write_bytes
+
+_MAGIC = b"PPARTS1\n"
+_ALIGN = 64
+_OLD = 100  # trains after which a part is carried over, so that its file can go
+_CARRY_BYTES = 2 << 20  # at most about so much is carried over in one train
+Place = list[int]  # version, offset, length, checksum
+Index = dict[str, Place]
+
+
+class StateError(PenstockError):
+    """State that cannot be trusted: a file is missing, torn, or of another version."""
+
+
+@dataclass
+class PartFiles:
+    """The files of one stage's parts in one partition."""
+
+    folder: Path
+    _open: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    _oldest: int | None = None
+
+    def path(self, version: int) -> Path:
+        return self.folder / f"{version:012d}.parts"
+
+    def index(self, version: int) -> Index:
+        """Where each part of this version lies."""
+        view, _ = self._view(version)
+        size = int.from_bytes(view[8:16], "little")
+        index: Index = json.loads(bytes(view[24 : 24 + size]))["parts"]
+        return index
+
+    def read(self, name: str, place: Place) -> Any:
+        """A part, as a table over the mapped file."""
+        return pa.ipc.open_stream(pa.py_buffer(self.raw(name, place))).read_all()
+
+    def raw(self, name: str, place: Place) -> Any:
+        """A part's bytes, checked."""
+        version, offset, length, wanted = place
+        view, start = self._view(version)
+        data = view[start + offset : start + offset + length]
+        if len(data) != length or xxhash.xxh3_64_intdigest(data) != wanted:
+            raise StateError(f"{self.path(version)}: part '{name}' is torn or changed")
+        return data
+
+    def write(
+        self, version: int, before: Index, made: Mapping[str, Any], gone: set[str]
+    ) -> tuple[Index, int]:
+        """Write the file of a version; returns its index and how many bytes were written."""
+        index = {name: place for name, place in before.items() if name not in gone and name not in made}
+        bodies: dict[str, Any] = {name: _encoded(table) for name, table in made.items()}
+        for name in self._carried(index, version):
+            bodies[name] = self.raw(name, index[name])
+        offset = 0
+        for name, body in bodies.items():
+            index[name] = [version, offset, len(body), xxhash.xxh3_64_intdigest(body)]
+            offset += _padded(len(body))
+        written = self._store(version, index, list(bodies.values()))
+        self._forget(min((place[0] for place in before.values()), default=version))
+        return index, written
+
+    def _store(self, version: int, index: Index, bodies: list[Any]) -> int:
+        head = json.dumps({"version": version, "parts": index}, separators=(",", ":")).encode()
+        checked = xxhash.xxh3_64_intdigest(head).to_bytes(8, "little")
+        front = _MAGIC + len(head).to_bytes(8, "little") + checked + head
+        pieces = [front, b"\0" * (_padded(len(front)) - len(front))]
+        for body in bodies:
+            pieces += [body, b"\0" * (_padded(len(body)) - len(body))]
+        data = b"".join(pieces)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(self.path(version), data, sync=False)
+        self._open.pop(version, None)
+        return len(data)
+
+    def _carried(self, index: Index, version: int) -> list[str]:
+        """Old parts to carry over now, the oldest first."""
+        old = sorted((place[0], name) for name, place in index.items() if place[0] < version - _OLD)
+        chosen: list[str] = []
+        size = 0
+        for _, name in old:
+            if chosen and size + index[name][2] > _CARRY_BYTES:
+                break
+            chosen.append(name)
+            size += index[name][2]
+        return chosen
+
+    def _view(self, version: int) -> tuple[Any, int]:
+        if version not in self._open:
+            self._open[version] = _mapped(self.path(version))
+        return self._open[version]
+
+    def _forget(self, needed: int) -> None:
+        """Delete the files before `needed`: Spark replays the newest train only, and that needs the version before."""
+        if self._oldest is None:
+            known = [int(path.stem) for path in self.folder.glob("*.parts")]
+            self._oldest = min(known, default=needed)
+        while self._oldest < needed:
+            self._open.pop(self._oldest, None)
+            self.path(self._oldest).unlink(missing_ok=True)
+            self._oldest += 1
+
+
+class LazyParts(Mapping[str, Any]):
+    """The parts of one box, read when they are looked at."""
+
+    def __init__(self, files: PartFiles, index: Index, box: str) -> None:
+        self._files, self._front = files, f"{box}:"
+        self._places = {
+            name.removeprefix(self._front): place
+            for name, place in index.items()
+            if name.startswith(self._front)
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self._files.read(self._front + name, self._places[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+
+def _encoded(table: Any) -> Any:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def _mapped(path: Path) -> tuple[Any, int]:
+    """The file's bytes and where its parts start; anything but a whole head is refused."""
+    try:
+        with path.open("rb") as file:
+            view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError:
+        raise StateError(f"{path}: the state file is missing") from None
+    except ValueError:
+        raise StateError(f"{path}: the state file is torn or changed") from None
+    size = int.from_bytes(view[8:16], "little") if len(view) >= 24 else -1
+    head = view[24 : 24 + size] if size > 0 else view[:0]
+    whole = bytes(view[:8]) == _MAGIC and len(head) == size
+    if not whole or xxhash.xxh3_64_intdigest(head) != int.from_bytes(view[16:24], "little"):
+        raise StateError(f"{path}: the state file is torn or changed")
+    return view, _padded(24 + size)
