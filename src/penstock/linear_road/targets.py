@@ -7,6 +7,7 @@ between due and delivered stays small however large the second is.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 
 from penstock.linear_road.inputs import Format
 from penstock.linear_road.slices import Slice
+from penstock.model.formats import LISTING
 
 _NAME = re.compile(r"t(\d{6})-g\d{3}\.(csv|parquet)")
 
@@ -53,14 +55,16 @@ def file_name(second: int, group: int, form: Format) -> str:
 class DirectoryTarget:
     """A directory that a stream reader follows: one file for each second and group, renamed into place when it is due.
 
-    A second without rows makes no file. Names that start with a dot or an underscore are not rows.
+    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, a line for each. Names that start with a dot or an underscore are not rows.
     """
 
     path: Path
     format: Format = "csv"
     _staged: list[tuple[Path, Path]] = field(default_factory=list)
+    _line: bytes = b""
 
     def stage(self, second: int, slices: Sequence[Slice]) -> None:
+        self._line = _listed(second, slices, self.format)
         for group, piece in enumerate(slices):
             final = self.path / file_name(second, group, self.format)
             # After a resume some groups of a second may be there already.
@@ -73,6 +77,9 @@ class DirectoryTarget:
         for aside, final in self._staged:
             aside.replace(final)
         self._staged.clear()
+        # One write at the end: whoever follows the list sees the second as a whole, and need not scan the directory.
+        with (self.path / LISTING).open("ab") as listing:
+            listing.write(self._line)
 
     def close(self) -> None:
         for aside, _ in self._staged:
@@ -83,6 +90,16 @@ class DirectoryTarget:
         """The seconds that have files here, in order."""
         found = (_NAME.fullmatch(entry.name) for entry in self.path.iterdir())
         return sorted({int(match[1]) for match in found if match})
+
+
+def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
+    """The line that tells of a second: its time, and name, group, bytes and rows of each file."""
+    files = [
+        [file_name(second, group, form), group, len(piece.data), piece.rows]
+        for group, piece in enumerate(slices)
+        if piece.rows
+    ]
+    return json.dumps({"at": second, "files": files}).encode() + b"\n"
 
 
 def _write(file: Path, piece: Slice) -> None:

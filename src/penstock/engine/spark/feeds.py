@@ -136,7 +136,7 @@ def _all_are(column: Any, value: int) -> bool:
 def _dead(source: Source, chunk: bytes, lines: Any, reasons: Any, first: int) -> Any:
     if not len(lines):
         return DEAD_SCHEMA.empty_table()
-    text = chunk.split(b"\n")
+    text = bytes(chunk).split(b"\n")
     raw = [text[line].decode("utf-8", "replace").rstrip("\r") for line in lines]
     offsets = np.asarray(lines, np.int64) + first
     columns = [raw, list(reasons), offsets, [source.name] * len(raw)]

@@ -91,9 +91,11 @@ class Trains:
             self.done(ticket, commit, outcome)
         crash_point("train-published")
 
-    def _run(self, records: DataFrame, ticket: Ticket, outcome: Outcome) -> Commit:
-        kind = Express if self.layout.rooted else Journey
-        running = kind(self, records, ticket, outcome)
+    def _run(
+        self, records: DataFrame, ticket: Ticket, outcome: Outcome, kind: type[Journey] | None = None
+    ) -> Commit:
+        made = kind or (Express if self.layout.rooted else Journey)
+        running = made(self, records, ticket, outcome)
         try:
             running.all()
         finally:

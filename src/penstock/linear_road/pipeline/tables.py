@@ -1,0 +1,124 @@
+"""Small compiled tables that the boxes share: an index of the vehicles of one second, and dense numbers for roads.
+
+Idea: vehicles report every 30 s, so the previous report of a vehicle lies among those of the second half a minute ago. An index of one
+second is small enough for the processor's cache, is built once, and never changes: it needs no deletion and no growth.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_MIX = np.int64(-7046029254386353131)
+SEGMENTS = 100
+
+
+def index(keys: Array) -> Array:
+    """Open addressing over the vehicle (upper half) of each key; -1 is an empty slot."""
+    slots = np.full(1 << max(1, int(2 * len(keys) - 1).bit_length()), -1, np.int32)
+    _fill(keys, slots)
+    return slots
+
+
+@njit(cache=True, nogil=True, inline="always")
+def start(key: Any, size: int) -> Any:
+    """Where the search for a key's vehicle begins."""
+    return (((key >> 32) * _MIX) >> 24) & (size - 1)
+
+
+@njit(cache=True, nogil=True)
+def _fill(keys: Array, slots: Array) -> None:
+    size = len(slots)
+    for i in range(len(keys)):
+        slot = start(keys[i], size)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = i
+
+
+@njit(cache=True, nogil=True)
+def find(key: Any, keys: Array, slots: Array) -> Any:
+    """The row of a key, -1 if there is none."""
+    size = len(slots)
+    slot = start(key, size)
+    while slots[slot] >= 0:
+        if keys[slots[slot]] == key:
+            return slots[slot]
+        slot = (slot + 1) & (size - 1)
+    return -1
+
+
+class Roads:
+    """Dense numbers for roads (expressway and direction), in the order in which they first appear.
+
+    >>> roads = Roads()
+    >>> roads.cells(np.array([5, 0, 5]), np.array([1, 0, 1]), np.array([3, 0, 4])).tolist()
+    [3, 100, 4]
+    """
+
+    def __init__(self, known: Array | None = None) -> None:
+        self.keys = np.zeros(0, np.int64) if known is None else np.array(known, np.int64)
+        self._index()
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def cells(self, xway: Array, direction: Array, seg: Array) -> Array:
+        """The dense number of each road segment; new roads are added."""
+        made = np.empty(len(xway), np.int32)
+        at = 0
+        while (at := _cells(xway, direction, seg, self.keys, self._slots, at, made)) < len(made):
+            self.keys = np.append(self.keys, np.int64(xway[at]) * 2 + direction[at])
+            self._index()
+        return made
+
+    def _index(self) -> None:
+        self._slots = np.full(1 << max(4, int(4 * len(self.keys)).bit_length()), -1, np.int32)
+        _fill(self.keys << 32, self._slots)
+
+
+@njit(cache=True, nogil=True)
+def _cells(xway: Array, direction: Array, seg: Array, keys: Array, slots: Array, at: int, made: Array) -> int:
+    size = len(slots)
+    for i in range(at, len(made)):
+        road = np.int64(xway[i]) * 2 + direction[i]
+        slot = start(road << 32, size)
+        while slots[slot] >= 0 and keys[slots[slot]] != road:
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            return i
+        made[i] = slots[slot] * SEGMENTS + seg[i]
+    return len(made)
+
+
+def grown(values: Array, size: int, empty: float) -> Array:
+    """The array, with room for so many; what is new is empty."""
+    if len(values) >= size:
+        return values
+    return np.concatenate([values, np.full(size - len(values), empty, values.dtype)])
+
+
+def column(table: Any, name: str) -> Array:
+    """A column of an Arrow table as numpy, without a copy where that is possible."""
+    found = table.column(name)
+    array = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+    if hasattr(array.type, "unit"):
+        array = array.view("int64")
+    values: Array = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def spans(values: Array) -> list[tuple[int, int]]:
+    """The runs of equal neighbours, as (first, beyond).
+
+    >>> spans(np.array([5, 5, 7])), spans(np.array([]))
+    ([(0, 2), (2, 3)], [])
+    """
+    if not len(values):
+        return []
+    edges = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    return list(pairwise(edges))
