@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.model.boxes import Function
 
 LISTING = "_delivered.jsonl"
+TIME_BITS, GROUP_BITS = 40, 28  # the place of a feed's tuple: time of its delivery, group, line
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,16 @@ def feed(
     for key in chosen:
         parsed.type_of(key)
     return Feed(str(path), parsed, function_of(decode), chosen)
+
+
+def place_of(offset: int) -> tuple[int, int, int]:
+    """(time of the delivery, group, line from 0) of a dead letter's offset.
+
+    >>> place_of((7 << 40) + (2 << 28) + 5)
+    (7, 2, 5)
+    """
+    group, line = divmod(offset & ((1 << TIME_BITS) - 1), 1 << GROUP_BITS)
+    return offset >> TIME_BITS, group, line
 
 
 def stamped(files: Files, stamp: Callable[..., Any] | str) -> Files:

@@ -16,9 +16,8 @@ from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.express import _NAMES, Express, ExpressTask, Record
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.packing import pack
-from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
 from penstock.engine.spark.source import by_group
-from penstock.engine.spark.ticket import Ticket
 from penstock.model.network import Network
 from penstock.rewrite.subnetworks import split
 
@@ -89,9 +88,13 @@ class DryRun:
             partitions=partitions,
             once=True,
             fuse=fuse,
+            listen=self._done,
         )
-        self.query.trains._run = self._run  # type: ignore[method-assign, assignment]
+        self.query.trains.journey = DryExpress
         self.outcome = Outcome()
+
+    def _done(self, done: TrainDone) -> None:
+        self.outcome = done.outcome
 
     def train(self) -> bool:
         """Run one train; False: there is no more."""
@@ -108,8 +111,3 @@ class DryRun:
         """Run until the feed is used up."""
         while self.train():
             pass
-
-    def _run(self, records: Any, ticket: Ticket, outcome: Outcome) -> Any:
-        self.outcome = outcome
-        trains = self.query.trains
-        return type(trains)._run(trains, records, ticket, outcome, kind=DryExpress)

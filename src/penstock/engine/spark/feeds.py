@@ -19,11 +19,10 @@ from penstock.engine.spark.inputs import Taken
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats import LISTING, Feed
+from penstock.model.formats import GROUP_BITS, LISTING, TIME_BITS, Feed
 from penstock.model.types import SEQ, STAMP
 
 _SECOND = 1_000_000
-_TIME_BITS, _GROUP_BITS = 40, 28  # _seq: time of the delivery, group, line
 
 
 class FeedInput:
@@ -110,7 +109,7 @@ def unpack_feed(source: Source, slice_: Slice, chunk: bytes) -> tuple[Any, Any]:
             f"{type(error).__name__}: {error}"
         ) from error
     table = table_from(source, columns, source.schema)
-    first = (slice_["at"] << _TIME_BITS) + (slice_["group"] << _GROUP_BITS)
+    first = (slice_["at"] << TIME_BITS) + (slice_["group"] << GROUP_BITS)
     stamp = _stamps(source, table, slice_["at"])
     table = table.append_column(STAMP, stamp)
     table = table.append_column(SEQ, pa.array(np.arange(first, first + table.num_rows)))
@@ -143,13 +142,3 @@ def _dead(source: Source, chunk: bytes, lines: Any, reasons: Any, first: int) ->
     return pa.Table.from_arrays(
         [pa.array(c, f.type) for c, f in zip(columns, DEAD_SCHEMA, strict=True)], schema=DEAD_SCHEMA
     )
-
-
-def place_of(offset: int) -> tuple[int, int, int]:
-    """(time of the delivery, group, line from 0) of a dead letter's offset.
-
-    >>> place_of((7 << 40) + (2 << 28) + 5)
-    (7, 2, 5)
-    """
-    group, line = divmod(offset & ((1 << _TIME_BITS) - 1), 1 << _GROUP_BITS)
-    return offset >> _TIME_BITS, group, line

@@ -52,6 +52,7 @@ class Trains:
         self.log = TrainLog(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
+        self.journey: type[Journey] = Express if self.layout.rooted else Journey
         last = self.log.commit(self.log.last())
         for name in sub.outputs:
             to = self.net.outputs[name].to
@@ -91,11 +92,8 @@ class Trains:
             self.done(ticket, commit, outcome)
         crash_point("train-published")
 
-    def _run(
-        self, records: DataFrame, ticket: Ticket, outcome: Outcome, kind: type[Journey] | None = None
-    ) -> Commit:
-        made = kind or (Express if self.layout.rooted else Journey)
-        running = made(self, records, ticket, outcome)
+    def _run(self, records: DataFrame, ticket: Ticket, outcome: Outcome) -> Commit:
+        running = self.journey(self, records, ticket, outcome)
         try:
             running.all()
         finally:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.feeds import place_of
 from penstock.linear_road import csv_rows
 from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.pipeline.road import DELAYS, network
 from penstock.linear_road.slices import Slice
 from penstock.linear_road.targets import DirectoryTarget, file_name
+from penstock.model.formats import place_of
+from penstock.runtime import AsSoonAsPossible
 from penstock.store.dead_letters import DeadLetters
 
 LENGTH = 4_000_000
