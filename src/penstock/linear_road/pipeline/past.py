@@ -32,7 +32,7 @@ TOLLS, SEGMENTS_FILE = "TollHistory", "SegmentHistory"
 _TOLL_COLUMNS = ("VID", "Day", "XWay", "Tolls")
 _SEGMENT_COLUMNS = ("Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll")
 _NOTE = "columns.json"
-_VERSION = 1
+_VERSION = 2
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -107,6 +107,8 @@ def _copies(directory: Path) -> dict[str, int]:
 def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Array]]:
     """The rows of a table, some million at a time, as its columns."""
     try:
+        if file.suffix == ".csv" and not file.stat().st_size:
+            return
         if file.suffix == ".csv":
             options = pacsv.ReadOptions(column_names=list(columns), block_size=16 << 20)
             types = pacsv.ConvertOptions(column_types={name: pa.int32() for name in columns})
@@ -165,8 +167,13 @@ def _load_segments(file: Path | None, out: Path) -> None:
             rows = np.flatnonzero(xway == road)
             _add(rows, day, minute, way, seg, lav, cnt, *grids[road])
     for road, (lav, cnt, days) in grids.items():
-        for name, grid in (("lav", lav), ("cnt", cnt), ("days", days)):
-            np.save(out / f"{name}-{road}.npy", _narrow(grid))
+        # one type for both sums, so that few forms of the kernel are ever compiled
+        small = (
+            max(int(lav.max(initial=0)), int(cnt.max(initial=0))) < 1 << 16 and min(lav.min(), cnt.min()) >= 0
+        )
+        for name, grid in (("lav", lav), ("cnt", cnt)):
+            np.save(out / f"{name}-{road}.npy", grid.astype(np.uint16) if small else grid)
+        np.save(out / f"days-{road}.npy", days)
 
 
 @njit(cache=True, nogil=True)
@@ -225,32 +232,45 @@ class Past:
         for road in np.unique(xway).tolist():
             rows = np.flatnonzero(xway == road)
             grids = [self._grid(name, road) for name in ("lav", "cnt", "days")]
-            wide: list[Any] = [_NO_GRID if grid is None else grid for grid in grids]
-            for i in rows:
-                seconds[i], toll[i] = _journey(wide[0], wide[1], wide[2], sinit[i], send[i], dow[i], tod[i])
+            empty = (_NO_GRID, _NO_GRID, _NO_DAYS)
+            wide: list[Any] = [e if g is None else np.asarray(g) for g, e in zip(grids, empty, strict=True)]
+            _journeys(wide[0], wide[1], wide[2], rows, sinit, send, dow, tod, seconds, toll)
         return seconds, toll
 
 
-_NO_GRID = np.zeros((2, SEGMENTS, WEEK, 0), np.uint8)
+_NO_GRID = np.zeros((2, SEGMENTS, WEEK, 0), np.uint16)
+_NO_GRID.setflags(write=False)
+_NO_DAYS = _NO_GRID.astype(np.uint8)
+_NO_DAYS.setflags(write=False)
 
 
-def _journey(
-    lavs: Array, cnts: Array, days: Array, sinit: int, send: int, dow: int, tod: int
-) -> tuple[int, int]:
-    """One journey, segment by segment: `y` is the clock in minutes of the first day."""
-    way = 0 if sinit <= send else 1
-    y, toll = float(tod), 0.0
-    for seg in range(int(sinit), int(send), 1 - 2 * way):
-        k = int(np.floor(y + 1e-9)) - 1
-        lav, cnt = _mean(lavs, cnts, days, (way, seg, (int(dow) - 1 + k // MINUTES) % WEEK, k % MINUTES))
-        y += 60 / max(lav, 1.0)
-        toll += 2 * (cnt - 50) ** 2 if lav < 40 and cnt > 50 else 0.0
-    return int(np.floor((y - tod) * 60 + 0.5 + 1e-9)), int(np.floor(toll + 0.5 + 1e-9))
-
-
-def _mean(lavs: Array, cnts: Array, days: Array, at: tuple[int, int, int, int]) -> tuple[float, float]:
-    count = int(days[at]) if days.shape[3] else 0
-    return (int(lavs[at]) / count, int(cnts[at]) / count) if count else (60.0, 0.0)
+@njit(cache=True, nogil=True)
+def _journeys(
+    lavs: Array, cnts: Array, days: Array, rows: Array, sinit: Array, send: Array, dow: Array, tod: Array,
+    seconds: Array, toll: Array,
+) -> None:  # fmt: skip
+    """Each journey segment by segment: `y` is the clock in minutes of the first day."""
+    known = days.shape[3] > 0
+    for i in rows:
+        way = 0 if sinit[i] <= send[i] else 1
+        y, cost = float(tod[i]), 0.0
+        seg = sinit[i]
+        while seg != send[i]:
+            k = int(np.floor(y + 1e-9)) - 1
+            week_day = (dow[i] - 1 + k // 1440) % 7
+            count = int(days[way, seg, week_day, k % 1440]) if known else 0
+            lav, cnt = 60.0, 0.0
+            if count > 0:
+                lav, cnt = (
+                    lavs[way, seg, week_day, k % 1440] / count,
+                    cnts[way, seg, week_day, k % 1440] / count,
+                )
+            y += 60 / max(lav, 1.0)
+            if lav < 40 and cnt > 50:
+                cost += 2 * (cnt - 50) ** 2
+            seg += 1 - 2 * way
+        seconds[i] = int(np.floor((y - tod[i]) * 60 + 0.5 + 1e-9))
+        toll[i] = int(np.floor(cost + 0.5 + 1e-9))
 
 
 @lru_cache(maxsize=4)

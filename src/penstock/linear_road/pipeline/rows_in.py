@@ -41,6 +41,8 @@ NAMES = (
 )
 _BACK, _LEAPS, _REPEATED = 18, 19, 20
 _COMMA, _NEWLINE = 44, 10
+_SHORTEST = 2 * FIELDS  # bytes of a row of fifteen digits
+_REPORT_FIELDS, _TAIL = 9, 18  # a report's own fields; the bytes of the others, all -1
 _SECOND = 1_000_000
 UTC = pa.timestamp("us", tz="UTC")
 
@@ -55,15 +57,23 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
     text = np.frombuffer(chunk, np.uint8)
     if len(text) and text[-1] != _NEWLINE:
         text = np.append(text, np.uint8(_NEWLINE))
-    count = int(np.count_nonzero(text == _NEWLINE))
-    columns = np.empty((FIELDS, count), np.int32)
-    verdicts = np.empty(count, np.int8)
-    seen = np.full(2 * _power_of_two(count), -1, np.int64)
-    kept = _decode(text, at, columns, verdicts, seen)
-    lines = np.flatnonzero(verdicts) if kept < count else np.zeros(0, np.int64)
+    kept, columns, verdicts = _columns(text, at, len(text) // _SHORTEST + 16)
+    if kept < 0:  # so many short lines are no rows; count them
+        kept, columns, verdicts = _columns(text, at, int(np.count_nonzero(text == _NEWLINE)))
+    lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
     made: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
     made |= {name: columns[i, :kept] for i, name in enumerate(NAMES)}
     return made, lines, [REASONS[code] for code in verdicts[lines]]
+
+
+def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
+    """(rows kept, columns, verdict on each line); -1 rows: there was not room for so many lines."""
+    columns = np.empty((FIELDS, room), np.int32)
+    columns[_REPORT_FIELDS:] = -1
+    verdicts = np.zeros(room, np.int8)
+    seen = np.full(2 * _power_of_two(room), -1, np.int64)
+    kept, lines = _decode(text, at, columns, verdicts, seen)
+    return kept, columns, verdicts[:lines]
 
 
 def _power_of_two(count: int) -> int:
@@ -71,51 +81,84 @@ def _power_of_two(count: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _decode(text: Array, at: int, columns: Array, verdicts: Array, seen: Array) -> int:
-    i = 0
-    kept = 0
-    row = np.empty(FIELDS, np.int32)
-    for line in range(len(verdicts)):
-        field = 0
-        good = True
-        while good:
-            # most fields are bare digits; anything else is left to the careful reader
-            c = text[i]
-            if 48 <= c <= 57:
-                number = int(c - 48)
-                k = i + 1
-                c = text[k]
-                while 48 <= c <= 57 and k < i + 10:
-                    number = number * 10 + int(c - 48)
-                    k += 1
-                    c = text[k]
-                if c in (_COMMA, _NEWLINE) and number <= 2147483647:
-                    i = k
-                else:
-                    number, i, good = _integer(text, i)
-            elif c == 45 and text[i + 1] == 49 and text[i + 2] in (_COMMA, _NEWLINE):
-                number = -1
-                i += 2
+def _decode(text: Array, at: int, columns: Array, verdicts: Array, seen: Array) -> tuple[int, int]:
+    i, kept, line = 0, 0, 0
+    row = np.full(FIELDS, -1, np.int32)
+    while i < len(text):
+        if line == len(verdicts):
+            return -1, line
+        following = _quick_report(text, i, at, row)
+        if following > 0:
+            if _again(row, seen):
+                verdicts[line] = _REPEATED
             else:
-                number, i, good = _integer(text, i)
-            good = good and field < FIELDS
-            if good:
-                row[field] = number
-                field += 1
-                if text[i] != _COMMA:
-                    break
-                i += 1
-        whole = good and field == FIELDS and text[i] == _NEWLINE
-        while text[i] != _NEWLINE:
+                for f in range(_REPORT_FIELDS):
+                    columns[f, kept] = row[f]
+                kept += 1
+            i = following
+        else:
+            i, verdicts[line] = _careful(text, i, at, row, seen)
+            if verdicts[line] == 0:
+                for f in range(FIELDS):
+                    columns[f, kept] = row[f]
+                kept += 1
+        line += 1
+    return kept, line
+
+
+@njit(cache=True, nogil=True)
+def _quick_report(text: Array, i: int, at: int, row: Array) -> int:
+    """Read a sound report in its usual spelling: nine numbers of digits alone, then six times -1.
+
+    Where it ends; 0: the careful reader must look at it.
+    """
+    if i + _TAIL + 2 * _REPORT_FIELDS > len(text) or text[i] != 48 or text[i + 1] != _COMMA:
+        return 0
+    row[0] = 0
+    i += 2
+    for field in range(1, _REPORT_FIELDS):
+        number = 0
+        first = i
+        digit = text[i] - np.uint8(48)
+        while digit < 10:
+            number = number * 10 + digit
             i += 1
+            digit = text[i] - np.uint8(48)
+        if text[i] != _COMMA or i == first or i > first + 9:
+            return 0
+        row[field] = number
         i += 1
-        verdict = _verdict(row, at, seen) if whole else 1
-        verdicts[line] = verdict
-        if verdict == 0:
-            for f in range(FIELDS):
-                columns[f, kept] = row[f]
-            kept += 1
-    return kept
+    if i + _TAIL > len(text) or row[1] != at or row[3] > 100 or row[5] > 4 or row[6] > 1 or row[7] > 99:
+        return 0
+    if not 5280 * row[7] <= row[8] < 5280 * row[7] + 5280:
+        return 0
+    for k in range(0, _TAIL, 3):
+        if text[i + k] != 45 or text[i + k + 1] != 49:
+            return 0
+    for k in range(2, _TAIL - 1, 3):
+        if text[i + k] != _COMMA:
+            return 0
+    return i + _TAIL if text[i + _TAIL - 1] == _NEWLINE else 0
+
+
+@njit(cache=True, nogil=True)
+def _careful(text: Array, i: int, at: int, row: Array, seen: Array) -> tuple[int, int]:
+    """Read any line: where the next one starts, and the verdict on this one."""
+    field = 0
+    good = True
+    while good:
+        number, i, good = _integer(text, i)
+        good = good and field < FIELDS
+        if good:
+            row[field] = number
+            field += 1
+            if text[i] != _COMMA:
+                break
+            i += 1
+    whole = good and field == FIELDS and text[i] == _NEWLINE
+    while text[i] != _NEWLINE:
+        i += 1
+    return i + 1, _verdict(row, at, seen) if whole else 1
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.linear_road.pipeline.tables import SEGMENTS, Array, Roads, column, grown
+from penstock.linear_road.pipeline.tables import SEGMENTS, Array, Roads, column, grown, spans
 from penstock.linear_road.pipeline.tracking import ENTERS, LEAVES
 
 PRODUCES = "Second TIMESTAMP, Kind INT, Time INT, VID INT, Lav INT, Toll INT, Seg INT"
@@ -72,7 +72,7 @@ class Tolls:
     def _minutes(self, moves: Any, figures: Any, accidents: Any) -> Iterator[Any]:
         """The moves minute by minute, each after the grid was made for its minute."""
         starts = [column(table, "Second") // _MINUTE for table in (moves, figures, accidents)]
-        for minute in np.unique(np.concatenate([np.unique(s) for s in starts])).tolist():
+        for minute in sorted({int(found[first]) for found in starts for first, _ in spans(found)}):
             parts = [
                 table.slice(*_range(found, minute))
                 for table, found in zip((moves, figures, accidents), starts, strict=True)

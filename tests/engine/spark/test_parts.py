@@ -1,0 +1,68 @@
+"""State as parts: an index in each version, parts mapped when looked at, files deleted and parts carried over; torn files refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from penstock.engine.spark import parts
+from penstock.engine.spark.parts import LazyParts, PartFiles, StateError
+
+
+def table(*values):
+    return pa.table({"v": list(values)})
+
+
+def read_all(files):
+    return [files.read(name, place) for name, place in files.index(0).items()]
+
+
+def test_a_version_knows_all_parts_wherever_they_lie(tmp_path):
+    files = PartFiles(tmp_path)
+    one, _ = files.write(0, {}, {"box:a": table(1), "box:b": table(2), "other:a": table(3)}, set())
+    two, written = files.write(1, one, {"box:b": table(4, 5)}, {"other:a"})
+    assert written < 2000
+    again = PartFiles(tmp_path)
+    mine = LazyParts(again, again.index(1), "box")
+    assert sorted(mine) == ["a", "b"]
+    assert (mine["a"], mine["b"]) == (table(1), table(4, 5))
+    assert sorted(LazyParts(again, again.index(0), "other")) == ["a"]
+    assert two == again.index(1)
+
+
+def test_files_whose_parts_are_gone_are_deleted_but_one_version_back_stays_whole(tmp_path):
+    files, index = PartFiles(tmp_path), {}
+    for version in range(20):
+        index, _ = files.write(version, index, {f"box:s{version}": table(version)}, {f"box:s{version - 5}"})
+    assert sorted(int(p.stem) for p in tmp_path.glob("*.parts")) == list(range(14, 20))
+    before = PartFiles(tmp_path)
+    assert {name: before.read(name, place)["v"][0].as_py() for name, place in before.index(18).items()} == {
+        f"box:s{v}": v for v in range(14, 19)
+    }
+
+
+def test_old_parts_are_carried_over_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_OLD", 5)
+    monkeypatch.setattr(parts, "_CARRY_BYTES", 1)
+    files = PartFiles(tmp_path)
+    index, _ = files.write(0, {}, {f"box:{i}": table(i) for i in range(3)}, set())
+    for version in range(1, 12):
+        index, _ = files.write(version, index, {"box:new": table(version)}, set())
+    assert min(place[0] for place in index.values()) >= 5
+    assert [files.read(f"box:{i}", index[f"box:{i}"])["v"][0].as_py() for i in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "head", "part"])
+def test_what_is_torn_is_refused(tmp_path, damage):
+    PartFiles(tmp_path).write(0, {}, {"box:a": table(*range(500))}, set())
+    path = tmp_path / "000000000000.parts"
+    data = bytearray(path.read_bytes())
+    if damage == "missing":
+        path.unlink()
+    elif damage == "short":
+        path.write_bytes(data[:20])
+    else:
+        data[30 if damage == "head" else -100] ^= 1
+        path.write_bytes(data)
+    with pytest.raises(StateError, match="missing" if damage == "missing" else "torn or changed"):
+        read_all(PartFiles(tmp_path))

@@ -1,0 +1,118 @@
+"""The network without Spark: the same answers as the golden file, the original validator and the oracle, however it is cut or killed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
+from road_run import answers, delivered, dry, odd_rows, refused
+
+from penstock.engine.spark import stage, train
+from penstock.linear_road.pipeline import network
+from penstock.linear_road.pipeline.road import DELAYS
+from penstock.model.boxes import ColumnLatch
+
+
+@needs_data
+@pytest.mark.parametrize(("groups", "length"), [(1, 100_000), (2, 700)])
+def test_golden_answers_and_refused_rows(tmp_path, groups, length):
+    delivered(GOLDEN / "rows.dat", tmp_path, groups)
+    dry(tmp_path, GOLDEN, length=length).all()
+    assert answers(tmp_path) == sorted(lines(GOLDEN / "expected.csv"))
+    known = [line.split(",", 2) for line in lines(GOLDEN / "refused.csv")[1:]]
+    assert refused(tmp_path) == sorted((why, raw.strip('"')) for _, why, raw in known)
+
+
+@needs_data
+def test_the_official_data(tmp_path):
+    delivered(MITSIM / "reports_t0-323.dat", tmp_path)
+    dry(tmp_path, length=3000).all()
+    found = Counter(answers(tmp_path))
+    expected: Counter[str] = Counter()
+    for line in lines(MITSIM / "expected_t0-323.csv"):
+        _, vid, time, lav, toll, accident, *_ = line.split(",")
+        expected[f"0,{vid},{time},{time},{lav},{toll}"] += 1
+        if accident != "-1":
+            expected[f"1,{time},{time},{vid},{accident}"] += 1
+    assert {row: n for row, n in found.items() if row[0] in "01"} == dict(expected)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_vehicles_that_keep_no_rhythm(tmp_path, seed):
+    rows = odd_rows(seed)
+    expected = Case(tmp_path).expected(rows)
+    assert {row[0] for row in expected} == set("01234")
+    for length in (1_000_000, 1 + 97 * seed):
+        out = tmp_path / str(length)
+        delivered(tmp_path / "rows.dat", out)
+        dry(out, length=length).all()
+        assert answers(out) == sorted(expected)
+
+
+class Crash(BaseException):
+    """Stands for kill -9: nothing catches it."""
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_killed_anywhere_and_started_again(tmp_path, seed, monkeypatch):
+    """The process dies at every crash point in turn; whoever comes next has nothing but the files."""
+    expected = Case(tmp_path).expected(odd_rows(seed, seconds=200))
+    delivered(tmp_path / "rows.dat", tmp_path)
+    left = [3]
+
+    def crash_point(name):
+        left[0] -= 1
+        if left[0] == 0:
+            raise Crash(name)
+
+    monkeypatch.setattr(stage, "crash_point", crash_point)
+    monkeypatch.setattr(train, "crash_point", crash_point)
+    deaths = 0
+    while True:
+        run = dry(tmp_path, length=150)
+        try:
+            run.all()
+            break
+        except Crash:
+            deaths += 1
+            left[0] = 2 + (deaths * 7) % 23
+    assert deaths > 5
+    assert answers(tmp_path) == sorted(expected)
+
+
+def test_an_expressway_that_appears_late_and_half_an_expressway(tmp_path):
+    early = [report(t, 1, 100 + t * 50) for t in range(0, 300, 30)]
+    late = [report(t, 2, 9000 + t * 50, xway=7, direction=1) for t in range(130, 300, 30)]
+    expected = Case(tmp_path).expected(sorted(early + late, key=lambda row: int(row.split(",")[1])))
+    delivered(tmp_path / "rows.dat", tmp_path, groups=2)
+    dry(tmp_path, length=1).all()
+    assert answers(tmp_path) == sorted(expected)
+
+
+def test_state_holds_only_the_last_minute(tmp_path):
+    rows = [report(t, t % 30, 100 + t * 50) for t in range(75)]
+    (tmp_path / "rows.dat").write_text("\n".join(rows) + "\n")
+    delivered(tmp_path / "rows.dat", tmp_path)
+    run = dry(tmp_path, length=1)
+    run.all()
+    folder = run.query.trains.place / "state" / "rows" / "0"
+    assert 60 <= len(list(folder.glob("*.parts"))) <= 80
+    newest = max(folder.glob("*.parts"))
+    size = int.from_bytes(newest.read_bytes()[8:16], "little")
+    parts = json.loads(newest.read_bytes()[24 : 24 + size])["parts"]
+    assert len([name for name in parts if name.startswith("track:own/s/")]) == 60
+
+
+def test_the_picture(tmp_path):
+    net = network(None, tmp_path / "in", tmp_path / "answers")
+    assert {group[-1] for group in net.groups} == {
+        "vehicle tracking", "segment statistics", "accidents", "tolls", "accounts", "daily expenditure", "travel time",
+    }  # fmt: skip
+    delays = {name: out.qos.delay[1][0] for name, out in net.outputs.items()}
+    assert delays == DELAYS == {"tolls": 5, "alerts": 5, "balances": 5, "daily": 10, "travel": 30}
+    by_group = Counter(node.about.group for node in net.nodes.values() if isinstance(node, ColumnLatch))
+    assert set(by_group.values()) == {1}
+    assert "segment statistics" in net.to_mermaid()
+    assert net.explain().startswith("network 'linear_road'")

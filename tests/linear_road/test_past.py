@@ -1,0 +1,70 @@
+"""History as columns: sums of days, journeys through midnight and week, shifted copies."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from penstock.linear_road.inputs import InputError
+from penstock.linear_road.pipeline.past import DailyExpenditure, TravelTime, load_history, open_past
+
+
+def history(path, tolls=(), segments=(), copies=None):
+    path.mkdir()
+    (path / "TollHistory.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in tolls))
+    (path / "SegmentHistory.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in segments))
+    if copies:
+        (path / "manifest.json").write_text(json.dumps({"copies": copies}))
+    return path
+
+
+def test_what_was_spent(tmp_path):
+    rows = [(7, 1, 0, 100), (7, 1, 0, 5), (7, 69, 0, 70_000), (9, 1, 2, 3)]
+    past = open_past(load_history(history(tmp_path / "h", rows)))
+    vid, xway, day = np.array([7, 7, 7, 9, 9, 8]), np.array([0, 0, 1, 2, 0, 0]), np.array([1, 69, 1, 1, 1, 1])
+    assert past.spent(vid, xway, day).tolist() == [105, 70_000, 0, 3, 0, 0]
+
+
+def test_a_journey_over_midnight_of_the_last_day_of_the_week(tmp_path):
+    # segment 1 at minute 1440 of day 7 takes two minutes (lav 30), the next one lies in minute 2 of day 1 (means of days 1 and 8)
+    rows = [(7, 1440, 0, 0, 1, 30, 60, 0), (1, 2, 0, 0, 2, 20, 51, 0), (8, 2, 0, 0, 2, 41, 70, 0)]
+    past = open_past(load_history(history(tmp_path / "h", (), rows)))
+    one = [np.array([value]) for value in (0, 1, 3, 7, 1440)]
+    mean, cnt = 30.5, 60.5
+    seconds, toll = past.journeys(*one)
+    assert seconds.tolist() == [int(np.floor((2 + 60 / mean) * 60 + 0.5))]
+    assert toll.tolist() == [int(np.floor(2 * 10**2 + 2 * (cnt - 50) ** 2 + 0.5))]
+    nothing = past.journeys(*(np.array([value]) for value in (0, 5, 2, 1, 1)))
+    assert [part.tolist() for part in nothing] == [[180], [0]]
+
+
+def test_copies_share_their_history(tmp_path):
+    place = load_history(history(tmp_path / "h", [(7, 1, 0, 100)], (), {"count": 3, "vid": 1000, "xway": 2}))
+    past = open_past(place)
+    vid, xway = np.array([2007, 7, 3007]), np.array([4, 0, 6])
+    assert past.spent(vid, xway, np.array([1, 1, 1])).tolist() == [100, 100, 0]
+
+
+def test_it_is_loaded_once_and_again_when_it_changed(tmp_path):
+    source = history(tmp_path / "h", [(7, 1, 0, 100)])
+    place = load_history(source)
+    first = (place / "columns.json").stat().st_mtime_ns
+    assert (load_history(source) / "columns.json").stat().st_mtime_ns == first
+    (source / "TollHistory.csv").write_text("7,1,0,5000\n")
+    assert (load_history(source) / "columns.json").stat().st_mtime_ns != first
+
+
+def test_no_history_and_a_wrong_one(tmp_path):
+    with pytest.raises(InputError, match="is not a directory"):
+        load_history(tmp_path / "none")
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h" / "TollHistory.csv").write_text("1,2,x,4\n")
+    with pytest.raises(InputError, match="cannot be read with the columns VID, Day, XWay, Tolls"):
+        load_history(tmp_path / "h")
+    import pyarrow as pa
+
+    batch = pa.table({name: [1] for name in ("VID", "XWay", "Day", "Sinit", "DOW", "TOD")} | {"Send": [4]})
+    assert DailyExpenditure(None)(batch)["Bal"].tolist() == [0]
+    assert TravelTime(None)(batch)["TravelTime"].tolist() == [180]
