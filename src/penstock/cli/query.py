@@ -143,7 +143,7 @@ def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     """Run the query on the files that may hold what it asks for."""
     from pyspark.sql import functions as F
 
-    from penstock.engine.spark.native import ddl
+    from penstock.engine.spark.admission import ddl
 
     schema = reader.schema
     ranges = (

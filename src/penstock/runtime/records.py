@@ -37,7 +37,7 @@ _PREFIX = "penstock-"
 
 @dataclass(frozen=True)
 class SubnetworkStatus:
-    """One sub-network now. `trigger`: seconds of Spark's last whole micro-batch, `train`: of the work inside it."""
+    """One sub-network now. `train`: seconds of the work in its last train, `trigger`: with what Spark adds around it."""
 
     name: str
     trains: int
@@ -174,7 +174,7 @@ class Records:
             rate,
             mine.length,
             mine.train,
-            self._trigger.get(name, 0.0),
+            mine.train + self._trigger.get(name, 0.0),
             mine.idle,
         )
 
@@ -200,7 +200,7 @@ def _sum(one: BoxCount, other: BoxCount) -> BoxCount:
 
 
 class _Listener(StreamingQueryListener):
-    """Spark's own view of our queries: how long each micro-batch took from trigger to commit."""
+    """Spark's own view of our queries: what each micro-batch took around the train, from trigger to commit."""
 
     def __init__(self, trigger: dict[str, float]) -> None:
         self._trigger = trigger
@@ -209,7 +209,8 @@ class _Listener(StreamingQueryListener):
         progress = event.progress
         name = progress.name or ""
         if name.startswith(_PREFIX) and "addBatch" in progress.durationMs:
-            self._trigger[name.removeprefix(_PREFIX)] = progress.durationMs.get("triggerExecution", 0) / 1000
+            around = progress.durationMs.get("triggerExecution", 0) - progress.durationMs["addBatch"]
+            self._trigger[name.removeprefix(_PREFIX)] = around / 1000
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         pass

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from penstock.model.binding import bind
 from penstock.model.casts import DATE_FORM, FIRST_STAMP, LAST_STAMP, TIMESTAMP_FORM, date_of
@@ -25,6 +26,7 @@ class SparkSql:
     failure: str | None
 
 
+@lru_cache(maxsize=4096)  # asked again for every train
 def to_spark(text: str, schema: Schema) -> SparkSql:
     """An expression as Spark SQL over these columns.
 

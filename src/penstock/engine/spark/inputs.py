@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -209,13 +210,15 @@ class ParquetFiles:
                 and rows <= left
                 and not any(s["kind"] == "groups" or _same_name(s["path"], name) for s in slices)
             ):
+                least, latest = _extent(meta, self._source.timestamp)
                 slices.append(
                     {
                         "kind": "file",
                         "path": name,
                         "file": ordinal,
                         "rows": rows,
-                        "least": _least(meta, self._source.timestamp),
+                        "least": least,
+                        "latest": latest,
                     }
                 )
                 left -= rows
@@ -266,9 +269,9 @@ def _footer(name: str, schema: Schema) -> Any:
     return meta
 
 
-def _least(meta: Any, column: str | None) -> int | None:
-    """The smallest time in a file, in microseconds, if its footer tells and no row is without a time."""
-    found = []
+def _extent(meta: Any, column: str | None) -> tuple[int | None, int | None]:
+    """The smallest and largest time in a file, in microseconds, if its footer tells and no row is without a time."""
+    least, latest = [], []
     for i in range(meta.num_row_groups if column else 0):
         group = meta.row_group(i)
         chunks = [
@@ -276,11 +279,17 @@ def _least(meta: Any, column: str | None) -> int | None:
         ]
         stats = chunks[0].statistics if chunks else None
         if stats is None or not stats.has_min_max or stats.null_count is None or stats.null_count:
-            return None
-        found.append(stats.min)
-    return min(
-        (int(t.timestamp() * 1_000_000) if hasattr(t, "timestamp") else t for t in found), default=None
-    )
+            return None, None
+        least.append(_micros(stats.min))
+        latest.append(_micros(stats.max))
+    return min(least, default=None), max(latest, default=None)
+
+
+def _micros(time: Any) -> int:
+    if not isinstance(time, datetime):
+        return int(time)
+    in_utc = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (in_utc - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _same_name(one: str, other: str) -> bool:

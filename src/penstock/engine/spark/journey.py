@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engine.arrow.diffused_join import OWNER
-from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.diffused.roles import Roles
 from penstock.engine.local.horizons import throughout
-from penstock.engine.spark.native import (
-    Watch,
-    admit,
-    admit_native,
-    apply_box,
-    ddl,
-    packed_frame,
-    parquet_frame,
-)
+from penstock.engine.spark.admission import admit_files, admit_packed, ddl
+from penstock.engine.spark.native import apply_box
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.packing import from_ipc
 from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded
@@ -33,6 +26,7 @@ from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.route import SERVER, routed
 from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.ticket import UNKNOWN, Ticket
+from penstock.engine.spark.watch import Watch
 from penstock.engine.spark.writer import FrameWriter
 from penstock.model.boxes import ConnectionPoint, Node, Source, View
 from penstock.model.formats import Files
@@ -70,7 +64,6 @@ class Journey:
         for name in (*self.trains.sub.inputs, *self.layout.native):
             writer.write(name, self.frames[name])
         self._count()
-        self._fetch_dead()
 
     def release(self) -> None:
         for frame in self.cached:
@@ -90,19 +83,23 @@ class Journey:
                 self.ticket.slices.get(node.name, []),
             )
             self.outcome.count(node.name, skipped_files=skipped[0], read_files=skipped[1])
-            return self.watch.on(frame, node.name, rows=F.count(F.lit(1)))
+            return self.watch.on(frame, node.name, rows="count(1)")
         assert isinstance(node, Source)
         return self._source(node)
 
     def _source(self, node: Source) -> DataFrame:
         slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
-        files = [s for s in slices if s["kind"] == "file"]
+        spark, guards = self.trains.spark, self.trains.guards[node.name]
         if not slices:
             return self._nothing(node.name)
-        if not files:
-            return admit(packed_frame(self.records, node, horizon), node, self.watch)
-        assert len(files) == len(slices), "an input gives whole files or packed slices, not both in one train"
-        return admit_native(parquet_frame(self.trains.spark, node, files), node, files, horizon, self.watch)
+        files = [s for s in slices if s["kind"] == "file"]
+        assert len(files) in (0, len(slices)), (
+            "an input gives whole files or packed slices, not both in one train"
+        )
+        if files:
+            return admit_files(spark, node, files, horizon, guards, self.watch)
+        parallelism = self.trains.partitions
+        return admit_packed(spark, node, slices, horizon, guards, self.watch, parallelism=parallelism)
 
     def _nothing(self, name: str) -> DataFrame:
         return self.trains.spark.createDataFrame([], ddl(self.net.types[name].schema))
@@ -117,9 +114,10 @@ class Journey:
             self.net.types[node.name],
             self.ticket.drop_rates,
             self.watch,
+            guarded=node.name in self.trains.guarded,
         )
         if self.sampled:
-            frame = self.watch.on(frame, f"{node.name}#out", rows=F.count(F.lit(1)))
+            frame = self.watch.on(frame, f"{node.name}#out", rows="count(1)")
         self._keep(node.name, frame)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
@@ -243,8 +241,8 @@ class Journey:
         frame = self.frames[entry.tail]
         if partial:
             return preaggregated(frame, self.net, entry, self.watch)
-        columns = [F.col(f"`{c.name}`") for c in self.net.types[entry.tail].schema]
-        return frame.select(*columns, STAMP, SEQ)
+        columns = [f"`{c.name}`" for c in self.net.types[entry.tail].schema]
+        return frame.selectExpr(*columns, STAMP, SEQ)
 
     def _lateness(self, entry: Entry) -> int | None:
         """How much newer than the horizon an entry's newest tuple is, if that proves anything: one source, no state."""
@@ -293,19 +291,32 @@ class Journey:
         return found
 
     def _count(self) -> None:
+        dead = self.watch.dead()
+        if dead.num_rows:
+            self.outcome.dead.append(dead)
+        refused = Counter(dead.column("box").to_pylist())
+        late = Counter(dead.filter(pc.starts_with(dead.column("reason"), "late: ")).column("box").to_pylist())
         out: dict[str, int] = {}
         for name in self.trains.sub.inputs:
-            counts = self.watch.counts(name)
-            rows, bad = counts.get("rows", 0), counts.get("refused", 0)
-            out[name] = rows - bad
+            rows = self.watch.counts(name).get("rows", 0)
+            out[name] = rows - refused[name]
             self.outcome.count(
-                name, **{"in": rows, "out": rows - bad, "dead": bad, "late": counts.get("late", 0)}
+                name, **{"in": rows, "out": out[name], "dead": refused[name], "late": late[name]}
             )
-        for name in self.layout.native if self.sampled else ():
-            out[name] = self.watch.counts(f"{name}#out").get("rows", 0)
-            came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
-            self.outcome.count(name, **{"in": came, "out": out[name]})
+        for name in self.layout.native:
+            if refused[name]:
+                self.outcome.count(name, dead=refused[name])
+            if self.sampled:
+                self._count_native(name, out, refused)
         self._count_preaggregated()
+
+    def _count_native(self, name: str, out: dict[str, int], refused: Counter[str]) -> None:
+        came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
+        # what boxes further down would refuse never got here, see Guards
+        chain = next((g.chain for g in self.trains.guards.values() if name in g.chain), ())
+        taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
+        out[name] = self.watch.counts(f"{name}#out").get("rows", 0) + taken
+        self.outcome.count(name, **{"in": came, "out": out[name]})
 
     def _count_preaggregated(self) -> None:
         """A window whose partials Spark made has seen those only; how many tuples went into them was counted there."""
@@ -314,23 +325,6 @@ class Journey:
                 if may_preaggregate(self.net, self.layout, entry) and entry.head in self.outcome.counts:
                     fed = self.watch.counts(f"{entry.head}#fed").get("rows")
                     self.outcome.counts[entry.head]["in"] = int(fed or 0)
-
-    def _fetch_dead(self) -> None:
-        """A second pass for the dead, one for all places, only where the first one has met any."""
-        met = [place for place in self.watch.dead if self._met_dead(place)]
-        if not met:
-            return
-        frames = [self.watch.dead[place]().select(*DEAD_SCHEMA.names) for place in met]
-        table = reduce(DataFrame.unionByName, frames).toArrow().cast(DEAD_SCHEMA)
-        self.outcome.dead.append(table)
-        boxes = table.column("box").to_pylist()
-        for place in met:
-            if "#" not in place:
-                self.outcome.count(place, dead=boxes.count(place))
-
-    def _met_dead(self, place: str) -> bool:
-        node, _, kind = place.partition("#")
-        return bool(self.watch.counts(node).get(kind or "failed", 0))
 
 
 def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from penstock.engine.spark.admission import ddl
 from penstock.engine.spark.inputs import Taken
-from penstock.engine.spark.native import ddl
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Filter
 from penstock.model.network import Network
@@ -89,14 +88,14 @@ def point_frame(
             plan.check()  # Spark reads past our checksums; at least the lengths must be right
             paths = [str(plan.directory / f.name) for f in plan.files]
             frame = spark.read.schema(f"{ddl(schema)}, {ENTRY} BIGINT").parquet(*paths)
-            frames.append(frame.where(F.col(ENTRY).between(plan.first, plan.last)))
-    columns = [*[F.col(f"`{c.name}`") for c in schema], F.col(STAMP), F.col(SEQ)]
+            frames.append(frame.where(f"{ENTRY} BETWEEN {plan.first} AND {plan.last}"))
+    columns = [*[f"`{c.name}`" for c in schema], STAMP, SEQ]
     if not frames:
         return spark.createDataFrame([], ddl(schema)), (skipped, read)
     merged = frames[0]
     for frame in frames[1:]:
         merged = merged.unionByName(frame)
-    return merged.select(*columns), (skipped, read)
+    return merged.selectExpr(*columns), (skipped, read)
 
 
 def pushed_ranges(net: Network, name: str, key: str) -> Any:

@@ -17,8 +17,8 @@ from penstock.engine.arrow.order import INPUT
 from penstock.engine.arrow.shape import WINDOW, Shaper
 from penstock.engine.arrow.spans import Spans
 from penstock.engine.spark.expressions import to_spark
-from penstock.engine.spark.native import Watch
 from penstock.engine.spark.plan import Entry, Layout
+from penstock.engine.spark.watch import Watch
 from penstock.model.boxes import Slide, Tumble
 from penstock.model.durations import Time
 from penstock.model.network import Network
@@ -101,7 +101,7 @@ def preaggregated(frame: DataFrame, net: Network, entry: Entry, watch: Watch) ->
         columns += _partials(slot, schema)
     grouped = frame.groupBy(window.alias(WINDOW), *[F.col(f"`{k}`") for k in shaper.keys]).agg(*columns)
     # counted behind the aggregation, where there are few rows: selectivity needs the tuples, not the partials
-    grouped = watch.on(grouped, f"{entry.head}#fed", rows=F.sum("_fed"))
+    grouped = watch.on(grouped, f"{entry.head}#fed", rows="sum(_fed)")
     ts = F.col(f"_stamp.{STAMP}") if node.stamp == "earliest" else -F.col(f"_stamp.{STAMP}")
     hidden = [ts.alias(STAMP), F.lit(0).alias(INPUT), F.col(f"_stamp.{SEQ}").alias(SEQ)]
     names = [n for n in shaper.partial_schema.names if n not in (WINDOW, *shaper.keys, STAMP, INPUT, SEQ)]

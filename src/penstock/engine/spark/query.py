@@ -25,6 +25,7 @@ from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.points import PointInput
 from penstock.engine.spark.source import TrainSource
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
+from penstock.engine.spark.ticks import first_train, ticks
 from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
@@ -32,8 +33,8 @@ from penstock.model.formats import Feed
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
-_TOO_SLOW = "Python worker failed to connect back"
 _IDLE_WAIT = 0.01  # seconds between looks for new input
+_TICK = 0.1  # seconds after which a waiting micro-batch looks whether it is still wanted
 
 
 @dataclass
@@ -90,11 +91,12 @@ class SubnetworkQuery:
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
-        self._written = -1
+        self._waiting = threading.Event()  # a micro-batch is there and waits for its ticket
+        self._ticketed = threading.Event()
+        self._released = threading.Event()  # told to stop: it need not wait any longer
         self._conductor: threading.Thread | None = None
         self.query: Any = None
         self.failure: BaseException | None = None
-        self._retries = 12
         self._recover()
 
     def _input(self, name: str, checkpoint: Path) -> Input:
@@ -134,21 +136,34 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
-        self._first_ticket()
-        self.spark.dataSource.register(TrainSource)
-        self._start_query()
+        if self.trains.layout.rooted:
+            self._start_source()
+        else:
+            self._start_ticks()
         self._conductor = threading.Thread(
             target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
         )
         self._conductor.start()
         return self
 
-    def _start_query(self) -> None:
+    def _start_ticks(self) -> None:
+        place = self.trains.place / "ticks"
+        committed = self._committed == self._last
+        _, self._difference = first_train(place, self._last, committed=committed)
+        self._run_query(ticks(self.spark), self._tick, place)
+
+    def _start_source(self) -> None:
+        """Packed records travel through Spark: the source's offset is the number of the ticket."""
+        self._first_ticket()
+        self.spark.dataSource.register(TrainSource)
         reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
-        keyed = "true" if self.trains.layout.rooted else "false"
-        frame = reader.option("parallelism", str(self.trains.partitions)).option("keyed", keyed).load()
-        writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(self.run_train)
-        self.query = writer.option("checkpointLocation", str(self.trains.place / "spark")).start()
+        keyed = reader.option("parallelism", str(self.trains.partitions)).option("keyed", "true")
+        self._waiting.set()  # for tickets, from now on
+        self._run_query(keyed.load(), self.run_train, self.trains.place / "spark")
+
+    def _run_query(self, frame: Any, body: Callable[[Any, int], None], place: Path) -> None:
+        writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(body)
+        self.query = writer.option("checkpointLocation", str(place)).start()
 
     def _first_ticket(self) -> None:
         """Spark runs a first batch whatever the source says, so there must be a train for it, if only an empty one."""
@@ -157,6 +172,18 @@ class SubnetworkQuery:
         now = self.steering.clock()
         nothing = {name: Taken([], self._positions.get(name, {}), 0) for name in self.inputs}
         self._write(nothing, *self._current(nothing, now), final=False, now=now)
+
+    def _tick(self, _nothing: Any, batch: int) -> None:
+        """The body of foreachBatch: wait for the ticket of this micro-batch's train, then run it."""
+        train = batch - self._difference
+        self._waiting.set()
+        while self._last < train:
+            if self._released.is_set():
+                return
+            self._ticketed.wait(_TICK)
+            self._ticketed.clear()
+        self._waiting.clear()
+        self.run_train(None, train)
 
     @property
     def last(self) -> int:
@@ -224,7 +251,7 @@ class SubnetworkQuery:
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons
         passing = bool(self.sub.points) and horizons != self._horizons
-        closing = exhausted and self.close and not self._final
+        closing = exhausted and self.close and not self._final and bool(self.stateful or self.sub.points)
         if not (fresh or moved or passing or closing):
             if exhausted:
                 self.finished.set()
@@ -261,6 +288,7 @@ class SubnetworkQuery:
         )  # fmt: skip
         self.log.write_ticket(ticket)
         self._horizons, self._final, self._last, self._departed = horizons, final, ticket.train, now
+        self._ticketed.set()
 
     def _current(self, taken: dict[str, Taken], now: float) -> tuple[dict[str, int], list[str]]:
         """What is promised about each input before this train, and which inputs nobody waits for."""
@@ -302,22 +330,26 @@ class SubnetworkQuery:
             and time.monotonic() < until
         ):
             time.sleep(0.005)
-        self._settle(until)
+        self._end_query(until)
 
-    def _settle(self, until: float) -> None:
-        """Let Spark note the last train as committed, so that a restart need not look at it again."""
+    def _end_query(self, until: float) -> None:
         if self.query is None:
             return
-        place = self.trains.place / "spark" / "commits" / str(self._last)
         while (
-            self._last >= 0
-            and not place.exists()
+            not self._waiting.is_set()
             and self.query.isActive
             and self.failure is None
             and time.monotonic() < until
         ):
-            time.sleep(0.005)
-        self.query.stop()
+            time.sleep(0.002)  # until Spark has noted the last train as committed
+        # Spark interrupts the micro-batch but waits for it, so it must be told while it still waits: only then does
+        # no further one begin
+        stopping = threading.Thread(target=self.query.stop, daemon=True)
+        stopping.start()
+        while self.query.isActive and time.monotonic() < until:
+            time.sleep(0.002)
+        self._released.set()
+        stopping.join(max(0.0, until - time.monotonic()))
 
     def release(self) -> None:
         """Give up the claim on history: the query will not come back."""
@@ -330,17 +362,10 @@ class SubnetworkQuery:
         shutil.rmtree(self.trains.place / "state", ignore_errors=True)
 
     def wait_ready(self, timeout: float = 60.0) -> None:
-        """Wait until the streaming query polls for tickets."""
+        """Wait until the streaming query waits for tickets."""
         until = time.monotonic() + timeout
-        while (
-            time.monotonic() < until
-            and self.query.isActive
-            and not self.query.status["isTriggerActive"]
-            and not self.query.lastProgress
-        ):
-            if "Waiting" in self.query.status["message"]:
-                return
-            time.sleep(0.005)
+        while time.monotonic() < until and self.query.isActive and not self._waiting.is_set():
+            time.sleep(0.002)
 
     def drained(self) -> bool:
         """No train under way."""
@@ -352,11 +377,5 @@ class SubnetworkQuery:
             self.query.exception() if self.query is not None and not self.query.isActive else None
         )
         if error is None:
-            return
-        if self.failure is None and _TOO_SLOW in str(error) and self._retries > 0 and not self._stop.is_set():
-            # Spark gives the source's Python process ten seconds to come up, which a busy machine may not keep to
-            self._retries -= 1
-            _LOG.warning("the Python process of %s was slow to start; trying again", self.sub.name)
-            self._start_query()
             return
         raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error

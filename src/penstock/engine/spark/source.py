@@ -67,7 +67,7 @@ class TrainReader(DataSourceStreamReader):
         packed = [(name, s) for name, slices in ticket.slices.items() for s in slices if s["kind"] in PACKED]
         if self._keyed:
             return [InputPartition(part) for part in by_group(packed, self._parallelism)]
-        return [InputPartition(part) for part in _spread(packed, self._parallelism)]
+        return [InputPartition(part) for part in spread(packed, self._parallelism)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         for name, slice_ in partition.value:
@@ -84,7 +84,7 @@ def by_group(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str
     return [[item for item in slices if item[1]["group"] % parts == part] for part in range(parts)]
 
 
-def _spread(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
+def spread(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
     """Slices over so many tasks, the heaviest first to the lightest task."""
     bins: list[list[tuple[str, Slice]]] = [[] for _ in range(min(parts, len(slices)))]
     loads = [0] * len(bins)

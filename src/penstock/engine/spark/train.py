@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.spark.admission import guards_of
 from penstock.engine.spark.express import Express
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
@@ -53,6 +54,10 @@ class Trains:
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
         self.journey: type[Journey] = Express if self.layout.rooted else Journey
+        self.guards = {
+            name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
+        }
+        self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last())
         for name in sub.outputs:
             to = self.net.outputs[name].to

@@ -1,0 +1,240 @@
+"""How tuples of sources enter: Parquet files read by Spark itself, everything else packed and decoded by tasks.
+
+What is wrong with a tuple is found out in one place, right behind the source: that it has no time or is late, and also
+what the filters and the map next to the source would refuse. So there is one look at each tuple, as in a job written by
+hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
+from penstock.engine.spark.decode import unpack
+from penstock.engine.spark.expressions import to_spark
+from penstock.engine.spark.inputs import SEQ_BITS
+from penstock.engine.spark.packing import pack
+from penstock.engine.spark.plan import Layout, behind
+from penstock.engine.spark.source import spread
+from penstock.engine.spark.ticket import Slice
+from penstock.engine.spark.watch import Watch
+from penstock.model.boxes import Filter, Map, Source
+from penstock.model.network import Network
+from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+
+DEAD = "_dead"
+_DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
+
+
+def ddl(schema: Schema, *, hidden: bool = True) -> str:
+    """Spark's DDL of a batch on an arrow."""
+    columns = [f"`{c.name}` {c.type}" for c in schema]
+    if hidden:
+        columns += [f"{STAMP} BIGINT", f"{SEQ} BIGINT"]
+    return ", ".join(columns)
+
+
+# -- what boxes next to a source would refuse
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Boxes in a row behind a source; what they refuse is known at the source already."""
+
+    chain: tuple[str, ...] = ()  # the boxes looked through, in order
+    cases: tuple[
+        tuple[str, str, str], ...
+    ] = ()  # box, when a tuple gets there, what is wrong with it then (SQL)
+
+    @property
+    def boxes(self) -> frozenset[str]:
+        return frozenset(box for box, _, _ in self.cases)
+
+
+def guards_of(net: Network, layout: Layout, source: str) -> Guards:
+    """Look through the filters and the first map that alone read the source."""
+    chain, cases, passed, at = [], [], ["true"], source
+    while (node := _only_reader(net, at)) is not None and node.name in layout.native:
+        texts = [node.predicate] if isinstance(node, Filter) else [text for _, text in node.columns]
+        sqls = [to_spark(text, net.types[source].schema) for text in texts]
+        failures = [sql.failure for sql in sqls if sql.failure is not None]
+        if failures:
+            failure = f"coalesce({', '.join(failures)})" if len(failures) > 1 else failures[0]
+            cases.append((node.name, " AND ".join(passed), failure))
+        chain.append(node.name)
+        if isinstance(node, Map):
+            break  # behind it the columns are others
+        passed.append(sqls[0].value)
+        at = node.name
+    return Guards(tuple(chain), tuple(cases))
+
+
+def _only_reader(net: Network, name: str) -> Filter | Map | None:
+    readers = [node for node in net.nodes.values() if any(behind(net, up) == name for up in node.inputs)]
+    if len(readers) != 1 or not isinstance(readers[0], Filter | Map) or readers[0].function is not None:
+        return None
+    return readers[0]
+
+
+# -- Parquet, by Spark
+
+
+def admit_files(
+    spark: SparkSession, source: Source, slices: list[Slice], horizon: int, guards: Guards, watch: Watch
+) -> DataFrame:
+    """Tuples of whole Parquet files. Where the footers prove that all is well, nothing is looked at."""
+    paths = [s["path"] for s in slices]
+    frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
+    # a map, not plain numbers: it reaches the generated code by reference, so the code stays the same
+    order = ", ".join(f"{_text(_name(s['path']))}, {s['file'] << SEQ_BITS}L" for s in slices)
+    seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
+    time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
+    frame = frame.selectExpr("*", f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
+    proven = source.timestamp is None or all(_in_time(s, horizon) for s in slices)
+    own = [] if proven else [(f"{STAMP} IS NULL", "'0:timestamp is null'"), _late(horizon)]
+    if own or guards.cases:
+        return _guarded(frame, source, own, guards, watch)
+    watch.know(
+        source.name, rows=sum(s["rows"] for s in slices), newest=_latest(slices) if source.timestamp else None
+    )
+    return frame
+
+
+def _in_time(slice_: Slice, horizon: int) -> bool:
+    return slice_.get("least") is not None and slice_.get("latest") is not None and slice_["least"] >= horizon
+
+
+def _latest(slices: list[Slice]) -> int | None:
+    return max((s["latest"] for s in slices if s["rows"]), default=None)
+
+
+def _late(horizon: int) -> tuple[str, str]:
+    limit = by_reference(horizon, STAMP)
+    reason = f"concat('0:late: timestamp ', {STAMP}, ' us is behind the horizon ', {limit}, ' us of earlier trains')"
+    return f"{STAMP} < {limit}", reason
+
+
+def _guarded(
+    frame: DataFrame,
+    source: Source,
+    own: list[tuple[str, str]],
+    guards: Guards,
+    watch: Watch,
+    *,
+    packed: bool = False,
+) -> DataFrame:
+    cases = [
+        *own,
+        *(
+            (f"{when} AND ({failure}) IS NOT NULL", f"concat('{i}:', {failure})")
+            for i, (_, when, failure) in enumerate(guards.cases, 1)
+        ),
+    ]
+    why = "CASE " + " ".join(f"WHEN {when} THEN {text}" for when, text in cases) + " END"
+    raw = raw_text(source.schema)
+    letter = (f"coalesce({DEAD}.raw, {raw})", f"coalesce({DEAD}.offset, {SEQ})") if packed else (raw, SEQ)
+    # what a box refuses has been let in all the same
+    let_in = (
+        STAMP
+        if packed or not own
+        else f"CASE WHEN {{why}} IS NULL OR NOT startswith({{why}}, '0:') THEN {STAMP} END"
+    )
+    boxes = (source.name, *(box for box, _, _ in guards.cases))
+    return watch.guard(frame, source.name, why, letter, boxes, rows="count(1)", newest=f"max({let_in})")
+
+
+def raw_text(schema: Schema) -> str:
+    """SQL of a tuple's visible columns as JSON."""
+    columns = ", ".join(f"`{c.name}`" for c in schema)
+    return f"to_json(struct({columns}), map('ignoreNullFields', 'false'))"
+
+
+def by_reference(number: int, column: str) -> str:
+    """SQL of a number that changes from train to train, so that the generated code does not change with it.
+
+    A plain literal stands in the code, which the JVM then has to compile anew for every train (counted: 7 classes a
+    train for a filter and a map, none since). An array is handed over beside the code; the index must be no constant,
+    or Spark would look the number up while planning.
+    """
+    return f"get(array({number}L, {number}L), CAST({column} IS NULL AS INT))"
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+# -- packed, by tasks
+
+
+def admit_packed(
+    spark: SparkSession,
+    source: Source,
+    slices: list[Slice],
+    horizon: int,
+    guards: Guards,
+    watch: Watch,
+    *,
+    parallelism: int,
+) -> DataFrame:
+    """Tuples of packed slices; those that a task has marked as dead stay behind."""
+    parts = [[s for _, s in part] for part in spread([(source.name, s) for s in slices], parallelism)]
+    tasks = spark.range(0, len(parts), 1, len(parts))
+    frame = tasks.mapInArrow(Unpack(source, horizon, parts), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
+    own = [(f"{DEAD} IS NOT NULL", f"concat('0:', {DEAD}.reason)")]
+    return _guarded(frame, source, own, guards, watch, packed=True)
+
+
+class Unpack:
+    """The task that reads slices and makes tuples of them; rows that are none, and late ones, come along marked as dead.
+
+    The horizon is looked at here and not in SQL: the bytes are in hand, and the check costs next to nothing.
+    """
+
+    def __init__(self, source: Source, horizon: int, parts: list[list[Slice]]) -> None:
+        self.source, self.horizon, self.parts = source, horizon, parts
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                for slice_ in self.parts[part]:
+                    yield from self._tuples(slice_)
+
+    def _tuples(self, slice_: Slice) -> Iterator[Any]:
+        types = arrow_schema(self.source.schema)
+        dead_type = pa.struct(list(DEAD_SCHEMA))
+        full = pa.schema([*types, pa.field(DEAD, dead_type)])
+        table, dead = unpack(self.source, slice_, pack(slice_))
+        table, dead = self._in_time(table.cast(types), dead)
+        yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
+        if dead.num_rows:
+            named = dead.set_column(3, "box", pa.array([self.source.name] * dead.num_rows, pa.string()))
+            blank = [pa.nulls(dead.num_rows, f.type) for f in types]
+            yield pa.RecordBatch.from_arrays([*blank, named.to_struct_array().combine_chunks()], schema=full)
+
+    def _in_time(self, table: Any, dead: Any) -> tuple[Any, Any]:
+        if self.source.timestamp is None or not table.num_rows:
+            return table, dead
+        late = pc.less(table.column(STAMP), self.horizon)
+        if not pc.any(late).as_py():
+            return table, dead
+        rows = table.filter(late)
+        reasons = [late_reason(ts, self.horizon) for ts in rows.column(STAMP).to_pylist()]
+        return table.filter(pc.invert(late)), pa.concat_tables(
+            [dead, dead_letters(rows, reasons, self.source.name)]
+        )
+
+
+def late_reason(ts: int, horizon: int) -> str:
+    """Why a tuple is refused as late."""
+    return f"late: timestamp {ts} us is behind the horizon {horizon} us of earlier trains"

@@ -1,0 +1,115 @@
+"""What is counted while a train runs, and the dead letters that are picked up on the same way past.
+
+Spark's `observe` computes aggregates beside the main path. A list of the few tuples that failed is such an aggregate too,
+so the dead letters cost no second pass over the data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from penstock.engine.arrow.logic import DEAD_SCHEMA
+
+_PATIENCE = 1.0  # seconds to wait for counts after a job
+LETTERS = "letters"
+
+
+@dataclass
+class _Place:
+    observation: Observation
+    frame: DataFrame
+    columns: list[Any]
+    boxes: Sequence[str]  # which box the number in front of a reason means
+
+
+@dataclass
+class Watch:
+    """Counts and letters of one train, by place."""
+
+    _on: dict[str, _Place] = field(default_factory=dict)
+    _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def on(self, frame: DataFrame, name: str, boxes: Sequence[str] = (), **metrics: str) -> DataFrame:
+        """Count on the way past; metrics are SQL aggregates."""
+        columns = [F.expr(text).alias(key) for key, text in metrics.items()]
+        place = self._on[name] = _Place(Observation(), frame, columns, boxes)
+        return frame.observe(place.observation, *columns)
+
+    def guard(
+        self,
+        frame: DataFrame,
+        name: str,
+        why: str,
+        letter: tuple[str, str],
+        boxes: Sequence[str],
+        **metrics: str,
+    ) -> DataFrame:
+        """Only the tuples that nothing is wrong with; the others become letters.
+
+        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the tuple's raw text
+        and of its offset. `{why}` in a metric stands for the reason's column.
+        """
+        column = f"_why{len(self._on)}"
+        marked = frame.selectExpr("*", f"{why} AS {column}")
+        raw, offset = letter
+        made = f"named_struct('raw', {raw}, 'why', {column}, 'offset', {offset})"
+        metrics = {key: text.replace("{why}", column) for key, text in metrics.items()}
+        metrics[LETTERS] = f"collect_list(CASE WHEN {column} IS NOT NULL THEN {made} END)"
+        return self.on(marked, name, boxes, **metrics).where(f"{column} IS NULL")
+
+    def know(self, name: str, **counts: Any) -> None:
+        """What need not be counted."""
+        self._known[name] = counts
+
+    def counts(self, name: str) -> dict[str, Any]:
+        """What was counted; {} where nothing was watched."""
+        if name in self._on and name not in self._known:
+            self._known[name] = self._fetch(self._on[name])
+        return self._known.get(name, {})
+
+    def dead(self) -> Any:
+        """All letters of the train."""
+        found = [
+            (row, place.boxes)
+            for name, place in self._on.items()
+            for row in self.counts(name).get(LETTERS, ())
+        ]
+        rows = [(row["raw"], row["why"].partition(":"), row["offset"], boxes) for row, boxes in found]
+        columns = [
+            [raw for raw, *_ in rows],
+            [why[2] for _, why, *_ in rows],
+            [offset for _, _, offset, _ in rows],
+            [boxes[int(why[0])] for _, why, _, boxes in rows],
+        ]
+        return pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, DEAD_SCHEMA, strict=True)], schema=DEAD_SCHEMA
+        )
+
+    def _fetch(self, place: _Place) -> dict[str, Any]:
+        # The counts come with an event soon after the job. Where Spark has proved that no tuple can get through, it
+        # leaves the counting out as well, and no event ever comes: then count apart.
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            if place.observation._jo is not None and place.observation._jo.future().isCompleted():
+                found = dict(place.observation.get)
+                return found if not _repeated(found.get(LETTERS, ())) else self._apart(place)
+            time.sleep(0.001)
+        return self._apart(place)
+
+    @staticmethod
+    def _apart(place: _Place) -> dict[str, Any]:
+        row: dict[str, Any] = place.frame.agg(*place.columns).collect()[0].asDict()
+        return row
+
+
+def _repeated(letters: Sequence[Any]) -> bool:
+    """A task that ran twice (its machine was lost) has counted twice: then only counting apart gives the truth."""
+    return any(n > 1 for n in Counter(tuple(letter) for letter in letters).values())
