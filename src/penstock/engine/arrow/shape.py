@@ -1,7 +1,7 @@
 """What a windowed box makes of a closed window: keys, timestamp, then aggregates or what its function gives.
 
-Partials of windows travel as tables: `_window` (its number), the keys, the stamp (`_ts`, `_input`, `_seq` of the tuple
-that gives the timestamp), then the columns of the aggregates.
+Partials of windows travel as tables: `_window` (its number), the keys, the stamp (`_ts`: the earliest or latest; `_input`,
+`_seq`: the least), then the columns of the aggregates.
 """
 
 from __future__ import annotations
@@ -124,15 +124,13 @@ class Shaper:
         return [self.partial_schema.field(name) for name in (STAMP, INPUT, SEQ)]
 
     def _stamps(self, rows: Any, groups: Groups) -> list[np.ndarray]:
-        """(_ts, _input, _seq) of the tuple that gives each group its timestamp: the smallest of its equals."""
-        sign = 1 if self.node.stamp == "earliest" else -1
-        found, among = [], np.ones(len(groups.order), bool)
-        for name in (STAMP, INPUT, SEQ):
-            values = integers(rows, name).astype(np.int64)[groups.order] * (sign if name == STAMP else 1)
-            least = np.minimum.reduceat(np.where(among, values, np.iinfo(np.int64).max), groups.starts)
-            among &= values == groups.spread(least)
-            found.append(least * (sign if name == STAMP else 1))
-        return found
+        """(_ts, _input, _seq) of each group: the earliest or latest time, the least input and place among its tuples."""
+        reduce = np.minimum if self.node.stamp == "earliest" else np.maximum
+        chosen = {STAMP: reduce, INPUT: np.minimum, SEQ: np.minimum}
+        return [
+            each.reduceat(integers(rows, name).astype(np.int64)[groups.order], groups.starts)
+            for name, each in chosen.items()
+        ]
 
     def distincts(self, rows: Any, windows: np.ndarray) -> dict[int, Any]:
         """For each count(distinct), by its number: the different (window, keys, value), nulls left out."""

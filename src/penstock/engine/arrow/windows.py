@@ -5,9 +5,8 @@ falls in one pane, and the state holds one partial for each pane and key. A wind
 tuple is aggregated once however many windows it lies in.
 
 An engine that can aggregate by itself calls `merge` with partials of its own instead of `process`'s `partial`:
-columns `_window` (pane: floor(_ts / pane), BIGINT), the keys, `_ts`, `_input` (INT, 0), `_seq` of the tuple that gives
-the timestamp (earliest: the smallest (_ts, _seq); latest: the largest _ts, then the smallest _seq), then those of
-`aggregates.py`. Values of count(distinct) go in a table for each such call: `_window`, keys, `_value`, not null.
+columns `_window` (pane: floor(_ts / pane), BIGINT), the keys, `_ts` (the smallest; latest: the largest), `_input` (INT, 0),
+`_seq` (the smallest), then those of `aggregates.py`. Values of count(distinct) go in a table for each such call: `_window`, keys, `_value`, not null.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ class Shaper:
         """Add the rows of one closed window (in canonical order); `covered`: what aggregates see if that is more."""
         first = stamping(held, self.node.stamp).row
         keys = {key: first[key] for key in self.keys}
-        hidden = {STAMP: first[STAMP], SEQ: first[SEQ]}
+        # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
+        hidden = {STAMP: first[STAMP], SEQ: min(each.row[SEQ] for each in held)}
         try:
             made = self._columns(covered or held, keys, window)
         except ExpressionFailure as failure:

@@ -89,39 +89,35 @@ def preaggregated(frame: DataFrame, net: Network, entry: Entry, watch: Watch) ->
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
     assert isinstance(node, Tumble | Slide)
     width = Spans.of(node).width
-    window = F.expr(f"({STAMP} - pmod({STAMP}, {width})) DIV {width}")  # floor, also before 1970
     schema = net.types[entry.tail].schema
-    # latest: the largest _ts, but the smallest _seq among its equals
-    time = F.col(STAMP) if node.stamp == "earliest" else -F.col(STAMP)
+    keys = [f"`{k}`" for k in shaper.keys]
+    window = f"({STAMP} - pmod({STAMP}, {width})) DIV {width} AS {WINDOW}"  # floor, also before 1970
+    # plain numbers only: an aggregate of a struct would make Spark sort all tuples instead of hashing them
     columns = [
-        F.min(F.struct(time.alias(STAMP), F.col(SEQ))).alias("_stamp"),
-        F.count(F.lit(1)).alias("_fed"),
+        f"{'min' if node.stamp == 'earliest' else 'max'}({STAMP}) AS {STAMP}",
+        f"CAST(0 AS INT) AS {INPUT}",
+        f"min({SEQ}) AS {SEQ}",
+        *(text for slot in shaper.slots for text in _partials(slot, schema)),
+        "count(1) AS _fed",
     ]
-    for slot in shaper.slots:
-        columns += _partials(slot, schema)
-    grouped = frame.groupBy(window.alias(WINDOW), *[F.col(f"`{k}`") for k in shaper.keys]).agg(*columns)
+    grouped = frame.selectExpr("*", window).groupBy(WINDOW, *keys).agg(*map(F.expr, columns))
     # counted behind the aggregation, where there are few rows: selectivity needs the tuples, not the partials
-    grouped = watch.on(grouped, f"{entry.head}#fed", rows="sum(_fed)")
-    ts = F.col(f"_stamp.{STAMP}") if node.stamp == "earliest" else -F.col(f"_stamp.{STAMP}")
-    hidden = [ts.alias(STAMP), F.lit(0).alias(INPUT), F.col(f"_stamp.{SEQ}").alias(SEQ)]
-    names = [n for n in shaper.partial_schema.names if n not in (WINDOW, *shaper.keys, STAMP, INPUT, SEQ)]
-    return grouped.select(WINDOW, *[F.col(f"`{k}`") for k in shaper.keys], *hidden, *names)
+    return watch.on(grouped, f"{entry.head}#fed", rows="sum(_fed)")
 
 
-def _partials(slot: Slot, schema: Any) -> list[Any]:
+def _partials(slot: Slot, schema: Any) -> list[str]:
     name = slot.name
     if slot.call.function in ("window_start", "window_end"):
         return []
-    value = F.expr(to_spark(slot.call.argument, schema).value) if slot.call.argument is not None else F.lit(1)
+    value = to_spark(slot.call.argument, schema).value if slot.call.argument is not None else "1"
     if slot.call.function == "count":
-        return [F.count(value).alias(name)]
+        return [f"count({value}) AS {name}"]
     if slot.call.function in ("sum", "avg"):
-        wide = value.cast("bigint")
-        zero = F.lit(0).cast("bigint")
-        high, low = F.shiftright(wide, 32), wide.bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
+        # in two halves: a sum of 64-bit numbers may overflow where the mean does not
+        wide = f"CAST({value} AS BIGINT)"
         return [
-            F.coalesce(F.sum(high), zero).alias(name),
-            F.coalesce(F.sum(low), zero).alias(f"{name}_low"),
-            F.count(value).alias(f"{name}_n"),
+            f"coalesce(sum(shiftright({wide}, 32)), 0L) AS {name}",
+            f"coalesce(sum({wide} & {0xFFFFFFFF}L), 0L) AS {name}_low",
+            f"count({value}) AS {name}_n",
         ]
-    return [(F.min if slot.call.function == "min" else F.max)(value).alias(name)]
+    return [f"{slot.call.function}({value}) AS {name}"]
