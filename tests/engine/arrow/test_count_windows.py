@@ -70,7 +70,7 @@ def test_every_so_many_tuples_of_a_key():
 def test_rolling_windows_and_the_rest_at_the_end():
     rows = tuples(ALL, [(t, 0, t, "x") for t in range(5)])
     found = drive(box(3, 1, aggregates=(("total", "sum(v)"),)), [ALL], cut([rows], [50]))
-    assert found.visible("time", "total") == [(2, 3), (3, 6), (4, 4), (4, 7), (4, 9)]
+    assert found.visible("time", "total") == [(2, 3), (3, 6), (4, 9), (4, 7), (4, 4)]
 
 
 def test_a_tuple_whose_argument_fails_takes_no_place():

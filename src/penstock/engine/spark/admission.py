@@ -7,7 +7,7 @@ hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,11 +95,11 @@ def admit_files(
     order = ", ".join(f"{_text(_name(s['path']))}, {s['file'] << SEQ_BITS}L" for s in slices)
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
-    frame = frame.selectExpr("*", f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
+    hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
     proven = source.timestamp is None or all(_in_time(s, horizon) for s in slices)
-    own = [] if proven else [(f"{STAMP} IS NULL", "'0:timestamp is null'"), _late(horizon)]
+    own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), _late(time, horizon)]
     if own or guards.cases:
-        return _guarded(frame, source, own, guards, watch)
+        return _guarded(frame, source, own, guards, watch, more=hidden)
     watch.know(
         source.name, rows=sum(s["rows"] for s in slices), newest=_latest(slices) if source.timestamp else None
     )
@@ -114,10 +114,10 @@ def _latest(slices: list[Slice]) -> int | None:
     return max((s["latest"] for s in slices if s["rows"]), default=None)
 
 
-def _late(horizon: int) -> tuple[str, str]:
-    limit = by_reference(horizon, STAMP)
-    reason = f"concat('0:late: timestamp ', {STAMP}, ' us is behind the horizon ', {limit}, ' us of earlier trains')"
-    return f"{STAMP} < {limit}", reason
+def _late(time: str, horizon: int) -> tuple[str, str]:
+    limit = by_reference(horizon, time)
+    reason = f"concat('0:late: timestamp ', {time}, ' us is behind the horizon ', {limit}, ' us of earlier trains')"
+    return f"{time} < {limit}", reason
 
 
 def _guarded(
@@ -128,6 +128,7 @@ def _guarded(
     watch: Watch,
     *,
     packed: bool = False,
+    more: Sequence[str] = (),
 ) -> DataFrame:
     cases = [
         *own,
@@ -146,7 +147,7 @@ def _guarded(
         else f"CASE WHEN {{why}} IS NULL OR NOT startswith({{why}}, '0:') THEN {STAMP} END"
     )
     boxes = (source.name, *(box for box, _, _ in guards.cases))
-    return watch.guard(frame, source.name, why, letter, boxes, rows="count(1)", newest=f"max({let_in})")
+    return watch.guard(frame, source.name, why, letter, boxes, more, rows="count(1)", newest=f"max({let_in})")
 
 
 def raw_text(schema: Schema) -> str:

@@ -54,6 +54,11 @@ class Journey:
         trains.loaded += not ticket.empty
 
     def all(self) -> None:
+        if self.ticket.empty and self._plain():
+            # nothing to read: the stages only act on new horizons
+            for stage in self.layout.stages:
+                self._stage(stage)
+            return
         for name in self.trains.sub.inputs:
             self._keep(name, self._input(self.net.nodes[name]))
         for name in self.layout.native:
@@ -64,6 +69,10 @@ class Journey:
         for name in (*self.trains.sub.inputs, *self.layout.native):
             writer.write(name, self.frames[name])
         self._count()
+
+    def _plain(self) -> bool:
+        """True if no stage feeds another."""
+        return not any(e.tail in self.layout.home for s in self.layout.stages for e in s.entries)
 
     def release(self) -> None:
         for frame in self.cached:
@@ -212,8 +221,11 @@ class Journey:
 
     def _partitioned(self, stage: Stage, task: StageTask) -> DataFrame:
         """The stage's input, all tuples of a key in one partition, with the same keys there in every train."""
-        frames = [self._entry_frame(e, i in task.partials) for i, e in enumerate(stage.entries)]
         width = self.trains.partitions
+        if not self.frames:
+            width = Roles.of(self.ticket.joins[stage.name]).servers if stage.spread else width
+            return self._blank(width if stage.keys or stage.spread else 1)
+        frames = [self._entry_frame(e, i in task.partials) for i, e in enumerate(stage.entries)]
         if stage.spread:
             return self._diffused(stage, frames)
         if len(frames) == 1:
@@ -225,6 +237,10 @@ class Journey:
         if not stage.stateful:
             return frame
         return frame.repartition(width, *keys) if keys else frame.repartition(1)
+
+    def _blank(self, width: int) -> DataFrame:
+        """So many partitions with nothing in them."""
+        return self.trains.spark.range(0, width, 1, width).where("id < 0")
 
     def _diffused(self, stage: Stage, frames: list[DataFrame]) -> DataFrame:
         """Each tuple at the server, or servers, that the train's roles name."""
@@ -240,7 +256,7 @@ class Journey:
     def _entry_frame(self, entry: Entry, partial: bool) -> DataFrame:
         frame = self.frames[entry.tail]
         if partial:
-            return preaggregated(frame, self.net, entry, self.watch)
+            return preaggregated(frame, self.net, entry)
         columns = [f"`{c.name}`" for c in self.net.types[entry.tail].schema]
         return frame.selectExpr(*columns, STAMP, SEQ)
 
@@ -308,7 +324,6 @@ class Journey:
                 self.outcome.count(name, dead=refused[name])
             if self.sampled:
                 self._count_native(name, out, refused)
-        self._count_preaggregated()
 
     def _count_native(self, name: str, out: dict[str, int], refused: Counter[str]) -> None:
         came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
@@ -317,14 +332,6 @@ class Journey:
         taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
         out[name] = self.watch.counts(f"{name}#out").get("rows", 0) + taken
         self.outcome.count(name, **{"in": came, "out": out[name]})
-
-    def _count_preaggregated(self) -> None:
-        """A window whose partials Spark made has seen those only; how many tuples went into them was counted there."""
-        for stage in self.layout.stages:
-            for entry in stage.entries:
-                if may_preaggregate(self.net, self.layout, entry) and entry.head in self.outcome.counts:
-                    fed = self.watch.counts(f"{entry.head}#fed").get("rows")
-                    self.outcome.counts[entry.head]["in"] = int(fed or 0)
 
 
 def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:

@@ -15,6 +15,7 @@ from penstock.model.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
 Keys = tuple[str, ...]
+FED = "_fed"  # with a partial aggregate: how many tuples went into it
 SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no box finds them among its own
 
 

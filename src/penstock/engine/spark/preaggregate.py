@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,8 +18,7 @@ from penstock.engine.arrow.order import INPUT
 from penstock.engine.arrow.shape import WINDOW, Shaper
 from penstock.engine.arrow.spans import Spans
 from penstock.engine.spark.expressions import to_spark
-from penstock.engine.spark.plan import Entry, Layout
-from penstock.engine.spark.watch import Watch
+from penstock.engine.spark.plan import FED, Entry, Layout
 from penstock.model.boxes import Slide, Tumble
 from penstock.model.durations import Time
 from penstock.model.network import Network
@@ -80,11 +80,11 @@ def _shaper(net: Network, entry: Entry) -> Shaper:
 
 
 def partial_schema(net: Network, entry: Entry) -> Any:
-    """The Arrow schema in which partials reach the stage."""
-    return _shaper(net, entry).partial_schema
+    """The Arrow schema in which partials reach the stage; with each how many tuples went into it."""
+    return _shaper(net, entry).partial_schema.append(pa.field(FED, pa.int64()))
 
 
-def preaggregated(frame: DataFrame, net: Network, entry: Entry, watch: Watch) -> DataFrame:
+def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
     """One row for each pane and key of the train (a few, as Spark pleases: the stage merges them)."""
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
     assert isinstance(node, Tumble | Slide)
@@ -98,11 +98,9 @@ def preaggregated(frame: DataFrame, net: Network, entry: Entry, watch: Watch) ->
         f"CAST(0 AS INT) AS {INPUT}",
         f"min({SEQ}) AS {SEQ}",
         *(text for slot in shaper.slots for text in _partials(slot, schema)),
-        "count(1) AS _fed",
+        f"count(1) AS {FED}",
     ]
-    grouped = frame.selectExpr("*", window).groupBy(WINDOW, *keys).agg(*map(F.expr, columns))
-    # counted behind the aggregation, where there are few rows: selectivity needs the tuples, not the partials
-    return watch.on(grouped, f"{entry.head}#fed", rows="sum(_fed)")
+    return frame.groupBy(F.expr(window), *keys).agg(*map(F.expr, columns))
 
 
 def _partials(slot: Slot, schema: Any) -> list[str]:

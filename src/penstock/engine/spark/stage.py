@@ -6,10 +6,12 @@ or for sinks that live in the driver's process; what goes to files and connectio
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +21,7 @@ from penstock.engine.arrow.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.packing import ipc_bytes
-from penstock.engine.spark.plan import Keys
+from penstock.engine.spark.plan import FED, Keys
 from penstock.engine.spark.sinks import StagedFiles
 from penstock.engine.spark.state import PartitionState, Resident
 from penstock.model.boxes import ColumnLatch, Drop, Function, Latch, Node, Trait
@@ -73,6 +75,7 @@ class StageTask:
 
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
+        _settle()
         yield from self.run(partition, batches)
 
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
@@ -183,6 +186,13 @@ class StageTask:
         return [name for name, _ in REPORT] + [f"_o{i}" for i in range(len(self.onward))]
 
 
+@cache
+def _settle() -> None:
+    """Once in a worker: Spark collects garbage before each task, which need not go through all modules again."""
+    gc.collect()
+    gc.freeze()
+
+
 class _Work:
     """One train through the boxes of a stage, in order."""
 
@@ -218,7 +228,7 @@ class _Work:
                 for i in range(len(inputs))
                 if (node.name, i) in self.given
             ):
-                logic.merge(inputs[0])  # type: ignore[attr-defined]
+                logic.merge(inputs[0].drop_columns([FED]))  # type: ignore[attr-defined]
                 answer = logic.close(self._horizons(node), final=task.final)  # type: ignore[attr-defined]
             else:
                 answer = logic.process(inputs, self._horizons(node), final=task.final)
@@ -233,7 +243,7 @@ class _Work:
         if answer.dead.num_rows:
             self.dead.append(answer.dead.cast(DEAD_SCHEMA))
         self.counts[node.name] = {
-            "in": sum(t.num_rows for t in inputs),
+            "in": sum(_fed(t) for t in inputs),
             "out": answer.out.num_rows,
             "dead": answer.dead.num_rows,
         }
@@ -273,6 +283,11 @@ class _Work:
         if Trait.STATELESS in node.traits:
             for key in self.task.guards.get(node.name, ()):
                 keeps_key(node, key, [c for t in inputs for c in t.column(key).chunks], out)
+
+
+def _fed(table: Any) -> int:
+    """How many tuples a box was fed: with partial aggregates more than it was given rows."""
+    return int(pc.sum(table.column(FED)).as_py() or 0) if FED in table.schema.names else int(table.num_rows)
 
 
 def keeps_key(node: Node, key: str, known: list[Any], out: Any) -> None:

@@ -50,15 +50,16 @@ class Watch:
         why: str,
         letter: tuple[str, str],
         boxes: Sequence[str],
+        more: Sequence[str] = (),
         **metrics: str,
     ) -> DataFrame:
         """Only the tuples that nothing is wrong with; the others become letters.
 
         `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the tuple's raw text
-        and of its offset. `{why}` in a metric stands for the reason's column.
+        and of its offset. `more`: columns to be added on the way. `{why}` in a metric stands for the reason's column.
         """
         column = f"_why{len(self._on)}"
-        marked = frame.selectExpr("*", f"{why} AS {column}")
+        marked = frame.selectExpr("*", *more, f"{why} AS {column}")
         raw, offset = letter
         made = f"named_struct('raw', {raw}, 'why', {column}, 'offset', {offset})"
         metrics = {key: text.replace("{why}", column) for key, text in metrics.items()}
