@@ -202,8 +202,10 @@ def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
     yield f"{out}/answers.csv, {out}/dead_letters.csv, {out}/run.json"
     if not record["finished"]:
         yield "Stopped; the same command goes on."
-    elif not record["valid"]:
+    elif record["driver"].get("late_seconds"):
         yield "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
+    elif not record["valid"]:
+        yield "The run was killed on the way: its answers hold, its response times tell of the kill (run.json, `attempts`)."
 
 
 def _seconds(value: float | None) -> str:
@@ -214,7 +216,7 @@ def leave(record: dict[str, Any]) -> None:
     """End with the exit code that fits."""
     if not record["finished"]:
         raise typer.Exit(STOPPED)
-    if not record["valid"]:
+    if record["driver"].get("late_seconds"):
         raise typer.Exit(NOT_VALID)
 
 

@@ -25,6 +25,7 @@ _KEEP = 20
 
 _RECENT = 64
 OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
+"""The outputs of the network in the order of the answer types; the box before each is named `<output>_rows`."""
 
 
 @dataclass
@@ -68,8 +69,7 @@ class Pulse:
         for name, count in counts.items():
             self.boxes[name] = self.boxes.get(name, 0) + count.get("out", 0)
         for kind, name in enumerate(OUTPUTS):
-            count = counts.get(name, {})
-            left = count.get("in", count.get("out", 0))
+            left = counts.get(f"{name}_rows", {}).get("out", 0)
             self.by_type[kind] += left
             self.rows_out += left
 

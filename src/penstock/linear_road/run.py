@@ -55,9 +55,16 @@ class Watcher:
 
 
 def run(
-    plan: RunPlan, *, stop: threading.Event | None = None, watcher: Watcher | None = None
+    plan: RunPlan,
+    *,
+    stop: threading.Event | None = None,
+    watcher: Watcher | None = None,
+    session: Any = None,
 ) -> dict[str, Any]:
-    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly."""
+    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly.
+
+    `session`: a Spark session to run on, which stays; by default one is made for the run.
+    """
     place = open_place(plan)
     if place.finished:
         return dict(json.loads((place.out / RUN).read_text(encoding="utf-8")))
@@ -65,7 +72,7 @@ def run(
     slices = _slices(plan, place, watcher.preparing)
     drive = _drive(plan, place, slices)
     feed = feed_of(drive, slices)
-    return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run()
+    return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run(session)
 
 
 def _slices(plan: RunPlan, place: RunPlace, progress: Bar) -> Slices:
@@ -116,14 +123,15 @@ class _Run:
     gave_up_at: int | None = None
     _began: float = field(default_factory=time.time)
 
-    def run(self) -> dict[str, Any]:
+    def run(self, given: Any) -> dict[str, Any]:
         self.place.feed.mkdir(parents=True, exist_ok=True)
         self.place.note("started")
-        session = local_session(self.plan.master)
+        session = given or local_session(self.plan.master)
         try:
             return self._with_session(session)
         finally:
-            session.stop()
+            if given is None:
+                session.stop()
 
     def _with_session(self, session: Any) -> dict[str, Any]:
         self.watcher.spark_started()

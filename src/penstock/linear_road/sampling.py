@@ -136,11 +136,17 @@ def _cost(chosen: list[Sample]) -> dict[str, Any]:
         "wall_s": round(wall, 1),
         "cores": round((last.cpu_s - first.cpu_s) / wall, 3),
         "cpu_s": round(last.cpu_s - first.cpu_s, 1),
+        "cpu_s_per_million": _per_million(first, last),
         "tuples_in_per_s": round((last.rows_in - first.rows_in) / wall, 1),
         "tuples_out_per_s": round((last.rows_out - first.rows_out) / wall, 1),
         "memory_mb": max(sample.memory_mb for sample in chosen),
         "backlog_s": max(sample.backlog_s for sample in chosen),
     }
+
+
+def _per_million(first: Sample, last: Sample) -> float | None:
+    rows = last.rows_in - first.rows_in
+    return round((last.cpu_s - first.cpu_s) / rows * 1e6, 3) if rows else None
 
 
 def machine() -> dict[str, Any]:
