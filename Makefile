@@ -19,8 +19,8 @@ $(READY): pyproject.toml requirements.lock scripts/setup.sh
 
 setup: $(READY) ## make .venv and install the locked packages (the other targets call it)
 
-demo: $(READY) ## run the example network on made-up sensor data; results in out/demo
-	@$(WITH_JAVA) $(BIN)/python examples/sensors.py out/demo
+demo: $(READY) ## Linear Road end to end: a small city, all five answers on Spark, validated; results in out/demo
+	@$(WITH_JAVA) $(BIN)/python examples/linear_road.py out/demo
 
 test: lint ## lint, types, layers, then all tests but the slow ones, on both engines
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)

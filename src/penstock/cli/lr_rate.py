@@ -23,6 +23,7 @@ from penstock.linear_road.rate_plan import RatePlan
 from penstock.linear_road.responses import NAMES
 
 NOTHING, BAD, STOPPED = 1, 2, 130
+PAGE = "rating.html"
 _console = Console(stderr=True)
 
 
@@ -76,7 +77,12 @@ def rate(
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on with the trials made so far", err=True)
         raise typer.Exit(STOPPED) from None
+    # Drawing needs matplotlib, which a wrong option need not wait for.
+    from penstock.linear_road.report import rating_page, write_page
+
+    page = write_page(out / PAGE, rating_page(result))
     show(result, out)
+    typer.echo(f"page with plots: {page}")
     raise typer.Exit(0 if result["rating"] else NOTHING)
 
 

@@ -62,7 +62,7 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.length:g}")
-        trial = _Attempt(plan, prepared, step, len(trials.all)).run()
+        trial = Attempt(plan, prepared, step, len(trials.all)).run()
         trials.add(trial)
         watcher.trial(trial)
     result = _result(plan, prepared, trials.all, step.length)
@@ -109,8 +109,8 @@ class _Trials:
 
 
 @dataclass(frozen=True)
-class _Attempt:
-    """One trial: a run in processes of its own, then the oracle."""
+class Attempt:
+    """One trial: a run in processes of its own, then the oracle. `number` names its directory."""
 
     plan: RatePlan
     prepared: RateSet
