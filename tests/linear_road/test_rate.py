@@ -12,8 +12,10 @@ from golden_input import GOLDEN, needs_data
 
 from penstock.linear_road import rate as rating
 from penstock.linear_road.copies import Copies
+from penstock.linear_road.drive import Drive, feed_of
 from penstock.linear_road.inputs import InputError
 from penstock.linear_road.rate_plan import RatePlan, Window, confirmation_of, cut_of, trial_of
+from penstock.linear_road.rate_set import prepare_set
 from penstock.linear_road.search import Next
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
@@ -165,3 +167,52 @@ class TestShiftedCopies:
         assert verdict.types[0].extra == 1
         assert verdict.unreadable == 1
         assert verdict.wrong == 3
+
+
+# -- the whole, with a system that is known to carry 1.5 expressways
+
+SMALL = {"begin": 1, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
+
+
+@pytest.fixture
+def carries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Trials without a run; gives the list of those made."""
+    made: list[float] = []
+
+    def run(attempt: rating.Attempt) -> dict[str, Any]:
+        made.append(attempt.step.length)
+        late = 0 if attempt.step.length <= 1.5 else 3
+        figures = {str(kind): {"p99": 1.0, "late": late if kind == 0 else 0} for kind in range(5)}
+        return rating.judged(attempt.step, attempt.window, record(latency=figures), ShiftedVerdict(), 0.1)
+
+    monkeypatch.setattr(rating.Attempt, "run", run)
+    return made
+
+
+def test_a_rating_is_found_written_down_and_gone_on_with(tmp_path: Path, carries: list[float]) -> None:
+    chosen = plan(tmp_path, **SMALL)
+    result = rating.rate(chosen)
+    assert carries == [1, 2, 1.5, 1.5]
+    assert result == json.loads((tmp_path / "out" / "rating.json").read_text())
+    assert (result["mode"], result["rating"], result["confirmed"]) == ("peak", 1.5, True)
+    assert {"machine", "versions", "what_was_shortened"} <= set(result)
+    assert [(t["L"], t["pass"], t["late"], t["wrong"]) for t in result["trials"]] == [
+        (1, True, 0, 0), (2, False, 3, 0), (1.5, True, 0, 0), (1.5, True, 0, 0),
+    ]  # fmt: skip
+    assert all(set(t["p99"]) == set("01234") for t in result["trials"])
+    assert "L = 1.5 is 3 shifted copies of them" in " ".join(result["what_was_shortened"])
+    rating.rate(chosen)
+    assert len(carries) == 4, "nothing is tried again"
+
+
+def test_the_truth_of_a_copy_is_what_the_driver_delivers(tmp_path: Path) -> None:
+    prepared = prepare_set(plan(tmp_path, **SMALL), lambda _name, _done, _total: None, 1)
+    window = Window(prepared.cut.begin, prepared.cut.begin, prepared.cut.begin + 20)
+    truth = prepared.truth(0.5, window).read_bytes()
+    feed = feed_of(
+        Drive(prepared.slices.path, length=0.5, begin=window.begin, end=window.end), prepared.slices
+    )
+    driven = b"".join(feed.at(t)[0].data.tobytes() for t in range(window.begin, window.end))
+    assert truth == driven
+    assert prepared.copies(1.5) == (3, 0)
+    assert truth.count(b"\n") == prepared.rates[window.begin : window.end].sum()
