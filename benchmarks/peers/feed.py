@@ -7,8 +7,8 @@ Batches never hold rows of two half minutes: no toll of minute m is asked for be
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
@@ -135,9 +136,13 @@ class Answers:
 
 
 def cpu_of_tree() -> float:
-    """Processor seconds of this process and of the children it has waited for."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+    """Processor seconds of this process and of all below it, also of those that ended and were waited for."""
+    root, found = psutil.Process(), 0.0
+    for process in [root, *root.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            used = process.cpu_times()
+            found += used.user + used.system + used.children_user + used.children_system
+    return found
 
 
 def options(text: str | None) -> argparse.Namespace:
@@ -159,14 +164,14 @@ def feed_of(chosen: argparse.Namespace) -> Feed:
     return Feed(chosen.input or chosen.follow, follow=chosen.follow is not None)
 
 
-def report(chosen: argparse.Namespace, feed: Feed, answers: int, started_cpu: float = 0.0) -> None:
+def report(chosen: argparse.Namespace, feed: Feed, answers: int) -> None:
     """Say what it cost: all processor seconds, and those after the first row came."""
     wall, cpu = time.perf_counter() - feed.first_wall, cpu_of_tree()
     found = {
         "tuples": feed.rows,
         "answers": answers,
         "cpu_s": round(cpu, 2),
-        "cpu_s_after_start": round(cpu - (started_cpu or feed.first_cpu), 2),
+        "cpu_s_after_start": round(cpu - feed.first_cpu, 2),
         "wall_s": round(wall, 2),
     }
     print(json.dumps(found), file=sys.stderr)

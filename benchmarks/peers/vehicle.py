@@ -1,0 +1,63 @@
+"""The state of one vehicle in Spark: its reports of the last 30 s, and what a new report makes of it.
+
+`quoted` is the minute in which the vehicle was told the toll of the segment it is in (0: it was not), `still` how many of its
+latest reports, 30 s apart, were from one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+_INPUT = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")
+EVENTS = (
+    ", ".join(f"{name} INT" for name in _INPUT)
+    + ", first BOOLEAN, entered BOOLEAN, from_seg INT, quoted INT, stopped BOOLEAN"
+)
+EVENT = Row(*_INPUT, "first", "entered", "from_seg", "quoted", "stopped")
+_REQUEST = (False, False, -1, 0, False)
+_WIDTH = 8
+"""A remembered report is so many numbers: time, xway, dir, lane, seg, pos, quoted, still."""
+
+
+class Vehicle(StatefulProcessor):
+    """Follows one vehicle."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("recent", "recent ARRAY<INT>")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+        recent = self._recent()
+        for row in sorted(rows, key=lambda row: (row.time, row.type)):
+            if row.type != 0:
+                yield EVENT(*row, *_REQUEST)
+                continue
+            event, report = step(row, recent)
+            recent = [*(r for r in recent if r[0] >= row.time - 30), report]
+            yield EVENT(*row, *event)
+        self._state.update(([number for report in recent for number in report],))
+
+    def _recent(self) -> list[tuple[int, ...]]:
+        found = self._state.get()
+        flat = list(found[0]) if found is not None else []
+        return [tuple(flat[i : i + _WIDTH]) for i in range(0, len(flat), _WIDTH)]
+
+    def close(self) -> None:
+        pass
+
+
+def step(row: Any, recent: list[tuple[int, ...]]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """What a report is (first, entered, from_seg, quoted, stopped), and what to remember of it."""
+    before = next((r for r in recent if r[:3] == (row.time - 30, row.xway, row.dir)), None)
+    first = before is None or (before[3] == 4 and row.lane != 4)
+    entered = first or before[4] != row.seg
+    told = before[6] if before is not None else 0
+    quoted = told if not entered else 0 if row.lane == 4 else row.time // 60 + 1
+    alone = not any(row.time - 30 < r[0] < row.time for r in recent)
+    same = before is not None and 1 <= row.lane <= 3 and (before[3], before[5]) == (row.lane, row.pos)
+    still = before[7] + 1 if same and alone else 1
+    event = (first, entered, before[4] if before is not None else -1, told, still >= 4)
+    return event, (row.time, row.xway, row.dir, row.lane, row.seg, row.pos, quoted, still)
