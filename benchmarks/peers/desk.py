@@ -31,7 +31,9 @@ class Desk:
 
     history: Any
     cars: dict[tuple[Place, int], dict[int, list[int]]] = field(default_factory=lambda: defaultdict(dict))
-    stops: dict[tuple[int, int, int, int, int], list[_Stop]] = field(default_factory=lambda: defaultdict(list))
+    stops: dict[tuple[int, int, int, int, int], list[_Stop]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     standing: dict[int, _Stop] = field(default_factory=dict)
     accounts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +28,32 @@ from penstock.linear_road.inputs import Input, open_input
 from penstock.linear_road.reading import seconds_of
 
 TIME = 1
-NAMES = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")
+NAMES = (
+    "type",
+    "time",
+    "vid",
+    "spd",
+    "xway",
+    "lane",
+    "dir",
+    "seg",
+    "pos",
+    "qid",
+    "sinit",
+    "send",
+    "dow",
+    "tod",
+    "day",
+)
+
+FIELDS = {
+    0: ("vid", "time", "lav", "toll"),
+    1: ("time", "vid", "seg"),
+    2: ("time", "result", "qid", "bal"),
+    3: ("time", "qid", "bal"),
+    4: ("time", "qid", "travel", "toll"),
+}
+"""The fields of an answer after its type, without Emit."""
 
 
 @dataclass
@@ -135,6 +160,12 @@ class Answers:
         return self._clock.now() + 0.0005
 
 
+def table(names: tuple[str, ...], rows: Sequence[tuple[int, ...]]) -> pa.Table:
+    """Answers as columns."""
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return pa.table({name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)})
+
+
 def cpu_of_tree() -> float:
     """Processor seconds of this process and of all below it, also of those that ended and were waited for."""
     root, found = psutil.Process(), 0.0
@@ -164,14 +195,14 @@ def feed_of(chosen: argparse.Namespace) -> Feed:
     return Feed(chosen.input or chosen.follow, follow=chosen.follow is not None)
 
 
-def report(chosen: argparse.Namespace, feed: Feed, answers: int) -> None:
-    """Say what it cost: all processor seconds, and those after the first row came."""
+def report(chosen: argparse.Namespace, feed: Feed, answers: int, answering: float | None = None) -> None:
+    """Say what it cost: all processor seconds, and those after the first row came (or what the peer measured itself)."""
     wall, cpu = time.perf_counter() - feed.first_wall, cpu_of_tree()
     found = {
         "tuples": feed.rows,
         "answers": answers,
         "cpu_s": round(cpu, 2),
-        "cpu_s_after_start": round(cpu - feed.first_cpu, 2),
+        "cpu_s_after_start": round(cpu - feed.first_cpu if answering is None else answering, 3),
         "wall_s": round(wall, 2),
     }
     print(json.dumps(found), file=sys.stderr)

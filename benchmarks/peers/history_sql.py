@@ -76,7 +76,9 @@ class History:
         """What a vehicle spent on a day."""
         k = self._home(xway)
         key = (xway - k * self._copies["xway"], vid - k * self._copies["vid"], day)
-        row = self._con.execute("SELECT tolls FROM toll WHERE xway = ? AND vid = ? AND day = ?", key).fetchone()
+        row = self._con.execute(
+            "SELECT tolls FROM toll WHERE xway = ? AND vid = ? AND day = ?", key
+        ).fetchone()
         return int(row[0]) if row else 0
 
     def travel(self, xway: int, sinit: int, send: int, dow: int, tod: int) -> tuple[int, int]:
@@ -84,7 +86,11 @@ class History:
         if sinit == send:
             return 0, 0
         step = 1 if sinit <= send else -1
-        asked = {"xway": xway - self._home(xway) * int(self._copies["xway"]), "dir": int(step < 0), "step": step}
+        asked = {
+            "xway": xway - self._home(xway) * int(self._copies["xway"]),
+            "dir": int(step < 0),
+            "step": step,
+        }
         asked |= {"sinit": sinit, "send": send, "dow": dow, "tod": tod}
         seconds, toll = self._con.execute(TRAVEL, asked).fetchone()
         return int(seconds), int(toll)

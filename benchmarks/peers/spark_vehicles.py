@@ -17,11 +17,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -29,19 +29,11 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 from desk import Desk
-from feed import NAMES, Answers, Feed, cpu_of_tree, feed_of, options, report
+from feed import FIELDS, NAMES, Answers, Feed, cpu_of_tree, feed_of, options, report, table
 from history_sql import History
+from pyspark.sql import SparkSession
 from vehicle import EVENTS, Vehicle
 
-from pyspark.sql import SparkSession
-
-FIELDS = {
-    0: ("vid", "time", "lav", "toll"),
-    1: ("time", "vid", "seg"),
-    2: ("time", "result", "qid", "bal"),
-    3: ("time", "qid", "bal"),
-    4: ("time", "qid", "travel", "toll"),
-}
 SECONDS_A_BATCH = 10
 """At maximum speed a micro-batch takes so many seconds of input; in real time it takes what is there."""
 
@@ -84,15 +76,10 @@ class Pipeline:
         found = self.desk.answer(rows.itertuples(index=False))
         if self.answers is not None:
             for kind, names in FIELDS.items():
-                self.answers.write(kind, _table(names, found[kind]))
+                self.answers.write(kind, table(names, found[kind]))
             self.answers.flush()
         self.feed.rows += len(rows)
         self.last = max(self.last, int(rows["time"].max()) if len(rows) else -1)
-
-
-def _table(names: tuple[str, ...], rows: list[tuple[int, ...]]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return pa.table({name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)})
 
 
 def stage(batches: Iterator[np.ndarray], directory: Path) -> int:
@@ -111,7 +98,9 @@ def stage(batches: Iterator[np.ndarray], directory: Path) -> int:
 def warm_up(spark: Any) -> None:
     """A few hundred made-up rows, so that the JVM has compiled what it will and Python workers are there."""
     with tempfile.TemporaryDirectory() as directory:
-        rows = [np.array([[0, t, v, 50, 0, 1, 0, 0, 100 + t, *([-1] * 6)] for v in range(20)]) for t in range(40)]
+        rows = [
+            np.array([[0, t, v, 50, 0, 1, 0, 0, 100 + t, *([-1] * 6)] for v in range(20)]) for t in range(40)
+        ]
         stage(iter(rows), Path(directory))
         feed = Feed(Path(directory), follow=False)
         pipeline = Pipeline(spark, Path(directory), Desk(History(None)), None, feed)
@@ -122,7 +111,7 @@ def warm_up(spark: Any) -> None:
 def follow(pipeline: Pipeline, feed: Feed) -> None:
     """Until the driver is through and the last second it brought is answered."""
     while pipeline.query.isActive:
-        if feed._is_over():  # noqa: SLF001
+        if feed._is_over():
             pipeline.query.processAllAvailable()
             pipeline.query.stop()
             return
@@ -139,6 +128,10 @@ def mark_first_row(feed: Feed) -> None:
 
 def main() -> None:
     chosen = options(__doc__)
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        raise SystemExit(
+            "transformWithState in Python needs the package protobuf; install it: pip install protobuf"
+        )
     feed = feed_of(chosen)
     spark = session()
     warm_up(spark)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from feed import NAMES, Answers, Feed, feed_of, options, report
+from feed import FIELDS, NAMES, Answers, Feed, feed_of, options, report, table
 from history_sql import History
 
 KEPT = 150
@@ -165,13 +165,8 @@ class SystemX:
                 daily.append((time, qid, self.history.spent(vid, xway, day)))
             else:
                 travel.append((time, qid, *self.history.travel(xway, sinit, send, dow, tod)))
-        self.answers.write(3, _table(("time", "qid", "bal"), daily))
-        self.answers.write(4, _table(("time", "qid", "travel", "toll"), travel))
-
-
-def _table(names: tuple[str, ...], rows: list[tuple[int, ...]]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    return pa.table({name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)})
+        self.answers.write(3, table(FIELDS[3], daily))
+        self.answers.write(4, table(FIELDS[4], travel))
 
 
 def main() -> None:

@@ -12,7 +12,23 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-_INPUT = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")
+_INPUT = (
+    "type",
+    "time",
+    "vid",
+    "spd",
+    "xway",
+    "lane",
+    "dir",
+    "seg",
+    "pos",
+    "qid",
+    "sinit",
+    "send",
+    "dow",
+    "tod",
+    "day",
+)
 EVENTS = (
     ", ".join(f"{name} INT" for name in _INPUT)
     + ", first BOOLEAN, entered BOOLEAN, from_seg INT, quoted INT, stopped BOOLEAN"
@@ -29,7 +45,7 @@ class Vehicle(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("recent", "recent ARRAY<INT>")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802
         recent = self._recent()
         for row in sorted(rows, key=lambda row: (row.time, row.type)):
             if row.type != 0:
