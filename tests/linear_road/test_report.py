@@ -168,8 +168,16 @@ def test_a_rating_shows_its_trials_and_what_it_is_not():
     assert page.count(">PASS<") == 2
     assert page.count(">FAIL<") == 1
     assert "10 &lt;shifted&gt; copies" in page
+    assert page.count("0.5 / 0.9 / 1.25 / 2.5") == 15
     assert len(addresses(page)) == 4
     assert "not confirmed" in rating_page({**RATING, "confirmed": False, "trials": []})
+
+
+def test_copies_that_were_judged_together_give_counts():
+    tally = {"expected": 40, "got": 39, "right": 39, "wrong": 0, "missing": 1, "extra": 0}
+    counts = {str(kind): tally if kind == 1 else {**tally, "missing": 0} for kind in range(5)}
+    page = rating_page({**RATING, "trials": [{**TRIAL, "validation": {"wrong": 1, "types": counts}}]})
+    assert (page.count(">PASS<"), page.count(">FAIL<")) == (5, 1)
 
 
 def test_a_page_is_written_whole(tmp_path):

@@ -20,7 +20,7 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222; }
 table { border-collapse: collapse; margin: .8em 0; } th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margin-top: 1.6em; }
-.pass { color: #187a2f; font-weight: 600; } .fail { color: #b3261e; font-weight: 600; } .note { color: #666; font-size: 13px; }
+.pass { color: #187a2f; font-weight: 600; } .fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 13px; } .note { color: #666; font-size: 13px; }
 img { max-width: 100%; } svg { width: 100%; font: 11px system-ui; } .toll { fill: #2458c5; } .crash { fill: #000; }"""
 
 
@@ -193,7 +193,14 @@ def _answer_row(
     if types:
         row += [checked.get(name) for name in judged]
     row += [waits.get(name) for name in times] + [LIMITS[kind]]
-    return [*row, _mark(passed=checked["passed"])] if types and "passed" in checked else row
+    return [*row, _mark(passed=_holds(checked))] if types else row
+
+
+def _holds(checked: Mapping[str, Any]) -> bool:
+    """Whether the answers of a type passed; copies judged together give counts only."""
+    return bool(
+        checked.get("passed", not any(checked.get(name) for name in ("wrong", "missing", "extra", "late")))
+    )
 
 
 def _plots(series: Mapping[str, Any]) -> Iterator[str]:
@@ -225,35 +232,22 @@ def _rating_line(rating: Mapping[str, Any]) -> str:
 
 
 def _trials(trials: Sequence[Mapping[str, Any]]) -> str:
-    head = [
-        "L",
-        "tuples/s in",
-        "out",
-        "tolls p50",
-        "p95",
-        "p99",
-        "max",
-        "late",
-        "wrong",
-        "cores",
-        "MB",
-        "backlog s",
-        "",
-    ]
-    return _table(head, map(_trial, trials))
+    """All trials; response times of each type as p50 / p95 / p99 / max in seconds."""
+    head = ["L", "tuples/s in", "out", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""]
+    note = '<p class="note">Response times: p50 / p95 / p99 / max, in seconds.</p>'
+    return f'<div class="wide">{_table(head, map(_trial, trials))}</div>{note}'
 
 
 def _trial(trial: Mapping[str, Any]) -> list[Any]:
-    cost, tolls = trial.get("cost") or {}, (trial.get("latency") or {}).get("0") or {}
+    cost, latency = trial.get("cost") or {}, trial.get("latency") or {}
     verdict = _mark(passed=bool(trial.get("pass")))
     if trial.get("void"):
         verdict = f'<span class="fail">VOID: {escape(str(trial["void"]))}</span>'
-    name = f"{trial['L']:g}{' (confirming)' if trial.get('confirming') else ''}"
     return [
-        name,
+        f"{trial['L']:g}{' (confirming)' if trial.get('confirming') else ''}",
         cost.get("tuples_in_per_s"),
         cost.get("tuples_out_per_s"),
-        *(tolls.get(key) for key in ("p50", "p95", "p99", "max")),
+        *(_times(latency.get(str(kind))) for kind in range(len(NAMES))),
         trial.get("late"),
         trial.get("wrong"),
         cost.get("cores"),
@@ -261,3 +255,12 @@ def _trial(trial: Mapping[str, Any]) -> list[Any]:
         cost.get("backlog_s"),
         verdict,
     ]
+
+
+def _times(waits: Mapping[str, Any] | None) -> str:
+    """The percentiles of one type in one cell.
+
+    >>> _times({"p50": 0.5, "p95": 1, "p99": 1.25, "max": None})
+    '0.5 / 1 / 1.25 / -'
+    """
+    return " / ".join(_cell((waits or {}).get(name)) for name in ("p50", "p95", "p99", "max"))
