@@ -91,6 +91,8 @@ class _StreamPart:
         self.known: dict[Conjunction, int] = {}
         self.uses: dict[int, list[int]] = {}  # slot -> lasting uses, passing uses
         self.conjunctions: dict[int, Conjunction] = {}
+        self.residuals: dict[int, tuple[str, ...]] = {}
+        self.state = bytearray()  # of each slot: 0 not here, 1 lasting, 2 passing
         self.written = 0
         self.changed = True
         self.index: PredicateIndex | None = None
@@ -103,6 +105,15 @@ class _StreamPart:
                 if key not in self.constants:
                     self.constants[key] = _Constants(self._code(span.column, operator))
                 self.constants[key].add(slot, value)
+
+    def mark(self, slot: int) -> None:
+        """Note what has become of a slot."""
+        uses = self.uses.get(slot)
+        if slot >= len(self.state):
+            self.state.extend(bytes(slot + 1024 - len(self.state)))
+        now = 0 if uses is None else 1 if uses[0] else 2
+        self.changed |= self.state[slot] != now
+        self.state[slot] = now
 
     def _code(self, column: str, operator: int) -> str:
         type_ = self.schema.type_of(column)
@@ -155,10 +166,10 @@ class QuerySteM:
             slot, self._next = self._next, self._next + 1
             part.known[conjunction], part.conjunctions[slot], part.uses[slot] = slot, conjunction, [0, 0]
             part.write(slot, conjunction)
-            part.changed = True
-        uses = part.uses[slot]
-        part.changed |= lasting and uses[0] == 0
-        uses[0 if lasting else 1] += 1
+            if conjunction.residuals:
+                part.residuals[slot] = conjunction.residuals
+        part.uses[slot][0 if lasting else 1] += 1
+        part.mark(slot)
         return slot
 
     def remove(self, stream: str, slot: int, *, lasting: bool = True) -> None:
@@ -168,7 +179,8 @@ class QuerySteM:
         uses[0 if lasting else 1] -= 1
         if not any(uses):
             del part.known[part.conjunctions.pop(slot)], part.uses[slot]
-            part.changed = True
+            part.residuals.pop(slot, None)
+        part.mark(slot)
 
     def conjunction(self, stream: str, slot: int) -> Conjunction:
         return self._parts[stream].conjunctions[slot]
@@ -192,10 +204,10 @@ class QuerySteM:
 
 
 def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateIndex:
-    kept = [s for s, uses in part.uses.items() if uses[0]]
-    passing = [s for s, uses in part.uses.items() if not uses[0]]
-    slots = np.array([*sorted(kept), *sorted(passing)], np.int64)
-    rows = np.full(slots_given, -1, np.int64)
+    state = np.frombuffer(bytes(part.state), np.uint8)
+    kept = np.flatnonzero(state == 1)
+    slots = np.concatenate([kept, np.flatnonzero(state == 2)])
+    rows = np.full(slots_given, -1, np.int32)
     rows[slots] = np.arange(len(slots))
     attributes = tuple(sorted({column for column, _ in part.constants}))
     width = max(1, len(attributes))
@@ -212,7 +224,7 @@ def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateInde
     factors = tuple(
         _factors(a, o, v, np.searchsorted(spans, k)) for a, o, v, k in parts if o != _ANY and len(v)
     )
-    residuals = {int(rows[slot]): c.residuals for slot, c in part.conjunctions.items() if c.residuals}
+    residuals = {int(rows[slot]): texts for slot, texts in part.residuals.items()}
     return PredicateIndex(
         version, slots, rows, len(kept), attributes, first, spans % width, factors, residuals
     )

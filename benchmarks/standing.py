@@ -1,0 +1,268 @@
+"""Standing queries through Spark: tuples/s with 10,000 queries, freshness, registration, invocation, a new query over old data.
+
+One network (Parquet files -> connection point), one service. First a history is read at full speed, which also warms everything
+up; then files arrive at a fixed rate while queries are registered and invoked. Reported: how far what is visible lags behind the arrival of
+a file, latencies of registration and invocation while data flows, processor seconds, and what a query over the whole history takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import penstock as ps
+from common import Feeder, memory_mb, options, quantile, scratch, session, show, spent, write_result
+from penstock.standing import Limits, StandingQueries
+
+SCHEMA = "time TIMESTAMP, a INT, b INT, c INT, v INT"
+DOMAIN = 1_000_000
+START = 1_767_225_600_000_000
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--rate", type=int, default=100_000, help="tuples a second")
+    parser.add_argument("--seconds", type=int, default=60, help="how long files arrive")
+    parser.add_argument("--history", type=int, default=10_000_000, help="tuples retained before")
+    parser.add_argument("--period", type=float, default=0.5, help="seconds between files")
+    parser.add_argument("--mode", default=None, help="P, C or NoMat for all queries")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.queries, chosen.rate, chosen.seconds, chosen.history = 1_000, 20_000, 10, 200_000
+    sys.setswitchinterval(0.0005)  # as `penstock standing serve` does
+    with scratch() as folder:
+        figures = run(chosen, folder)
+    config = {k: v for k, v in vars(chosen).items() if k not in ("quick", "seed", "no_result")}
+    write_result("standing", chosen, config, figures)
+
+
+def run(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    rng = np.random.default_rng(chosen.seed)
+    history, live = prepare(chosen, folder, rng)
+    net = ps.Network("standing")
+    source = net.source("cars", ps.parquet(str(folder / "in"), schema=SCHEMA), timestamp="time")
+    source.connection_point("reports", keep="1 hour")
+    spark = session()
+    figures: dict[str, Any] = {}
+    with ps.Runtime(net, spark, folder / "ckpt") as runtime:
+        begun = time.perf_counter()
+        for path in history:
+            path.rename(folder / "in" / path.name)
+        service = StandingQueries(runtime, limits=Limits(queries=1_000_000), memory=6 << 30)
+        service.feed("reports")
+        _until(service, chosen.history)
+        figures["history_s"] = time.perf_counter() - begun
+        texts = queries(chosen, rng)
+        begun = time.perf_counter()
+        handles = []
+        for at in range(0, len(texts), 1000):
+            handles += service.register_all(texts[at : at + 1000], client="bench", mode=chosen.mode)
+        figures["register_bulk_ms_each"] = (time.perf_counter() - begun) / len(texts) * 1e3
+        print(f"registered {len(handles)} in {time.perf_counter() - begun:.1f} s", flush=True)
+        figures |= flow(chosen, service, handles, live, folder, rng)
+        figures |= old_data(service, rng)
+        figures["memory_mb"] = memory_mb()
+        figures["stored_bytes"] = service.soup.stored()
+        service.stop()
+    report(figures)
+    return figures
+
+
+# -- data and queries
+
+
+def prepare(chosen: argparse.Namespace, folder: Path, rng: Any) -> tuple[list[Path], list[Path]]:
+    aside = folder / "aside"
+    aside.mkdir()
+    (folder / "in").mkdir()
+    first, step = 0, max(1, chosen.history // 20)
+    history, live = [], []
+    while first < chosen.history:
+        history.append(_file(aside, first, min(step, chosen.history - first), chosen.rate, rng))
+        first += step
+    first = chosen.history
+    size = int(chosen.rate * chosen.period)
+    for _ in range(int(chosen.seconds / chosen.period)):
+        live.append(_file(aside, first, size, chosen.rate, rng))
+        first += size
+    return history, live
+
+
+def _file(folder: Path, first: int, count: int, rate: int, rng: Any) -> Path:
+    at = START + (np.arange(first, first + count) * 1_000_000) // rate
+    columns = {name: rng.integers(0, DOMAIN, count).astype(np.int32) for name in ("a", "b", "c", "v")}
+    table = pa.table({"time": pa.array(at).cast(pa.timestamp("us", "UTC")), **columns})
+    path = folder / f"{first:012d}.parquet"
+    pq.write_table(table, path, row_group_size=1 << 20)
+    return path
+
+
+def queries(chosen: argparse.Namespace, rng: Any) -> list[str]:
+    """Two range factors each; selectivity log-normal, 0.1 % in the median, 1 % at most; windows of a million tuples."""
+    seconds = max(1, 1_000_000 // chosen.rate)
+    share = np.clip(np.exp(rng.normal(np.log(0.001), 0.8, chosen.queries)), 1e-5, 0.01)
+    split = rng.uniform(0.35, 0.65, chosen.queries)
+    return [
+        _query(float(s), float(u), rng, f"BEGIN now - {seconds} seconds END now")
+        for s, u in zip(share, split, strict=True)
+    ]
+
+
+def _query(share: float, split: float, rng: Any, window: str) -> str:
+    one, other = sorted(rng.choice(["a", "b", "c"], 2, replace=False))
+    return f"SELECT time, v FROM reports WHERE {_range(one, share**split, rng)} AND {_range(other, share ** (1 - split), rng)} {window}"
+
+
+def _range(column: str, share: float, rng: Any) -> str:
+    width = max(1, int(DOMAIN * share))
+    low = int(rng.integers(0, DOMAIN - width + 1))
+    return f"{column} BETWEEN {low} AND {low + width - 1}"
+
+
+# -- while data flows
+
+
+def flow(
+    chosen: argparse.Namespace,
+    service: StandingQueries,
+    handles: list[Any],
+    live: list[Path],
+    folder: Path,
+    rng: Any,
+) -> dict[str, Any]:
+    seen: list[tuple[float, int]] = []
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(service, seen, done), daemon=True)
+    asking = _Client(service, handles, rng, chosen)
+    feeder = Feeder(live, folder / "in", chosen.period)
+    before = service.soup.view.prefixes["reports"].count
+    watcher.start()
+    with spent() as took:
+        feeder.start()
+        asking.start()
+        feeder.join()
+        _until(service, before + int(chosen.rate * chosen.period) * len(live))
+        done.set()
+    asking.done.set()
+    asking.join()
+    lags = _lags(feeder.given, seen, before, int(chosen.rate * chosen.period))
+    settled = lags[len(lags) // 5 :]  # the first fifth is the index's first way to the tasks
+    tuples = int(chosen.rate * chosen.period) * len(live)
+    return {
+        "tuples": tuples, "tuples_per_second": tuples / took.wall, "wall_s": took.wall, "cpu_s": took.cpu, "cpu_us_per_tuple": took.cpu / tuples * 1e6,
+        "lag_s": {"p50": quantile(settled, 0.5), "p99": quantile(settled, 0.99), "max": max(settled), "max_all": max(lags)},
+        "registration_ms": _figures(asking.registered), "invocation_ms": _figures(asking.invoked),
+        "invocation_up_to_1000_rows_ms": _figures(asking.small), "rows_p50": quantile(asking.rows, 0.5), "trains_seen": len(seen),
+    }  # fmt: skip
+
+
+def _watch(service: StandingQueries, seen: list[tuple[float, int]], done: threading.Event) -> None:
+    version = service.soup.version
+    while not done.is_set():
+        if service.soup.wait(version, 0.5):
+            version = service.soup.version
+            seen.append((time.time(), service.soup.view.prefixes["reports"].count))
+
+
+class _Client(threading.Thread):
+    """Invokes random queries, some hundred a second, and registers a new one now and then."""
+
+    def __init__(
+        self, service: StandingQueries, handles: list[Any], rng: Any, chosen: argparse.Namespace
+    ) -> None:
+        super().__init__(daemon=True)
+        self.service, self.handles, self.rng, self.chosen = service, handles, rng, chosen
+        self.done = threading.Event()
+        self.registered: list[float] = []
+        self.invoked: list[float] = []
+        self.small: list[float] = []
+        self.rows: list[int] = []
+
+    def run(self) -> None:
+        dice, fresh = random.Random(self.chosen.seed), []
+        time.sleep(5 if not self.chosen.quick else 1)
+        while not self.done.is_set():
+            for _ in range(20):
+                handle = dice.choice(self.handles)
+                begun = time.perf_counter()
+                rows = handle.invoke().num_rows
+                took = (time.perf_counter() - begun) * 1e3
+                self.invoked.append(took)
+                self.rows.append(rows)
+                if rows <= 1000:
+                    self.small.append(took)
+                time.sleep(0.01)
+            text = _query(0.001, 0.5, self.rng, "BEGIN now - 10 seconds END now")
+            begun = time.perf_counter()
+            fresh.append(self.service.register(text, client="new"))
+            self.registered.append((time.perf_counter() - begun) * 1e3)
+            if len(fresh) > 20:
+                fresh.pop(0).unregister()
+
+
+def _lags(given: list[float], seen: list[tuple[float, int]], before: int, size: int) -> list[float]:
+    """For each file: from its arrival until all its tuples were visible."""
+    found, at = [], 0
+    for number, when in enumerate(given):
+        while seen[at][1] < before + (number + 1) * size:
+            at += 1
+        found.append(seen[at][0] - when)
+    return found
+
+
+def old_data(service: StandingQueries, rng: Any) -> dict[str, Any]:
+    """A new query over everything retained, from its text to its answer."""
+    took, rows = [], 0
+    for _ in range(10):
+        text = _query(0.0001, 0.5, rng, "")
+        begun = time.perf_counter()
+        handle = service.register(text)
+        rows = handle.invoke().num_rows
+        took.append((time.perf_counter() - begun) * 1e3)
+        handle.unregister()
+    count = service.soup.view.prefixes["reports"].count
+    return {"new_query_over": count, "new_query_rows": rows, "new_query_ms": _figures(took)}
+
+
+def _figures(values: list[float]) -> dict[str, float]:
+    return {
+        "count": len(values),
+        "p50": quantile(values, 0.5),
+        "p99": quantile(values, 0.99),
+        "max": max(values, default=0.0),
+    }
+
+
+def _until(service: StandingQueries, count: int, timeout: float = 300.0) -> None:
+    until = time.monotonic() + timeout
+    while service.soup.view.prefixes["reports"].count < count:
+        service.runtime.check()
+        if time.monotonic() > until:
+            raise TimeoutError(f"{service.soup.view.prefixes['reports'].count} of {count} tuples visible")
+        time.sleep(0.02)
+
+
+def report(figures: dict[str, Any]) -> None:
+    rows = [
+        {"what": "sustained, tuples/s", "figure": figures["tuples_per_second"], "goal": "100,000"},
+        {"what": "visible after arrival, p99 s", "figure": figures["lag_s"]["p99"], "goal": "2"},
+        {"what": "registration while data flows, p99 ms", "figure": figures["registration_ms"]["p99"], "goal": "50"},
+        {"what": "invocation up to 1,000 rows, p99 ms", "figure": figures["invocation_up_to_1000_rows_ms"]["p99"], "goal": "5"},
+        {"what": f"new query over {figures['new_query_over']:,} tuples, max ms", "figure": figures["new_query_ms"]["max"], "goal": "1000"},
+        {"what": "CPU us per tuple, all processes", "figure": figures["cpu_us_per_tuple"], "goal": ""},
+    ]  # fmt: skip
+    show("standing queries", rows)
+
+
+if __name__ == "__main__":
+    main()
