@@ -27,7 +27,7 @@ def run(name, *arguments, cwd):
 
 
 def test_every_example_has_a_test():
-    tested = {"linear_road.py", "sensors.py", "crossings.py", "traffic.py", "traffic.yaml"}
+    tested = {"linear_road.py", "sensors.py", "crossings.py", "traffic.py", "traffic.yaml", "standing.py"}
     assert {p.name for p in EXAMPLES.iterdir() if p.suffix in (".py", ".yaml")} == tested
 
 
@@ -99,3 +99,12 @@ def test_crossings(tmp_path):
 def test_python_and_text_are_the_same_network():
     made = load_network(f"{EXAMPLES / 'traffic.py'}:net")
     assert to_yaml(made) == to_yaml(from_yaml(EXAMPLES / "traffic.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_standing(tmp_path):
+    said = run("standing.py", cwd=tmp_path)
+    # a report every ten seconds, both ends of the five minutes included
+    assert said.count("'n': 31") == 2
+    assert "did you mean 'reports'?" in said

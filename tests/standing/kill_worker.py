@@ -10,10 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.standing.test_service import network
-
 import penstock as ps
 from penstock.standing import StandingQueries
+from standing.test_service import network
 
 
 def main() -> None:

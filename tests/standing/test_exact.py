@@ -9,7 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.standing.random_cases import (
+
+from penstock.model.types import arrow_schema
+from penstock.standing import block, data_stem
+from penstock.standing.language import parse
+from penstock.standing.soup import Soup
+from standing.random_cases import (
     INFOS,
     SCHEMAS,
     Case,
@@ -20,11 +25,6 @@ from tests.standing.random_cases import (
     selections,
     trains,
 )
-
-from penstock.model.types import arrow_schema
-from penstock.standing import block, data_stem
-from penstock.standing.language import parse
-from penstock.standing.soup import Soup
 
 FULL = int(os.environ.get("PENSTOCK_STANDING_CASES", "4000"))
 CON = connection()
@@ -74,13 +74,13 @@ _CALM: dict[str, Any] = {
 }
 
 
-@settings(max_examples=120, **_CALM)
+@settings(max_examples=100, **_CALM)
 @given(selections(), trains(), _MODES, st.integers(0, 4), st.booleans())
 def test_selections(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
     play(case, fed, mode, moment, remove=remove)
 
 
-@settings(max_examples=80, **_CALM)
+@settings(max_examples=60, **_CALM)
 @given(joins(), trains(), _MODES, st.integers(0, 4), st.booleans())
 def test_joins(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
     play(case, fed, _mode(case, mode), moment, remove=remove)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.streams import put
-from tests.standing.test_service import SLOW, rows, slow
+
+from runtime.streams import put
+from standing.test_service import SLOW, rows, slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ class Worker:
 
     def __init__(self, folder: Path) -> None:
         script = Path(__file__).with_name("kill_worker.py")
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
         self.process = subprocess.Popen(
             [sys.executable, str(script), str(folder)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, start_new_session=True,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.standing.random_cases import INFOS, SECOND
 
 from penstock.standing.errors import QueryError
 from penstock.standing.language import parse
 from penstock.standing.query import JoinFactor, Span
 from penstock.standing.windows import At, Last, Now, Window
+from standing.random_cases import INFOS, SECOND
 
 
 def test_factors_on_one_column_become_one_span() -> None:

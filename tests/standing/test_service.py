@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.runtime.streams import put
 
 import penstock as ps
 from penstock.standing import QueryError, StandingQueries, UnknownHandleError
+from runtime.streams import put
 
 SLOW = "SELECT k, v FROM reports WHERE v < 20 AND k BETWEEN 1 AND 3 BEGIN now - 30 seconds END now"
 

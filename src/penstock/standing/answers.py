@@ -218,7 +218,6 @@ def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: b
         shown = view if now == view.now(query) else _as_of(view, now)
         pairs = pairs_of(made, shown, soup.streams, windows=True)
     _check_size(1 if query.is_aggregate else len(pairs), soup)
-    pairs = pairs.ordered()
     columns: dict[tuple[int, str], pa.Array] = {}
     for i, part in enumerate(query.parts):
         names = list(dict.fromkeys(item.column for item in query.items if item.stream == i and item.column))

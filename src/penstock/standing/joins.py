@@ -296,11 +296,6 @@ class Pairs:
         begins, ends = (np.array(each)[:, None] for each in zip(*spans, strict=True))
         return self.where(np.asarray(((self.stamps >= begins) & (self.stamps <= ends)).all(axis=0)))
 
-    def ordered(self) -> Pairs:
-        """In the order of arrival, stream by stream: the same combinations give the same answer however they were found."""
-        order = np.lexsort(self.numbers[::-1])
-        return Pairs(self.numbers[:, order], self.stamps[:, order])
-
     @property
     def nbytes(self) -> int:
         return int(self.numbers.nbytes + self.stamps.nbytes)

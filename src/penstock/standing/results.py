@@ -123,7 +123,6 @@ class Current:
 
     numbers: np.ndarray
     stamps: np.ndarray
-    seqs: np.ndarray
 
     @staticmethod
     def of(found: Found) -> Current:
@@ -131,35 +130,29 @@ class Current:
         return Current(
             np.concatenate([b.numbers(p) for b, p in found] or empty),
             np.concatenate([b.stamps[p] for b, p in found] or empty),
-            np.concatenate([b.seqs[p] for b, p in found] or empty),
         )
+
+    def where(self, mask: np.ndarray) -> Current:
+        return self if mask.all() else Current(self.numbers[mask], self.stamps[mask])
 
     def moved(self, more: Found, begin: int) -> Current:
         """With what came, without what is older than the window now begins."""
-        fresh = Current.of(more) if more else None
-        if not len(self.numbers) or self.stamps.min() >= begin:
-            old = self
-        else:
-            stay = self.stamps >= begin
-            old = Current(self.numbers[stay], self.stamps[stay], self.seqs[stay])
-        if fresh is None or not len(fresh.numbers):
+        old = self.where(self.stamps >= begin)
+        if not more:
             return old
-        stay = fresh.stamps >= begin
+        fresh = Current.of(more)
+        fresh = fresh.where(fresh.stamps >= begin)
         return Current(
-            np.concatenate([old.numbers, fresh.numbers[stay]]),
-            np.concatenate([old.stamps, fresh.stamps[stay]]),
-            np.concatenate([old.seqs, fresh.seqs[stay]]),
+            np.concatenate([old.numbers, fresh.numbers]), np.concatenate([old.stamps, fresh.stamps])
         )
 
     def until(self, begin: int, end: int) -> np.ndarray:
-        """The numbers of the tuples within the window, in the order of time."""
-        inside = (self.stamps >= begin) & (self.stamps <= end)
-        order = np.lexsort((self.seqs[inside], self.stamps[inside]))
-        return self.numbers[inside][order]
+        """The numbers of the tuples within the window."""
+        return self.where((self.stamps >= begin) & (self.stamps <= end)).numbers
 
     @property
     def nbytes(self) -> int:
-        return int(self.numbers.nbytes + self.stamps.nbytes + self.seqs.nbytes)
+        return int(self.numbers.nbytes + self.stamps.nbytes)
 
 
 def fetch(prefix: Prefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]) -> list[pa.Array]:
