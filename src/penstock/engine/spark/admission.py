@@ -103,7 +103,7 @@ def admit_files(
     watch.know(
         source.name, rows=sum(s["rows"] for s in slices), newest=_latest(slices) if source.timestamp else None
     )
-    return frame
+    return frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
 
 
 def _in_time(slice_: Slice, horizon: int) -> bool:
