@@ -98,6 +98,28 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     assert asked == [("s", prefix.cold.entry)]
 
 
+@pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
+def test_without_a_window_it_is_everything_retained(mode: str) -> None:
+    made = soup(keep=20)
+    handle = made.register("SELECT v FROM s WHERE v >= 0", mode=mode).handle
+    total = made.register("SELECT COUNT(*) AS v FROM s WHERE v >= 0", mode=mode).handle
+    pairs = made.register("SELECT a.v FROM s a, s b WHERE a.v = b.v", mode=mode).handle
+    for i in range(10):
+        # every train brings a tuple that is later than its time
+        made.insert(
+            "s",
+            table(10 * i, 10)
+            if i % 2
+            else pa.concat_tables([table(10 * i, 10), table(max(0, 10 * i - 15), 1)]),
+        )
+        lost = max(0, made.view.prefixes["s"].lost // SECOND)
+        assert values(made.invoke(handle))[-1] == 10 * i + 9
+        assert min(values(made.invoke(handle))) >= lost
+        assert values(made.invoke(total)) == [len(values(made.invoke(handle)))]
+        assert len(set(values(made.invoke(pairs)))) == len(set(values(made.invoke(handle))))
+    assert lost > 0
+
+
 def test_limits_are_told() -> None:
     made = soup(limits=Limits(queries=1, rows=5))
     handle = made.register("SELECT v FROM s", client="ann").handle

@@ -57,7 +57,12 @@ class View:
         if isinstance(window.begin, Last):
             pieces = self.prefixes[query.parts[part].stream].within(window, now)
             return min((int(p.block.stamps[p.low]) for p in pieces), default=NEVER)
-        return window.span(now)[0]
+        return max(window.span(now)[0], self.prefixes[query.parts[part].stream].lost)
+
+    def spans(self, query: StandingQuery, now: int) -> list[tuple[int, int]]:
+        """The windows of all streams, without times of which some tuples are gone."""
+        ends = (window.span(now)[1] for window in query.windows)
+        return [(self.begin(query, i, now), end) for i, end in enumerate(ends)]
 
     def begins(self, made: Registered) -> list[int]:
         """From when on tuples of each stream may still take part in what is kept of a join."""
@@ -137,7 +142,8 @@ def _selected(made: Registered, view: View, now: int, *, fresh: bool) -> Found:
 
 def _from_current(current: Current, prefix: Prefix, window: Window, now: int) -> Found:
     begin, end = window.span(now)
-    found = [(block, np.sort(positions)) for block, positions, _ in prefix.locate(current.until(begin, end))]
+    numbers = current.until(max(begin, prefix.lost), end)
+    found = [(block, np.sort(positions)) for block, positions, _ in prefix.locate(numbers)]
     if isinstance(window.begin, Last):
         ranges = {id(p.block): p for p in prefix.within(window, now)}
         cut = [(b, p, ranges.get(id(b))) for b, p in found]
@@ -165,9 +171,9 @@ def _aggregated(soup: Soup, made: Registered, view: View, now: int, *, fresh: bo
     found = None if from_tree else _selected(made, view, now, fresh=fresh)
     for column in dict.fromkeys(item.column for item in query.items):
         if found is None:
-            begin, end = query.windows[0].span(now)
             with soup._gate:
-                summaries[column] = soup.tree(made, column).over(view.prefixes[part.stream], begin, end)
+                tree = soup.tree(made, column)
+                summaries[column] = tree.over(view.prefixes[part.stream], *view.spans(query, now)[0])
         else:
             parts = [summarise(block, positions, column) for block, positions in found]
             summaries[column] = sum(parts, Summary())
@@ -213,7 +219,7 @@ def pairs_of(
 def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: bool) -> pa.Table:
     query = made.query
     if made.pairs is not None and kept_pairs:
-        pairs = made.pairs.within([window.span(now) for window in query.windows])
+        pairs = made.pairs.within(view.spans(query, now))
     else:
         shown = view if now == view.now(query) else _as_of(view, now)
         pairs = pairs_of(made, shown, soup.streams, windows=True)

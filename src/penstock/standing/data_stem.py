@@ -22,6 +22,7 @@ from penstock.standing.query_stem import PredicateIndex
 from penstock.standing.windows import Last, Window
 
 _TIERS, _FAN = (512, 4096, 32768), 8
+_MOST_CACHED = 64
 NEVER = -(1 << 62)
 
 
@@ -82,7 +83,15 @@ class Prefix:
         begin, end = window.span(now)
         if isinstance(window.begin, Last):
             return self._last(window.begin.tuples, end)
-        return self.between(begin, end)
+        begin = max(begin, self.lost)  # of a time of which some tuples are gone, none are shown
+        # thousands of queries have windows of the same length
+        key = (begin, end)
+        pieces = self._cache.get(key)
+        if pieces is None:
+            pieces = self.between(begin, end)
+            if len(self._cache) < _MOST_CACHED:
+                self._cache[key] = pieces
+        return pieces
 
     def between(self, begin: int, end: int) -> list[Piece]:
         touched = np.flatnonzero((self._most >= begin) & (self._least <= end))
@@ -120,7 +129,7 @@ class Prefix:
 
     def _last(self, count: int, end: int) -> list[Piece]:
         """The newest `count` tuples up to `end`: computed once for all queries with this window."""
-        key = (count, min(end, self.newest))
+        key = ("last", count, min(end, self.newest))
         if key not in self._cache:
             self._cache[key] = self._newest_tuples(count, end)
         return self._cache[key]  # type: ignore[no-any-return]
@@ -261,6 +270,7 @@ def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
     table = pa.concat_tables([b.table for b in blocks]).take(pa.array(order))
     table = table.append_column(STAMP, pa.array(stamps[order])).append_column(SEQ, pa.array(seqs[order]))
     made = make_blocks(table, blocks[0].schema, index, max(b.entry for b in blocks))[0]
+    made.matches = None if made.matches is None else made.matches.lasting()
     made.first = first
     made.place = np.empty(len(order), np.uint16)
     made.place[numbers[order] - first] = np.arange(len(order), dtype=np.uint16)

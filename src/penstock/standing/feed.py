@@ -22,6 +22,7 @@ from penstock.engine.spark.ticket import Commit, Position, Ticket
 from penstock.engine.spark.train import Trains
 from penstock.model.types import Schema, arrow_schema
 from penstock.standing.block import Block, Matches, make_blocks
+from penstock.standing.data_stem import NEVER
 from penstock.standing.query_stem import PredicateIndex
 from penstock.standing.soup import Soup
 from penstock.store.manifest import DataFile, Entry
@@ -190,4 +191,7 @@ def _grouped(entries: list[Entry]) -> Iterator[list[Entry]]:
 def archived(checkpoint: Path, point: str, through: int, begin: int, end: int) -> pa.Table:
     """Tuples of the entries up to one, from the point's files, at least those between two times (P38)."""
     reader = PointReader(checkpoint, point)
-    return reader.read(max(reader.removed + 1, 0), through, ts_ranges=(Interval(begin, end),))
+    ranges = (
+        None if begin <= NEVER else (Interval(begin, end),)
+    )  # tuples without a timestamp lie in no interval
+    return reader.read(max(reader.removed + 1, 0), through, ts_ranges=ranges)
