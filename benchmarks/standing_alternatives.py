@@ -161,7 +161,7 @@ def by_duckdb(
     took = []
     for number in range(40 if chosen.quick else 200):
         begun = time.perf_counter()
-        answer = con.execute(text(bounds[number])).to_arrow_table()
+        answer = con.sql(text(bounds[number])).to_arrow_table()
         took.append((time.perf_counter() - begun) * 1e3)
         assert sorted(answer["v"].to_pylist()) == sorted(soup.invoke(handles[number])["v"].to_pylist())
     return {

@@ -26,7 +26,7 @@ from standing.random_cases import (
     trains,
 )
 
-FULL = int(os.environ.get("PENSTOCK_STANDING_CASES", "4000"))
+FULL = 4000 if os.environ.get("PENSTOCK_SOAK") == "1" else 800
 CON = connection()
 
 
