@@ -184,9 +184,14 @@ def pe1(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def pe2(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    equal = windows(chosen, lambda rng: f"k = {int(rng.integers(0, DOMAIN))}")[
+        -1
+    ]  # PE1 once more, at this moment
     rows = windows(chosen, lambda rng: span(rng, 0.01, "k"))
     last = rows[-1]
     verdict = _said(
+        ("NoMat and C are slower than in PE1", last["NoMat"] > equal["NoMat"] and last["C"] > equal["C"]),
+        ("P about unchanged (within 1.5x)", 2 / 3 < last["P"] / equal["P"] < 1.5),
         ("NoMat is worst", last["NoMat"] == max(last[m] for m in MODES)),
         ("P and C are comparable (within 3x)", 1 / 3 < last["P"] / last["C"] < 3),
     )

@@ -6,7 +6,7 @@ Nothing here changes anything; so it may run in any thread, on any prefix.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,12 +43,15 @@ class View:
 
     prefixes: Mapping[str, Prefix]
     version: int = 0
+    moment: int | None = None  # an earlier `now` that a client has asked for
 
     def with_prefix(self, stream: str, prefix: Prefix) -> View:
         return View({**self.prefixes, stream: prefix}, self.version + 1)
 
     def now(self, query: StandingQuery) -> int:
         """The latest event time of what is visible of the query's streams."""
+        if self.moment is not None:
+            return self.moment
         return max(self.prefixes[name].newest for name in query.streams)
 
     def begin(self, query: StandingQuery, part: int, now: int) -> int:
@@ -221,8 +224,7 @@ def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: b
     if made.pairs is not None and kept_pairs:
         pairs = made.pairs.within(view.spans(query, now))
     else:
-        shown = view if now == view.now(query) else _as_of(view, now)
-        pairs = pairs_of(made, shown, soup.streams, windows=True)
+        pairs = pairs_of(made, replace(view, moment=now), soup.streams, windows=True)
     _check_size(1 if query.is_aggregate else len(pairs), soup)
     columns: dict[tuple[int, str], pa.Array] = {}
     for i, part in enumerate(query.parts):
@@ -235,18 +237,6 @@ def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: b
         return _joined_aggregate(soup, query, columns, len(pairs))
     made_table = [columns[item.stream, item.column] for item in query.items if item.column]
     return pa.Table.from_arrays(made_table, names=[item.name for item in query.items])
-
-
-class _as_of(View):  # noqa: N801 - reads as a phrase
-    """A view whose `now` is an earlier one."""
-
-    def __init__(self, view: View, now: int) -> None:
-        super().__init__(view.prefixes, view.version)
-        object.__setattr__(self, "_now", now)
-
-    def now(self, query: StandingQuery) -> int:
-        del query
-        return int(self._now)  # type: ignore[attr-defined]
 
 
 def _joined_aggregate(

@@ -84,24 +84,3 @@ def _many(
             out[used] = p
             used += 1
     return used
-
-
-@njit(cache=True, nogil=True)  # type: ignore[misc]
-def scan(columns: Any, kinds: Any, first: Any, low: Any, high: Any, starts: Any, out: Any) -> int:
-    """The probe without an index (PE5): every conjunction looks at every tuple. Columns are doubles here."""
-    used = 0
-    rows = columns.shape[1]
-    for c in range(first.size - 1):
-        for p in range(rows):
-            fits = True
-            for s in range(first[c], first[c + 1]):
-                value = columns[kinds[s], p]
-                if not (low[s] <= value <= high[s]):
-                    fits = False
-                    break
-            if fits:
-                if used < out.size:
-                    out[used] = p
-                used += 1
-        starts[c + 1] = used
-    return used

@@ -1,0 +1,89 @@
+"""`penstock standing serve` as a process: network, service and clients, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.streams import put
+from standing.test_http import command
+from standing.test_service import rows
+
+pytest.importorskip("uvicorn")
+ROOT = Path(__file__).parents[2]
+NETWORK = """
+import penstock as ps
+
+net = ps.Network("road")
+cars = net.source("cars", ps.csv("cars", "time TIMESTAMP, k INT, v INT"), timestamp="time")
+cars.connection_point("reports", keep="1 hour")
+"""
+
+
+def serve(folder: Path, port: int, *more: str) -> Any:
+    words = [
+        "-m",
+        "penstock.cli.main",
+        "standing",
+        "serve",
+        *more,
+        "--port",
+        str(port),
+        "--master",
+        "local[2]",
+    ]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        [sys.executable, *words],
+        cwd=folder,
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(url: str, process: Any, seconds: float = 200.0) -> None:
+    until = time.monotonic() + seconds
+    while command(url, "streams").exit_code:
+        assert process.poll() is None, process.stderr.read()[-2000:]
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_serve_and_stop(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(NETWORK)
+    put(tmp_path / "cars", "a", rows(0, 20))
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    process = serve(tmp_path, port, "net.py:net", "--checkpoint", "ckpt")
+    try:
+        wait_for(url, process)
+        handle = command(
+            url, "register", "SELECT v FROM reports WHERE k = 3 BEGIN now - 10 seconds"
+        ).stdout.strip()
+        expected = "v\n" + "".join(f"{v}\n" for t, k, v in rows(0, 20) if k == 3 and t >= 9)
+        until = time.monotonic() + 60
+        while (
+            said := command(url, "invoke", handle, "--format", "csv").stdout
+        ) != expected and time.monotonic() < until:
+            time.sleep(0.5)
+        assert said == expected
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
