@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,12 @@ class Block:
     def nbytes(self) -> int:
         kept = self.matches.nbytes if self.matches is not None else 0
         late = sum(p.nbytes for p in list(self.late.values()))
-        return int(self.table.nbytes + self.stamps.nbytes + self.seqs.nbytes + kept + late)
+        return self.data_bytes + int(kept + late)
+
+    @cached_property
+    def data_bytes(self) -> int:
+        """Of the tuples alone; asked for every block at every train."""
+        return int(self.table.nbytes + self.stamps.nbytes + self.seqs.nbytes)
 
     def values(self, column: str) -> tuple[np.ndarray, np.ndarray | None]:
         """A column as numpy compares it, and which rows are not null."""

@@ -342,7 +342,7 @@ class Soup:
         """Bytes held (P32): base data, matches and current results, and the queries themselves."""
         with self._gate:
             blocks = [b for prefix in self.view.prefixes.values() for b in prefix.blocks]
-            data = sum(b.table.nbytes + b.stamps.nbytes + b.seqs.nbytes for b in blocks)
+            data = sum(b.data_bytes for b in blocks)
             results = sum(b.nbytes for b in blocks) - data
             for made in self.queries.values():
                 results += made.current.nbytes if made.current else 0
