@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from penstock.engine.arrow.columns import key_values
 from penstock.engine.arrow.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.spark.calm import calm
 from penstock.engine.spark.decode import unpack
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
@@ -124,6 +125,7 @@ class ExpressTask(StageTask):
         types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
         arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
+        calm()
 
     def _enter(self, work: _Work, table: Any, dead: Any) -> None:
         assert self.root is not None
@@ -176,7 +178,8 @@ def hash_of(value: Any) -> int:
     """A number for a text or bytes that is the same in every process."""
     import xxhash
 
-    return xxhash.xxh3_64_intdigest(value) - (1 << 63)
+    data = b"" if value is None else value.encode() if isinstance(value, str) else value
+    return xxhash.xxh3_64_intdigest(data) - (1 << 63)
 
 
 @cache

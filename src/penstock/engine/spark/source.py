@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from penstock.engine.spark.calm import calm
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice, TrainLog, numbered
 
@@ -77,6 +78,7 @@ class TrainReader(DataSourceStreamReader):
                 pa.array([pack(slice_)], pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(columns, names=["input", "slice", "chunk"])
+        calm()
 
 
 def by_group(slices: list[tuple[str, Slice]], parts: int) -> list[list[tuple[str, Slice]]]:
