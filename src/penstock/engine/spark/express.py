@@ -9,15 +9,18 @@ exchange of a handful of records, and the whole train is one Spark job.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from penstock.engine.arrow.columns import key_values
 from penstock.engine.arrow.hashing import hash_long
@@ -26,10 +29,11 @@ from penstock.engine.spark.calm import calm
 from penstock.engine.spark.decode import unpack
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.packing import from_ipc, ipc_bytes
+from penstock.engine.spark.packing import from_ipc, ipc_bytes, pack
 from penstock.engine.spark.plan import Entry, Keys, Stage
+from penstock.engine.spark.source import by_group
 from penstock.engine.spark.stage import StageTask, _Work
-from penstock.engine.spark.ticket import Ticket
+from penstock.engine.spark.ticket import Slice, Ticket
 from penstock.model.boxes import Source
 from penstock.model.types import STAMP, arrow_schema
 
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
 _DDL = "label INT, kind STRING, name STRING, body BINARY"
 _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
+_FEW = 16  # files that Spark reads itself; it lists more of them with a job of its own
+READER = os.environ.get("PENSTOCK_READER", "jvm")
 Record = tuple[int, str, str, bytes]
 
 
@@ -59,6 +65,7 @@ class ExpressTask(StageTask):
     root: Source | None = None
     sending: list[Onward] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)  # label p leads to partition p
+    slices: dict[str, Slice] = field(default_factory=dict)  # by the name of the file
 
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
         """Take the partition's share of the train."""
@@ -89,10 +96,12 @@ class ExpressTask(StageTask):
         tables, dead = [], []
         for batch in batches:
             chunks = batch.column("chunk")
-            for i, text in enumerate(batch.column("slice").to_pylist()):
+            for i, slice_ in enumerate(self._slices_of(batch)):
+                if slice_ is None:
+                    continue  # a partition without files still has its task
                 # the buffer itself: copying megabytes into Python bytes is not free
-                table, letters = unpack(self.root, json.loads(text), _view(chunks, i))
-                tables.append((json.loads(text), table))
+                table, letters = unpack(self.root, slice_, _view(chunks, i))
+                tables.append((slice_, table))
                 dead.append(letters)
         tables.sort(key=lambda pair: (pair[0].get("at", 0), pair[0].get("group", 0)))
         schema = arrow_schema(self.root.schema)
@@ -103,6 +112,13 @@ class ExpressTask(StageTask):
             else schema.empty_table()
         )
         return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
+
+    def _slices_of(self, batch: Any) -> list[Slice | None]:
+        """What each record holds: told beside it, or by the name of its file."""
+        if "slice" in batch.schema.names:
+            return [json.loads(text) for text in batch.column("slice").to_pylist()]
+        names = [unquote(path.rsplit("/", 1)[-1]) for path in batch.column("path").to_pylist()]
+        return [self.slices.get(name) for name in names]
 
     def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
         tables, rooted = begun
@@ -217,6 +233,25 @@ def murmur3(value: int, seed: int = 42) -> int:
     return h - (1 << 32) if h >> 31 else h
 
 
+@dataclass
+class ReadTask:
+    """Reads a partition's files, each as one record."""
+
+    parts: list[list[Slice]]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                for slice_ in self.parts[part]:
+                    columns = [pa.array([slice_["path"]]), pa.array([pack(slice_)], pa.binary())]
+                    yield pa.RecordBatch.from_arrays(columns, names=["path", "chunk"])
+                if not self.parts[part]:
+                    yield pa.RecordBatch.from_arrays(
+                        [pa.array([""]), pa.array([b""])], names=["path", "chunk"]
+                    )
+        calm()
+
+
 class Express(Journey):
     """One run of one ticket, packed all the way."""
 
@@ -226,7 +261,7 @@ class Express(Journey):
         self._newest: list[int] = []
 
     def all(self) -> None:
-        frame = self.records
+        frame = self.records if self.records is not None else self._packed()
         for i, stage in enumerate(self.layout.stages):
             # all sources lie in the records of one scan; only the first stage can stand right behind it
             task = self._express_task(stage)
@@ -239,6 +274,26 @@ class Express(Journey):
                 newest = json.loads(bytes(row["body"])).get("newest")
                 self._newest += [] if newest is None else [newest]
 
+    def _packed(self) -> DataFrame:
+        """The train's packed records, a partition for each group of keys: read by Spark itself, or by tasks if there are many files."""
+        spark, parts = self.trains.spark, self.trains.partitions
+        slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
+        groups = by_group(slices, parts)
+        if len(slices) > _FEW or READER == "task":
+            tasks = spark.range(0, parts, 1, parts)
+            return tasks.mapInArrow(
+                ReadTask([[s for _, s in group] for group in groups]), "path STRING, chunk BINARY"
+            )
+        frames = [self._files([s for _, s in group]) for group in groups]
+        return reduce(DataFrame.union, frames)
+
+    def _files(self, slices: list[Slice]) -> DataFrame:
+        spark = self.trains.spark
+        if not slices:
+            return spark.range(0, 1, 1, 1).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
+        files = spark.read.format("binaryFile").load([s["path"] for s in slices])
+        return files.select("path", F.col("content").alias("chunk")).coalesce(1)
+
     def _express_task(self, stage: Stage) -> ExpressTask:
         plain = self._task(stage, [])
         source = self.net.nodes.get(stage.name)
@@ -250,7 +305,16 @@ class Express(Journey):
             root=root,
             sending=self._sending(stage),
             labels=self.labels,
+            slices=self._by_name() if root is not None else {},
         )
+
+    def _by_name(self) -> dict[str, Slice]:
+        return {
+            s["path"].rsplit("/", 1)[-1]: s
+            for found in self.ticket.slices.values()
+            for s in found
+            if "path" in s
+        }
 
     def _sending(self, stage: Stage) -> list[Onward]:
         return [

@@ -7,6 +7,7 @@ boxes drop. It writes the decision down before Spark sees it, and writes the nex
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 import time
@@ -136,7 +137,7 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
-        if self.trains.layout.rooted:
+        if self.trains.layout.rooted and os.environ.get("PENSTOCK_READER") == "source":
             self._start_source()
         else:
             self._start_ticks()

@@ -78,6 +78,10 @@ class TrainReader(DataSourceStreamReader):
                 pa.array([pack(slice_)], pa.binary()),
             ]
             yield pa.RecordBatch.from_arrays(columns, names=["input", "slice", "chunk"])
+        if not partition.value:
+            # a partition without files still has its task
+            columns = [pa.array([""]), pa.array(["null"]), pa.array([b""], pa.binary())]
+            yield pa.RecordBatch.from_arrays(columns, names=["input", "slice", "chunk"])
         calm()
 
 

@@ -84,12 +84,14 @@ def _tracking(net: ps.Network, rows: ps.Stream) -> ps.Stream:
 
 
 def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
-    """Cars and latest average velocity, minute by minute."""
+    """Cars and latest average velocity, minute by minute; kept for an hour, so that one may ask about them while it runs."""
     with net.group(
         "segment statistics", description="cars and Lav of each road segment, when its minute is over"
     ):
         grouped = tracked.group_by("XWay", name="segments")
-        return grouped.column_latch(statistics.Statistics, produces=statistics.PRODUCES, name="minutes")
+        figures = grouped.column_latch(statistics.Statistics, produces=statistics.PRODUCES, name="minutes")
+        figures.connection_point("figures", keep="1 hour", key="XWay")
+        return figures
 
 
 def _accidents(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
