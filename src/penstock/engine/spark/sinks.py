@@ -74,6 +74,13 @@ def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:
 
 
 def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
+    if options.get("header", "false") != "true":
+        from penstock.engine.spark.int_csv import int_csv
+
+        text = int_csv(table, options.get("sep", ","))
+        if text is not None:
+            path.write_bytes(text)
+            return
     table = _times_as_text(table)
     # Arrow quotes either every text or none; none reads better, but only where no text needs it
     for quoting in ("none", "needed"):

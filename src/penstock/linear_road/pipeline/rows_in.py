@@ -71,9 +71,24 @@ def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
     columns = np.empty((FIELDS, room), np.int32)
     columns[_REPORT_FIELDS:] = -1
     verdicts = np.zeros(room, np.int8)
-    seen = np.full(2 * _power_of_two(room), -1, np.int64)
-    kept, lines = _decode(text, at, columns, verdicts, seen)
+    # A filter small enough for the nearest cache: whom it has not seen has not reported, the few others are looked at again.
+    seen, again = np.zeros(_power_of_two(room) // 8, np.uint64), np.empty(room, np.int64)
+    kept, lines, doubtful = _decode(text, at, columns, verdicts, seen, again)
+    if doubtful > 0:
+        kept = _without_repeated(columns, kept, verdicts[:lines], again[:doubtful])
     return kept, columns, verdicts[:lines]
+
+
+def _without_repeated(columns: Array, kept: int, verdicts: Array, doubtful: Array) -> int:
+    """Refuse the reports that repeat an earlier one; how many rows are left."""
+    slots = np.full(4 * _power_of_two(len(doubtful)), -1, np.int64)
+    repeated = _repeated(columns, kept, doubtful, slots, np.zeros(kept, np.bool_))
+    if not repeated.any():
+        return kept
+    verdicts[np.flatnonzero(verdicts == 0)[repeated]] = _REPEATED
+    left = np.flatnonzero(~repeated)
+    columns[:, : len(left)] = columns[:, left]
+    return len(left)
 
 
 def _power_of_two(count: int) -> int:
@@ -81,29 +96,30 @@ def _power_of_two(count: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _decode(text: Array, at: int, columns: Array, verdicts: Array, seen: Array) -> tuple[int, int]:
-    i, kept, line = 0, 0, 0
+def _decode(
+    text: Array, at: int, columns: Array, verdicts: Array, seen: Array, again: Array
+) -> tuple[int, int, int]:
+    i, kept, line, doubtful = 0, 0, 0, 0
     row = np.full(FIELDS, -1, np.int32)
     while i < len(text):
         if line == len(verdicts):
-            return -1, line
+            return -1, line, 0
         following = _quick_report(text, i, at, row)
+        fields = _REPORT_FIELDS
         if following > 0:
-            if _again(row, seen):
-                verdicts[line] = _REPEATED
-            else:
-                for f in range(_REPORT_FIELDS):
-                    columns[f, kept] = row[f]
-                kept += 1
             i = following
         else:
-            i, verdicts[line] = _careful(text, i, at, row, seen)
-            if verdicts[line] == 0:
-                for f in range(FIELDS):
-                    columns[f, kept] = row[f]
-                kept += 1
+            i, verdicts[line] = _careful(text, i, at, row)
+            fields = FIELDS
+        if verdicts[line] == 0:
+            if row[0] == 0 and _noted(row, seen):
+                again[doubtful] = kept
+                doubtful += 1
+            for f in range(fields):
+                columns[f, kept] = row[f]
+            kept += 1
         line += 1
-    return kept, line
+    return kept, line, doubtful
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +158,7 @@ def _quick_report(text: Array, i: int, at: int, row: Array) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _careful(text: Array, i: int, at: int, row: Array, seen: Array) -> tuple[int, int]:
+def _careful(text: Array, i: int, at: int, row: Array) -> tuple[int, int]:
     """Read any line: where the next one starts, and the verdict on this one."""
     field = 0
     good = True
@@ -158,29 +174,55 @@ def _careful(text: Array, i: int, at: int, row: Array, seen: Array) -> tuple[int
     whole = good and field == FIELDS and text[i] == _NEWLINE
     while text[i] != _NEWLINE:
         i += 1
-    return i + 1, _verdict(row, at, seen) if whole else 1
+    return i + 1, _verdict(row, at) if whole else 1
 
 
 @njit(cache=True, nogil=True)
-def _verdict(row: Array, at: int, seen: Array) -> int:
+def _verdict(row: Array, at: int) -> int:
     reason = _field_reason(row)
-    if reason != 0:
-        return reason
-    if row[1] != at:
+    if reason == 0 and row[1] != at:
         return _BACK if row[1] < at else _LEAPS
-    if row[0] == 0 and _again(row, seen):
-        return _REPEATED
-    return 0
+    return reason
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _key(vid: int, xway: int, direction: int) -> Any:
+    return (np.int64(vid) << 32) | (np.int64(xway) << 1) | np.int64(direction)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(key: Any) -> Any:
+    return ((key ^ (key >> 32)) * np.int64(-7046029254386353131)) >> 20
 
 
 @njit(cache=True, nogil=True)
-def _again(row: Array, seen: Array) -> bool:
-    """Whether this vehicle, expressway and direction has reported in this second already; notes it if not."""
-    key = (np.int64(row[2]) << 32) | (np.int64(row[4]) << 1) | np.int64(row[6])
-    slot = ((key ^ (key >> 32)) * np.int64(-7046029254386353131) >> 20) & (len(seen) - 1)
-    while seen[slot] != -1:
-        if seen[slot] == key:
-            return True
-        slot = (slot + 1) & (len(seen) - 1)
-    seen[slot] = key
-    return False
+def _noted(row: Array, seen: Array) -> bool:
+    """Whether the filter may have seen this vehicle, expressway and direction; notes them."""
+    place = _mixed(_key(row[2], row[4], row[6])) & (64 * len(seen) - 1)
+    bit = np.uint64(1) << np.uint64(place & 63)
+    word = seen[place >> 6]
+    seen[place >> 6] = word | bit
+    return bool(word & bit)
+
+
+@njit(cache=True, nogil=True)
+def _repeated(columns: Array, kept: int, doubtful: Array, slots: Array, repeated: Array) -> Array:
+    """Which of the kept rows are reports of a vehicle, expressway and direction that had one before."""
+    size = len(slots)
+    first = np.full(size, -1, np.int64)
+    for row in doubtful:
+        key = _key(columns[2, row], columns[4, row], columns[6, row])
+        slot = _mixed(key) & (size - 1)
+        while slots[slot] not in (-1, key):
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = key
+    for row in range(kept):
+        if columns[0, row] == 0:
+            key = _key(columns[2, row], columns[4, row], columns[6, row])
+            slot = _mixed(key) & (size - 1)
+            while slots[slot] not in (-1, key):
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == key:
+                repeated[row] = first[slot] >= 0
+                first[slot] = row
+    return repeated
