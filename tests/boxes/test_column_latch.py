@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 
 from penstock.model.errors import NetworkError
 from penstock.model.windows import column_latch
 from penstock.testing import values
+from penstock.testing.columns import Forgetful, Tally
 
 PRODUCES = "time TIMESTAMP, k STRING, n BIGINT"
-
-
-class Tally:
-    """Tuples of each key so far."""
-
-    def __init__(self):
-        self.count, self.moved = {}, False
-
-    def process(self, inputs, until, final):
-        rows = pa.concat_tables([table.select(["time", "k"]) for table in inputs])
-        times = [t.timestamp() * 1e6 for t in rows["time"].to_pylist()]
-        assert all(table["time"].to_pylist() == sorted(table["time"].to_pylist()) for table in inputs)
-        assert all(t < until for t in times)
-        numbers = []
-        for key in rows["k"].to_pylist():
-            self.count[key] = self.count.get(key, 0) + 1
-            numbers.append(self.count[key])
-        self.moved = bool(numbers)
-        return {"time": rows["time"], "k": rows["k"], "n": numbers}
-
-    def changes(self):
-        return {"all": {"k": list(self.count), "n": list(self.count.values())}} if self.moved else {}
-
-    def restore(self, parts):
-        if "all" in parts:
-            self.count = dict(zip(parts["all"]["k"].to_pylist(), parts["all"]["n"].to_pylist(), strict=True))
 
 
 ROWS = [(1, "a", 3), (2, "b", 7), (2, "a", 1), (5, "a", None), (4, "b", 9), (31, "a", 0)]
@@ -79,14 +53,6 @@ def test_several_streams_are_as_far_as_the_slowest(run_two):
     assert [row[0] for row in values(early.outputs["out"], "time")] in ([1], [1, 2])
     late = run_two(build, *trains)
     assert sorted(row[2] for row in values(late.outputs["out"], "time", "k", "n")) == [1, 1, 2, 3]
-
-
-class Forgetful(Tally):
-    """Leaves out the time of its rows."""
-
-    def process(self, inputs, until, final):
-        made = super().process(inputs, until, final)
-        return {**made, "time": pa.nulls(len(made["n"]), pa.timestamp("us", tz="UTC"))}
 
 
 def test_rows_without_a_time_are_refused(run):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,55 +17,8 @@ from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
+from penstock.testing.columns import SCHEMA, Count, CountCars, decode, same
 from penstock.testing.dry_run import DryRun
-
-SCHEMA = "second TIMESTAMP, road INT, car INT, spd INT"
-
-
-def decode(chunk, at):
-    """road,car,spd a line; anything else is refused."""
-    rows, lines, reasons = [], [], []
-    for number, line in enumerate(bytes(chunk).decode().splitlines()):
-        try:
-            road, car, spd = map(int, line.split(","))
-            rows.append((at * 1_000_000, road, car, spd))
-        except ValueError:
-            lines.append(number)
-            reasons.append("no row")
-    names = ("second", "road", "car", "spd")
-    columns = {name: np.array([row[i] for row in rows], np.int64) for i, name in enumerate(names)}
-    columns["second"] = pa.array(columns["second"]).cast(pa.timestamp("us", tz="UTC"))
-    return columns, lines, reasons
-
-
-class Count:
-    """Reports of each value of a key so far."""
-
-    key = "road"
-
-    def __init__(self):
-        self.count, self.moved = {}, False
-
-    def process(self, inputs, until, final):
-        keys = inputs[0][self.key].to_pylist()
-        numbers = []
-        for key in keys:
-            self.count[key] = self.count.get(key, 0) + 1
-            numbers.append(self.count[key])
-        self.moved |= bool(keys)
-        return {"second": inputs[0]["second"], self.key: keys, "n": numbers}
-
-    def changes(self):
-        moved, self.moved = self.moved, False
-        return {"all": {"k": list(self.count), "n": list(self.count.values())}} if moved else {}
-
-    def restore(self, parts):
-        if "all" in parts:
-            self.count = dict(zip(parts["all"]["k"].to_pylist(), parts["all"]["n"].to_pylist(), strict=True))
-
-
-class CountCars(Count):
-    key = "car"
 
 
 def deliver(folder, at, *groups):
@@ -95,10 +47,6 @@ def network(folder):
     net.output("roads_out", roads.select("road", "n"), to=ps.csv(str(folder / "out" / "roads")))
     net.output("cars_out", cars.select("car", "n"), to=ps.stamped(ps.csv(str(folder / "out" / "cars")), same))
     return net
-
-
-def same(rows):
-    return rows
 
 
 def found(folder):
