@@ -19,8 +19,8 @@ import penstock as ps
 from common import cpu_seconds, options, quantile, scratch, session, show, write_result
 from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.session import SETTINGS
-from penstock.engine.spark.source import TrainSource
 from penstock.engine.spark.ticket import Ticket, TrainLog
+from python_source import TrainSource
 
 START = 1_767_225_600_000_000
 MANAGER, CHECKSUM = (

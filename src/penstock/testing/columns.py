@@ -38,7 +38,7 @@ class Count:
         self.count: dict[Any, int] = {}
         self.moved = False
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:  # noqa: ARG002, FBT001
+    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:  # noqa: ARG002
         keys = inputs[0][self.key].to_pylist()
         numbers = []
         for key in keys:
@@ -67,7 +67,7 @@ class Tally:
         self.count: dict[Any, int] = {}
         self.moved = False
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:  # noqa: ARG002, FBT001
+    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:  # noqa: ARG002
         rows = pa.concat_tables([table.select(["time", "k"]) for table in inputs])
         times = [t.timestamp() * 1e6 for t in rows["time"].to_pylist()]
         assert all(table["time"].to_pylist() == sorted(table["time"].to_pylist()) for table in inputs)
@@ -90,7 +90,7 @@ class Tally:
 class Forgetful(Tally):
     """Leaves out the time of its rows."""
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:  # noqa: ARG002, FBT001
+    def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:
         made = super().process(inputs, until, final)
         return {**made, "time": pa.nulls(len(made["n"]), pa.timestamp("us", tz="UTC"))}
 

@@ -9,7 +9,6 @@ exchange of a handful of records, and the whole train is one Spark job.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -44,7 +43,6 @@ _DDL = "label INT, kind STRING, name STRING, body BINARY"
 _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
 _FEW = 16  # files that Spark reads itself; it lists more of them with a job of its own
-READER = os.environ.get("PENSTOCK_READER", "jvm")
 Record = tuple[int, str, str, bytes]
 
 
@@ -279,7 +277,7 @@ class Express(Journey):
         spark, parts = self.trains.spark, self.trains.partitions
         slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
         groups = by_group(slices, parts)
-        if len(slices) > _FEW or READER == "task":
+        if len(slices) > _FEW:
             tasks = spark.range(0, parts, 1, parts)
             return tasks.mapInArrow(
                 ReadTask([[s for _, s in group] for group in groups]), "path STRING, chunk BINARY"

@@ -7,7 +7,6 @@ boxes drop. It writes the decision down before Spark sees it, and writes the nex
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import threading
 import time
@@ -24,7 +23,6 @@ from penstock.engine.policy import Situation, TrainPolicy
 from penstock.engine.spark.inputs import Input, Taken, input_for
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.points import PointInput
-from penstock.engine.spark.source import TrainSource
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
 from penstock.engine.spark.ticks import first_train, ticks
 from penstock.engine.spark.train import Trains
@@ -137,10 +135,7 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
-        if self.trains.layout.rooted and os.environ.get("PENSTOCK_READER") == "source":
-            self._start_source()
-        else:
-            self._start_ticks()
+        self._start_ticks()
         self._conductor = threading.Thread(
             target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
         )
@@ -153,26 +148,9 @@ class SubnetworkQuery:
         _, self._difference = first_train(place, self._last, committed=committed)
         self._run_query(ticks(self.spark), self._tick, place)
 
-    def _start_source(self) -> None:
-        """Packed records travel through Spark: the source's offset is the number of the ticket."""
-        self._first_ticket()
-        self.spark.dataSource.register(TrainSource)
-        reader = self.spark.readStream.format("penstock").option("trains", str(self.trains.place))
-        keyed = reader.option("parallelism", str(self.trains.partitions)).option("keyed", "true")
-        self._waiting.set()  # for tickets, from now on
-        self._run_query(keyed.load(), self.run_train, self.trains.place / "spark")
-
     def _run_query(self, frame: Any, body: Callable[[Any, int], None], place: Path) -> None:
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(body)
         self.query = writer.option("checkpointLocation", str(place)).start()
-
-    def _first_ticket(self) -> None:
-        """Spark runs a first batch whatever the source says, so there must be a train for it, if only an empty one."""
-        if self._last >= 0 or self.next_ticket():
-            return
-        now = self.steering.clock()
-        nothing = {name: Taken([], self._positions.get(name, {}), 0) for name in self.inputs}
-        self._write(nothing, *self._current(nothing, now), final=False, now=now)
 
     def _tick(self, _nothing: Any, batch: int) -> None:
         """The body of foreachBatch: wait for the ticket of this micro-batch's train, then run it."""

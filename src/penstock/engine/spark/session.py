@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.parquet.compression.codec": "snappy",
+    # packed records are large and short-lived, which the default collector treats as old and works through concurrently
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     # as the tasks write them: UTC, to the microsecond; Spark's default is a form that readers take for local time
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
