@@ -72,6 +72,14 @@ def test_old_data_and_new_and_a_restart(spark: Any, tmp_path: Path) -> None:
             service.register("SELECT k FROM report")
         kept.unregister()
         service.stop()
+        runtime.attach_view("fast", "reports", lambda s: s.filter("v > 35"))
+        runtime.wait_idle()
+        # another service on the same runtime, which knows what was attached meanwhile
+        with StandingQueries(runtime) as another:
+            assert found(another.invoke(handle.id)) == slow(74)
+            fast = another.register("SELECT k, v FROM fast")
+            assert found(fast.invoke()) == sorted((k, v) for _, k, v in rows(0, 75) if v > 35)
+            fast.unregister()
     with (
         ps.Runtime(network(tmp_path), spark, tmp_path / "ckpt") as runtime,
         StandingQueries(runtime) as service,

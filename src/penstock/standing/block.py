@@ -20,7 +20,7 @@ from penstock.model.types import SEQ, STAMP, Schema
 from penstock.standing.columns import Sorted, comparable, plain
 from penstock.standing.kernels import probe
 from penstock.standing.query import Conjunction, Span
-from penstock.standing.query_stem import PredicateIndex
+from penstock.standing.query_stem import Known, PredicateIndex
 
 MOST_ROWS = 1 << 16  # positions have 16 bits
 _BITS = 16  # a list costs 16 bits a match, a bitmap one bit a tuple
@@ -31,7 +31,7 @@ NONE = np.zeros(0, np.uint16)
 class Matches:
     """Which tuples of a block each conjunction of an index matches."""
 
-    index: PredicateIndex
+    known: Known
     starts: np.ndarray
     positions: np.ndarray
     bitmaps: dict[int, np.ndarray] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Matches:
 
     def lasting(self) -> Matches:
         """Without those of PSoup-C, which has taken them over."""
-        kept = self.index.lasting
-        if kept == len(self.index.slots):
+        kept = self.known.lasting
+        if kept == self.known.size:
             return self
         starts = self.starts[: kept + 1]
         bitmaps = {row: bits for row, bits in self.bitmaps.items() if row < kept}
-        return Matches(self.index, starts, self.positions[: starts[-1]].copy(), bitmaps)
+        return Matches(self.known, starts, self.positions[: starts[-1]].copy(), bitmaps)
 
 
 @dataclass(eq=False)
@@ -109,7 +109,7 @@ class Block:
     def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
         """The positions that a conjunction matches; one that the train did not meet is probed now and remembered."""
         if self.matches is not None:
-            row = self.matches.index.row(slot)
+            row = self.matches.known.row(slot)
             if 0 <= row < len(self.matches.starts) - 1:
                 return self.matches.of(row)
         found = self.late.get(slot)
@@ -275,4 +275,4 @@ def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, r
             keep[starts[row] : starts[row + 1]] = False
         before = np.concatenate([[0], np.cumsum(keep)])
         starts, positions = before[starts], positions[keep]
-    return Matches(index, starts.astype(np.uint32), positions, bitmaps)
+    return Matches(index.known, starts.astype(np.uint32), positions, bitmaps)

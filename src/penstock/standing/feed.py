@@ -136,7 +136,7 @@ def packed(block: Block) -> bytes:
     lists = (
         None
         if matches is None
-        else (matches.index.version, matches.starts, matches.positions, matches.bitmaps)
+        else (matches.known.version, matches.starts, matches.positions, matches.bitmaps)
     )
     return pickle.dumps((_bytes(block.table), block.stamps, block.seqs, block.entry, lists), protocol=5)
 
@@ -146,8 +146,8 @@ def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
     data, stamps, seqs, entry, lists = pickle.loads(body)  # noqa: S301 - from our own tasks
     block = Block(pa.ipc.open_stream(data).read_all(), schema, stamps, seqs, entry=entry)
     if lists is not None:
-        assert lists[0] == index.version
-        block.matches = Matches(index, *lists[1:])
+        assert lists[0] == index.known.version
+        block.matches = Matches(index.known, *lists[1:])
     return block
 
 

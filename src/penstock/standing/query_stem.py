@@ -31,25 +31,33 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class PredicateIndex:
-    """The conjunctions of one stream at one moment, as arrays; small enough to travel to every task when it changed.
+class Known:
+    """Which conjunctions an index knew, and where each one's matches are: all that a block needs to remember of it.
 
     The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over (PSoup-C).
     """
 
     version: int
-    slots: np.ndarray  # the slot of each conjunction, int64
-    rows: np.ndarray  # slot -> place in `slots`, -1: not here
+    rows: np.ndarray  # slot -> row, -1: not known
     lasting: int
+    size: int
+
+    def row(self, slot: int) -> int:
+        """Where a slot's matches are, -1 if it is not known."""
+        return int(self.rows[slot]) if slot < len(self.rows) else -1
+
+
+@dataclass(frozen=True, eq=False)
+class PredicateIndex:
+    """The conjunctions of one stream at one moment, as arrays; small enough to travel to every task when it changed."""
+
+    known: Known
+    slots: np.ndarray  # the slot of each conjunction, int64
     attributes: tuple[str, ...]
     first: np.ndarray
     attribute: np.ndarray
     factors: tuple[Factors, ...]
     residuals: dict[int, tuple[str, ...]] = field(default_factory=dict)  # place -> texts
-
-    def row(self, slot: int) -> int:
-        """Where a slot's matches are, -1 if this index does not know it."""
-        return int(self.rows[slot]) if slot < len(self.rows) else -1
 
     def bind(self, sorted_columns: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Each span as a slice of the train's order by its column."""
@@ -225,9 +233,8 @@ def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateInde
         _factors(a, o, v, np.searchsorted(spans, k)) for a, o, v, k in parts if o != _ANY and len(v)
     )
     residuals = {int(rows[slot]): texts for slot, texts in part.residuals.items()}
-    return PredicateIndex(
-        version, slots, rows, len(kept), attributes, first, spans % width, factors, residuals
-    )
+    known = Known(version, rows, len(kept), len(slots))
+    return PredicateIndex(known, slots, attributes, first, spans % width, factors, residuals)
 
 
 def _factors(attribute: int, operator: int, values: np.ndarray, spans: np.ndarray) -> Factors:

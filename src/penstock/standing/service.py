@@ -95,6 +95,7 @@ class StandingQueries:
         self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
         self.broken: dict[str, str] = {}  # handles that the network no longer fits, and why
         self._feeds: dict[str, str] = {}  # stream -> name of its query
+        self._inputs: list[str] = []  # queries that read sources for us
         self._gate = threading.Lock()
         self._restore()
 
@@ -108,6 +109,7 @@ class StandingQueries:
         self, texts: Sequence[str], *, client: str = "", mode: str | None = None
     ) -> list[Handle]:
         """Register several at once, all or none: one write to disk."""
+        self._look_again()
         queries = [parse(text, self.soup.streams) for text in texts]
         self._need(tuple(dict.fromkeys(stream for query in queries for stream in query.streams)))
         made: list[Registered] = []
@@ -168,10 +170,11 @@ class StandingQueries:
     def stop(self) -> None:
         """End the feeds, and the runtime if this started it. Queries stay in the registry."""
         with self._gate:
-            for name in self._feeds.values():
-                query = self.runtime.queries.get(name)
+            for name in [*self._feeds.values(), *self._inputs]:
+                query = self.runtime.queries.pop(name, None)  # the name is free for the next service
                 if query is not None:
                     query.stop()
+                    query.release()
             self.registry.close()
         if self._owns:
             self.runtime.stop()
@@ -191,6 +194,13 @@ class StandingQueries:
         node = net.nodes[point] if point is not None else None
         keep = node.keep if isinstance(node, ConnectionPoint | View) else self._keep
         return StreamInfo(name, net.types[name].schema, net.types[name].timestamp is not None, keep)
+
+    def _look_again(self) -> None:
+        """Views may have been attached since."""
+        for name, point in _tables(self.runtime.network).items():
+            if name not in self._tables:
+                self._tables[name] = point
+                self.soup.add_stream(self._info(name))
 
     def _need(self, streams: Sequence[str]) -> None:
         """Make sure that streams are loaded and followed."""
@@ -239,6 +249,7 @@ class StandingQueries:
         net = self._with_point(source, point)
         sub = SubNetwork(f"{point}-input", net, (source,), (point,), ())
         self.runtime.attach_subnetwork(sub)
+        self._inputs.append(sub.name)
         return point
 
     def _with_point(self, stream: str, point: str) -> Network:
