@@ -135,6 +135,18 @@ def test_refusals_have_a_status_and_parts(
     assert text in refusal.value.read().decode()
 
 
+def test_what_fails_underneath_is_told(url: str, service: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    from urllib.error import HTTPError
+
+    def broken(*_: Any) -> None:
+        raise ps.PenstockError("there is no connection point 'reports'")
+
+    monkeypatch.setattr(service, "_need", broken)
+    with pytest.raises(HTTPError, match="503") as refusal:
+        ask(f"{url}/queries", "POST", {"query": "SELECT vid FROM reports"})
+    assert "no connection point" in refusal.value.read().decode()
+
+
 def test_limits_have_a_status_of_their_own(url: str, service: ByHand) -> None:
     from urllib.error import HTTPError
 

@@ -55,6 +55,11 @@ def standing_app(service: StandingQueries) -> FastAPI:
         status = next(code for kind, code in _STATUS if isinstance(error, kind))
         return JSONResponse({"error": str(error), **error.as_json()}, status)
 
+    @app.exception_handler(PenstockError)
+    def failed(_: Request, error: PenstockError) -> JSONResponse:
+        """The query was good, but the network or its store is not."""
+        return JSONResponse({"error": str(error), "kind": "failed"}, 503)
+
     @app.post("/queries", status_code=201, summary="Register a query")
     def register(new: NewQuery) -> dict[str, Any]:
         """The handle is what all other calls take; the query is on disk when this answers."""
