@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.standing.errors import UnknownHandleError
+
 if TYPE_CHECKING:
     from penstock.standing.soup import Soup
 
@@ -72,7 +74,11 @@ def watch(soup: Soup, handle: str, beat: float | None) -> Iterator[Change | None
         if not soup.wait(version, beat):
             yield None
             continue
-        version, now = soup.version, soup.invoke(handle)
+        version = soup.version
+        try:
+            now = soup.invoke(handle)
+        except UnknownHandleError:
+            return  # unregistered while we waited
         change = Change(version, *difference(held, now))
         held = now
         if not change.empty:
