@@ -77,9 +77,17 @@ def key_values(column: Any) -> tuple[np.ndarray, Mask]:
     return values.astype(np.int64, copy=False), valid
 
 
+_EMPTY: dict[int, tuple[Any, Any]] = {}  # by identity: comparing schemas costs as much as making the table
+
+
 def empty(schema: Any) -> Any:
     """A table without rows."""
-    return schema.empty_table()
+    known = _EMPTY.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_EMPTY) > 1000:
+            _EMPTY.clear()
+        known = _EMPTY[id(schema)] = (schema, schema.empty_table())
+    return known[1]
 
 
 def concat(tables: list[Any], schema: Any) -> Any:
