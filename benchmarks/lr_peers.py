@@ -267,7 +267,11 @@ def rate(setting: Setting, name: str, begin: float, end: float, scored_from: int
     trials: list[dict[str, Any]] = []
     good, bad, length = 0.0, None, begin
     while length:
-        trials.append(trial(setting, name, length, scored_from))
+        try:
+            trials.append(trial(setting, name, length, scored_from))
+        except KeyboardInterrupt:
+            # What was found so far is worth keeping; the search is not at its end.
+            return [*trials, {"L": length, "pass": False, "why": "the search was stopped here"}]
         print(json.dumps(trials[-1]), file=sys.stderr)
         good, bad = (length, bad) if trials[-1]["pass"] else (good, length)
         length = following(good, bad, length, end)
