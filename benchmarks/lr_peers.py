@@ -88,7 +88,9 @@ def python_peer(name: str) -> Callable[[Setting, Path, Path], dict[str, Any]]:
             "--out",
             out,
         ]
-        subprocess.run([*map(str, command), "--json", str(said)], check=True, stderr=subprocess.DEVNULL)
+        ended = subprocess.run([*map(str, command), "--json", str(said)], check=False, stderr=subprocess.PIPE)
+        if ended.returncode:
+            raise SystemExit(f"{name} ended with {ended.returncode}: {ended.stderr.decode()[-500:]}")
         return dict(json.loads(said.read_text(encoding="utf-8")))
 
     return run
@@ -160,20 +162,33 @@ def measure(setting: Setting, names: list[str]) -> list[dict[str, Any]]:
     tuples = sum(1 for _ in rows.open("rb"))
     found = []
     for name in names:
-        out, load = setting.scratch / f"{name}.csv", round(os.getloadavg()[0], 2)
-        figures = WAYS[name](setting, rows, out)
-        per_million = {
-            key.replace("cpu_s", "cpu_s_per_million"): round(figures[key] / tuples * 1e6, 3)
-            for key in ("cpu_s", "cpu_s_after_start")
-        }
-        row = {"peer": name, "tuples": tuples, **figures, **per_million, "load": load}
-        found.append({**row, "right": right(setting, rows, out)})
+        try:
+            found.append(one(setting, name, rows, tuples))
+        except SystemExit as error:
+            # A failure is a result too, and the others are still worth having.
+            found.append({"peer": name, "tuples": tuples, "failed": str(error), "right": False})
         print(json.dumps(found[-1]), file=sys.stderr)
     return found
 
 
-def show(figures: list[dict[str, Any]]) -> None:
-    least = min(row["cpu_s_per_million_after_start"] for row in figures) or 1e-3
+def one(setting: Setting, name: str, rows: Path, tuples: int) -> dict[str, Any]:
+    """Run and judge one peer."""
+    out, load = setting.scratch / f"{name}.csv", round(os.getloadavg()[0], 2)
+    figures = WAYS[name](setting, rows, out)
+    per_million = {
+        key.replace("cpu_s", "cpu_s_per_million"): round(figures[key] / tuples * 1e6, 3)
+        for key in ("cpu_s", "cpu_s_after_start")
+    }
+    answers_hold = right(setting, rows, out)
+    return {"peer": name, "tuples": tuples, **figures, **per_million, "load": load, "right": answers_hold}
+
+
+def show(found: list[dict[str, Any]]) -> None:
+    for row in found:
+        if "failed" in row:
+            print(f"{row['peer']} FAILED: {row['failed']}")
+    figures = [row for row in found if "failed" not in row]
+    least = min((row["cpu_s_per_million_after_start"] for row in figures), default=0) or 1e-3
     reference = next((r["cpu_s_per_million_after_start"] for r in figures if r["peer"] == "penstock"), None)
     table = Table(title="CPU-seconds per million tuples")
     for name in ("peer", "after start", "in all", "/ least", "/ penstock", "answers"):
