@@ -1,6 +1,6 @@
 """What Linear Road costs in other ways of doing it: processor seconds per million tuples, same input, one run.
 
-    python benchmarks/lr_peers.py [--quick] [--seconds 120] [--only NAME ...]         # the table of ratios
+    python benchmarks/lr_peers.py [--quick] [--seconds 120] [--xways L] [--only NAME ...]   # the table of ratios
     python benchmarks/lr_peers.py --rate system-x [--from 8] [--to 64] [--seconds 120] # the largest L of a peer in real time
 
 Peers (`benchmarks/peers/`): the bare numba kernel, the DuckDB oracle in batch, an embedded SQL database polled once a second
@@ -110,7 +110,7 @@ def oracle(setting: Setting, rows: Path, out: Path) -> dict[str, Any]:
 
 def penstock(setting: Setting, rows: Path, out: Path) -> dict[str, Any]:
     """Penstock itself, state persisted, at maximum speed."""
-    place = setting.scratch / "penstock-run"
+    place = setting.scratch / f"penstock-run-{time.time_ns()}"
     began = time.perf_counter()
     command = ["run", "--input", rows, "--history", setting.history, "--max-speed", "--quiet", "--out", place]
     process = subprocess.Popen(
@@ -120,11 +120,13 @@ def penstock(setting: Setting, rows: Path, out: Path) -> dict[str, Any]:
     if status:
         raise SystemExit(f"lr run failed with {os.waitstatus_to_exitcode(status)}")
     record = json.loads((place / "run.json").read_text(encoding="utf-8"))
+    if not record["cost"]:
+        raise SystemExit("lr run was over before its cost could be sampled; take more --seconds")
     (place / "answers.csv").replace(out)
     return {
         "cpu_s": round(used.ru_utime + used.ru_stime, 2),
-        "cpu_s_after_start": record["cost"].get("cpu_s"),
-        "wall_s": record["cost"].get("wall_s"),
+        "cpu_s_after_start": record["cost"]["cpu_s"],
+        "wall_s": record["cost"]["wall_s"],
         "wall_s_in_all": round(time.perf_counter() - began, 2),
     }
 
@@ -156,9 +158,9 @@ def right(setting: Setting, rows: Path, answers: Path) -> bool:
     return found.returncode == 0
 
 
-def measure(setting: Setting, names: list[str]) -> list[dict[str, Any]]:
+def measure(setting: Setting, names: list[str], length: float | None) -> list[dict[str, Any]]:
     """Each way of doing it on the same rows."""
-    rows = flat(setting, None)
+    rows = flat(setting, length)
     tuples = sum(1 for _ in rows.open("rb"))
     found = []
     for name in names:
@@ -314,6 +316,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=120)
     parser.add_argument("--days", type=int, default=7)
     parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--xways", type=float, help="shifted copies up to so many expressways, for the table")
     parser.add_argument("--rate", choices=("system-x", "spark-vehicles"))
     parser.add_argument("--from", dest="begin", type=float, default=0.5)
     parser.add_argument("--to", dest="end", type=float, default=64)
@@ -338,7 +341,8 @@ def main() -> int:
             print(f"{chosen.rate}: L = {best:g}")
             print(write_result(f"lr-peers-{chosen.rate}", {**config, "rating": best}, found))
             return 0
-        found = measure(setting, chosen.only)
+        found = measure(setting, chosen.only, chosen.xways)
+        config["xways"] = chosen.xways or 1
     show(found)
     print(write_result("lr-peers", config, found))
     return int(not all(row["right"] for row in found))

@@ -40,7 +40,8 @@ class History:
     """The two tables; copies of expressways share the rows of the first, as the history's manifest says."""
 
     def __init__(self, directory: Path | None) -> None:
-        self._con = sqlite3.connect(":memory:")
+        # foreachBatch calls from threads of its own, one after the other.
+        self._con = sqlite3.connect(":memory:", check_same_thread=False)
         self._con.executescript(TABLES)
         self._copies = {"count": 1, "vid": 0, "xway": 1}
         if directory is not None:
