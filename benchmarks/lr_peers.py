@@ -209,10 +209,14 @@ def late(answers: Path, scored_from: int) -> tuple[int, dict[str, float]]:
                        CASE column0 WHEN 0 THEN column2 ELSE column1 END AS time
                 FROM read_csv('{answers}', header = false, auto_detect = false, delim = ',', null_padding = true,
                      columns = {{{", ".join(f"'column{i}': 'DOUBLE'" for i in range(6))}}}) )"""
-    found = duckdb.sql(f"""
+    found = (
+        duckdb.connect()
+        .execute(f"""
         SELECT count(*) FILTER (wait > CASE kind WHEN 3 THEN 10 WHEN 4 THEN 30 ELSE 5 END),
                quantile_disc(wait, 0.5) FILTER (kind = 0), quantile_disc(wait, 0.99) FILTER (kind = 0), max(wait) FILTER (kind = 0)
-        FROM {rows} WHERE time >= {scored_from}""").fetchone()
+        FROM {rows} WHERE time >= {scored_from}""")
+        .fetchone()
+    )
     assert found is not None
     return int(found[0]), {
         name: round(v or 0, 3) for name, v in zip(("p50", "p99", "max"), found[1:], strict=True)
