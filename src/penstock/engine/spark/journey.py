@@ -29,7 +29,7 @@ from penstock.engine.spark.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.watch import Watch
 from penstock.engine.spark.writer import FrameWriter
 from penstock.model.boxes import ConnectionPoint, Node, Source, View
-from penstock.model.formats import Files
+from penstock.model.formats import Feed, Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Journey:
 
     def _source(self, node: Source) -> DataFrame:
         slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
+        if isinstance(node.format, Feed):
+            horizon = UNKNOWN  # deliveries come in order, and the ticket's horizon holds behind this train already
         spark, guards = self.trains.spark, self.trains.guards[node.name]
         if not slices:
             return self._nothing(node.name)
