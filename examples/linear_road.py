@@ -1,6 +1,6 @@
 """Linear Road end to end: a small city, its history, a drive at a speed-up, all five answers on Spark, and the oracle's verdict.
 
-`make demo` runs it. A city of one expressway is generated and its minutes around an accident are cut out; the driver brings them four
+`make demo` runs it. A city of one expressway is generated and its minutes around an accident are cut out; the driver brings them three
 times faster than real time; the network tracks vehicles, finds accidents, sets tolls, keeps accounts and looks up the
 past; then an independent oracle works out every right answer and compares.
 """
@@ -25,10 +25,10 @@ from penstock.linear_road.validate import show as show_verdict
 
 SEED = 7
 MINUTES = 31
-BEGIN, END = 1470, 1800
+BEGIN, END = 1500, 1740
 """With this seed two vehicles collide at second 1517 and block a lane until the end of what is driven."""
 
-SPEED = 4.0
+SPEED = 3.0
 DAYS = 7
 
 
