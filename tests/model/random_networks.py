@@ -151,8 +151,26 @@ def _join(draw, stream, _streams):
         else []
     )
     return stream.join(
-        narrow, on=on, within=(draw(durations), draw(durations)), where=draw(predicates), suffix=suffix
+        narrow,
+        on=on,
+        within=(draw(durations), draw(durations)),
+        where=draw(predicates),
+        suffix=suffix,
+        **(draw(_spreads) if draw(st.booleans()) else {}),
     )
+
+
+_spreads = st.fixed_dictionaries(
+    {"distribution": st.sampled_from(["diffused", "auto"])},
+    optional={
+        "servers": st.integers(1, 9),
+        "master": st.sampled_from(["higher", "lower", "left", "right"]),
+        "placement": st.sampled_from(["least_loaded", "round_robin"]),
+        "sample": st.integers(1, 100),
+        "threshold": st.sampled_from([0.25, 1.0]),
+        "memory": st.integers(1, 1000),
+    },
+)
 
 
 def _point(draw, stream, _streams):

@@ -259,6 +259,54 @@ def join_predicate():
 
 
 @case
+def join_distribution_unknown():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="difused")
+
+
+@case
+def join_master_unknown():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="diffused", master="fastest")
+
+
+@case
+def join_servers():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="diffused", servers=0)
+
+
+@case
+def join_threshold():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="auto", threshold=70)
+
+
+@case
+def join_memory():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="diffused", memory=0)
+
+
+@case
+def join_full_without_memory():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="diffused", when_full="drop")
+
+
+@case
+def join_sample():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", distribution="diffused", sample=0)
+
+
+@case
+def join_hash_with_servers():
+    stream = cars()
+    stream.join(stream, on="vid", within="1 minute", servers=4, memory=10)
+
+
+@case
 def join_within_no_duration():
     stream = cars()
     stream.join(stream, on="vid", within="soon")

@@ -83,6 +83,7 @@ class Records:
         self.dead = sum(count.dead for count in self._boxes.values())
         self._latency: dict[str, deque[float]] = {}
         self._told: dict[str, float] = {}
+        self._epochs: dict[str, int] = {}  # of diffused joins
         self._trigger: dict[str, float] = {}
         self._lock = threading.Lock()
         self._spark, self._listener = spark, _Listener(self._trigger)
@@ -126,6 +127,18 @@ class Records:
             self.dead += done.commit.dead
             self._outputs(done, now)
         self.catalog.record_train(record)
+        self._spread(done)
+
+    def _spread(self, done: TrainDone) -> None:
+        """Note when a diffused join changed its scheme, and what was measured before it did."""
+        for name, roles in done.ticket.joins.items():
+            chosen = {key: roles[key] for key in ("epoch", "scheme", "servers", "rates", "share")}
+            if name not in self._epochs:
+                known = self.catalog.events("diffusion", name, last=1)
+                self._epochs[name] = known[0].detail["epoch"] if known else -1
+            if roles["epoch"] > self._epochs[name]:
+                self._epochs[name] = roles["epoch"]
+                self.event("diffusion", name, train=done.ticket.train, **chosen)
 
     def _note(self, done: TrainDone, now: float) -> None:
         mine = self._running.setdefault(done.subnetwork, _Running())

@@ -19,7 +19,7 @@ from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.ticket import TrainLog
-from penstock.model.boxes import Drop
+from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
 from penstock.model.formats import Sink
 from penstock.model.network import Network
@@ -323,6 +323,24 @@ class Runtime:
         self.drop_rates[box] = float(rate)
         if self.records is not None:
             self.records.event("drop_rate", box, rate=rate)
+
+    def set_master(self, join: str, scheme: str | None) -> None:
+        """Who is master of a diffused join from the next train on: 'left', 'right', 'hash'; None: as measured."""
+        joins = {n.name: n for n in self.network.nodes.values() if isinstance(n, Join) and n.spread}
+        if join not in joins:
+            raise PenstockError(f"no diffused join '{join}'; {did_you_mean(join, joins)}")
+        schemes = ("left", "right", *(["hash"] if joins[join].on else []))
+        if scheme is not None and scheme not in schemes:
+            raise PenstockError(
+                f"join '{join}' cannot be spread by '{scheme}'; expected one of: {', '.join(schemes)}"
+            )
+        for steering in self._steering.values():
+            if scheme is None:
+                steering.schemes.pop(join, None)
+            else:
+                steering.schemes[join] = scheme
+        if self.records is not None:
+            self.records.event("master", join, scheme=scheme)
 
     def set_train(
         self,

@@ -358,4 +358,5 @@ def _join(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
     on = [draw(st.sampled_from(both))] if both and draw(st.booleans()) else []
     within = (draw(st.sampled_from((0, "1 second"))), draw(st.sampled_from((0, "500 ms"))))
     # a suffix of its own: the output of a join may be joined again
-    return stream.join(other, on=on, within=within, suffix=f"_{len(stream.network.nodes)}")
+    spread = draw(st.sampled_from(({}, {"distribution": "diffused", "sample": 1}, {"distribution": "auto"})))
+    return stream.join(other, on=on, within=within, suffix=f"_{len(stream.network.nodes)}", **spread)

@@ -1,0 +1,120 @@
+"""kill -9 and restart, and a worker of a cluster that dies: the pairs are those of two nested loops, while roles switch."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from diffusion import job
+from penstock.testing.crash import crash_at
+from runtime.expectation import kill_family
+from runtime.test_cluster import free_port, listening, spark_class
+
+HERE = Path(__file__).parent
+SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
+HOW = (
+    "stage-after-state",
+    "outside",
+    "train-after-commit",
+    "train-before-commit",
+    "stage-before-state",
+    "outside",
+)
+
+
+def start(folder: Path, *more: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+    with (folder / "log.txt").open("ab") as out:
+        command = [sys.executable, str(HERE / "job.py"), str(folder), *more]
+        variables = {**(environment or os.environ), "PYTHONPATH": path}
+        return subprocess.Popen(command, env=variables, stdout=out, stderr=out, start_new_session=True)
+
+
+def trains(folder: Path) -> int:
+    queries = folder / "checkpoint" / "queries"
+    return job.log(folder).last() + 1 if queries.exists() and any(queries.iterdir()) else 0
+
+
+def wait_for(folder: Path, process: subprocess.Popen[bytes], count: int) -> None:
+    end = time.monotonic() + 240
+    while process.poll() is None and trains(folder) < count and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def ending(folder: Path) -> str:
+    return (folder / "log.txt").read_text()[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_and_restarted_until_done(tmp_path):
+    job.write_input(tmp_path, 800)
+    dice, started, died = random.Random(2), [], 0
+    try:
+        for how in HOW * 3 if SOAK else HOW[:3]:
+            process = start(
+                tmp_path, environment=crash_at(how, dice.randint(3, 5)) if how != "outside" else None
+            )
+            started.append(process)
+            if how == "outside":
+                wait_for(tmp_path, process, trains(tmp_path) + 3)
+                time.sleep(dice.random())
+                kill_family(process.pid)
+            died += process.wait(timeout=300) != 0
+            kill_family(process.pid)
+        for _ in range(
+            3
+        ):  # Spark gives a Python process ten seconds to come up, which a busy machine may not keep to
+            last = start(tmp_path)
+            started.append(last)
+            if last.wait(timeout=500) == 0:
+                break
+        assert last.returncode == 0, ending(tmp_path)
+    finally:
+        for process in started:
+            kill_family(process.pid)
+    assert died >= 2, "hardly any run was cut short"
+    print(job.check(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_worker_of_the_cluster_dies(tmp_path):
+    job.write_input(tmp_path, 800)
+    port, started = free_port(), []
+    url = f"spark://127.0.0.1:{port}"
+    try:
+        own = ["--host", "127.0.0.1", "--webui-port"]
+        started.append(
+            spark_class(tmp_path, "master.txt", "master.Master", *own, str(free_port()), "--port", str(port))
+        )
+        assert listening(port), (tmp_path / "master.txt").read_text()[-2000:]
+        for n in (1, 2):
+            place = [
+                *own,
+                str(free_port()),
+                "--cores",
+                "1",
+                "--memory",
+                "1g",
+                "--work-dir",
+                str(tmp_path / f"worker-{n}"),
+            ]
+            started.append(spark_class(tmp_path, f"worker-{n}.txt", "worker.Worker", *place, url))
+        driver = start(tmp_path, url)
+        started.append(driver)
+        wait_for(tmp_path, driver, 5)
+        assert driver.poll() is None, ending(tmp_path)
+        kill_family(started[2].pid)  # the second worker, with its executor and that one's Python processes
+        assert driver.wait(timeout=500) == 0, ending(tmp_path)
+    finally:
+        for process in started:
+            kill_family(process.pid)
+    assert all(list((tmp_path / f"worker-{n}").glob("app-*/*")) for n in (1, 2)), "a worker had nothing to do"
+    print(job.check(tmp_path))

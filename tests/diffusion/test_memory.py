@@ -1,0 +1,94 @@
+"""Bounded memory (S03): enough or an error with the sizes; drop and replace lose pairs, and count them; theorem 2's sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from diffusion.worlds import ArrowEngine, network
+from penstock.engine.local import LocalEngine
+from penstock.model.errors import NetworkError
+from penstock.testing import values
+
+ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
+TRAINS = [{"left": [(t, 1, t)], "right": [(t, 1, t)]} for t in range(40)]
+
+
+def engine_of(kind, **spread):
+    net = network((10, 10), on=True, where="", distribution="diffused", servers=2, master="left", **spread)
+    return kind(net)
+
+
+@ENGINES
+def test_too_little_is_an_error_with_the_sizes(kind):
+    engine = engine_of(kind, memory=8)
+    with pytest.raises(NetworkError) as caught:
+        engine.run(TRAINS)
+    said = str(caught.value)
+    assert "box 'pairs': the memory of server 2 of 2 is not enough" in said
+    assert "9 tuples to keep (" in said
+    assert "at most 8 tuples" in said
+    assert "when_full='drop' or 'replace'" in said
+
+
+@ENGINES
+def test_enough_is_enough(kind):
+    found = engine_of(kind, memory=20).run(TRAINS).outputs["out"]
+    assert len(found) == len(engine_of(kind).run(TRAINS).outputs["out"])
+
+
+@ENGINES
+@pytest.mark.parametrize("when_full", ["drop", "replace"])
+def test_both_policies_keep_the_bound_lose_pairs_and_count(kind, when_full):
+    engine = engine_of(kind, memory=8, when_full=when_full)
+    lost = held = 0
+    for train in TRAINS:
+        engine.train(train)
+        told = engine.logics["pairs"].reports
+        lost += sum(r.dropped if when_full == "drop" else r.replaced for r in told)
+        held = max(held, *(sum(r.held) for r in told))
+    pairs = len(engine.finish().outputs["out"])
+    whole = len(engine_of(kind).run(TRAINS).outputs["out"])
+    assert held == 8
+    assert lost > 0
+    assert 0 < pairs < whole
+
+
+def test_the_policies_lose_the_same_in_loops_and_on_arrow():
+    for when_full in ("drop", "replace"):
+        one, other = (
+            engine_of(kind, memory=8, when_full=when_full).run(TRAINS).outputs["out"]
+            for kind in (LocalEngine, ArrowEngine)
+        )
+        assert values(one) == values(other)
+
+
+def test_without_a_bound_the_machine_is_the_bound(monkeypatch):
+    monkeypatch.setattr("penstock.engine.arrow.diffused_join.machine_room", lambda servers: 500)
+    with pytest.raises(NetworkError, match="the memory of server 2 of 2 is not enough"):
+        engine_of(ArrowEngine).run(TRAINS)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_theorem_2(k):
+    """Memory r1/k W1 + r2 W2 and bandwidth r1/k + r2 a server, with r1 = 40 and r2 = 10 a second, W = 5 s."""
+    net = network(
+        (5, 5),
+        on=False,
+        where="v = -1",
+        distribution="diffused",
+        servers=k,
+        master="left",
+        placement="round_robin",
+    )
+    engine = ArrowEngine(net)
+    held, received = [], []
+    for second in range(30):
+        engine.train(
+            {"left": [(second, 1, n) for n in range(40)], "right": [(second, 1, n) for n in range(10)]}
+        )
+        told = engine.logics["pairs"].reports
+        held.append([sum(r.held) for r in told])
+        received.append([sum(r.received) for r in told])
+    # whole seconds: a window of 5 s, ends included, and the second in hand
+    assert held[-1] == pytest.approx([(40 / k + 10) * 6] * k, rel=0.1)
+    assert received[-1] == pytest.approx([40 / k + 10] * k, rel=0.1)
