@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from penstock.engine.arrow.diffused_join import OWNER
 from penstock.engine.diffused.roles import Roles
@@ -341,7 +342,7 @@ def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = Fal
     one of them filled.
     """
     inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
-    schemas = [frame.select(*names).schema for frame, names in zip(frames, inner, strict=True)]
+    schemas = [StructType([f for f in frame.schema if f.name != SERVER]) for frame in frames]
     made = []
     for i, (frame, entry) in enumerate(zip(frames, entries, strict=True)):
         keys = (
