@@ -84,6 +84,7 @@ def test_what_auto_chose_is_in_the_catalog_and_in_explain(tmp_path, spark):
         ):
             run.set_master("pairs", "up")
         assert run.wait(240)
+        assert "pairs: from train 0 on hash, 2 servers (epoch 0)" in run.explain()
     assert job.found(tmp_path) == job.truth(tmp_path)
     catalog = Catalog(tmp_path / "checkpoint" / "catalog.db")
     events = [event.detail for event in catalog.events("diffusion", "pairs")]

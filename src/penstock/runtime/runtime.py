@@ -30,6 +30,7 @@ from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.identity import claim, facts, forget
 from penstock.runtime.records import Records, Status
 from penstock.runtime.upkeep import Upkeep
+from penstock.store.chosen import chosen_text
 from penstock.store.dead_letters import DeadLetters
 
 Prepare = Callable[[SubnetworkQuery], None]
@@ -177,6 +178,10 @@ class Runtime:
                 f"{self.records.dead} tuples went to the dead letters, the limit is {limit}; most often: {most[0]} ({most[1]})\n"
                 f"  hint:     look at them with: penstock dead-letters {self.checkpoint}"
             )
+
+    def explain(self) -> str:
+        """The network as text, and what its diffused joins have chosen so far."""
+        return f"{self.network.explain()}\n\n{chosen_text(self.network, self.checkpoint)}"
 
     def status(self) -> Status:
         """What each sub-network is doing: trains, rates, latencies, dead letters."""

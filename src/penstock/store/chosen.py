@@ -1,0 +1,42 @@
+"""What diffused joins have chosen while they ran (S12), in words: from the events that the catalog keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.model.boxes import Join
+from penstock.model.network import Network
+from penstock.store.catalog import Catalog
+from penstock.store.errors import StoreError
+
+
+def chosen_text(network: Network, checkpoint: Path) -> str:
+    """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its checkpoint."""
+    if not (checkpoint / "catalog.db").exists():
+        raise StoreError(f"{checkpoint} is no checkpoint: it has no catalog.db")
+    catalog = Catalog(checkpoint / "catalog.db")
+    try:
+        joins = [n.name for n in network.nodes.values() if isinstance(n, Join) and n.spread]
+        lines = [f"chosen in {checkpoint}"]
+        for name in joins:
+            events = catalog.events("diffusion", name)
+            lines += [f"  {name}: {_chosen(event.detail)}" for event in events[-5:]] or [
+                f"  {name}: no train yet"
+            ]
+    finally:
+        catalog.close()
+    return "\n".join(lines if joins else [*lines, "  no diffused join"])
+
+
+def _chosen(detail: Mapping[str, Any]) -> str:
+    scheme = detail["scheme"]
+    what = "hash" if scheme == "hash" else f"diffused, master {scheme}"
+    text = f"from train {detail['train']} on {what}, {detail['servers']} servers (epoch {detail['epoch']})"
+    if detail.get("rates"):
+        left, right = detail["rates"]
+        text += f"; measured before: left {left:,.1f} and right {right:,.1f} tuples a second of stream time"
+    if detail.get("share"):
+        text += f", hottest server {detail['share']:.0%} of the load"
+    return text
