@@ -1,9 +1,9 @@
 """Skew: one window join on keys that are uniform, Zipf 1.0, Zipf 1.5, and one key with 86 %; Spark's own join, hash, diffused, auto.
 
 The same files in the same trains for all, in one session, after a warm-up; results are compared. `spark` is Spark's own
-stream-stream join, the others are ours. Windows are long and the predicate passes few pairs, so that comparing pairs dominates:
-that is the case in which a hot key hurts. Spark's own join needs microseconds a pair on a hot key, so with it (default) each
-distribution has as many tuples as it can digest; `--ways hash,diffused,auto` takes `--tuples` for all. Task times come from Spark's event log, the same way for all.
+stream-stream join, the others are ours. The predicate passes few pairs, so that comparing them is the work. Spark's own join needs
+microseconds a pair on a hot key, so each distribution has as many tuples as it can digest; `large` is without it, with windows so full that
+comparing pairs dominates, which is the case in which a hot key hurts. Task times come from Spark's event log, the same way for all.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from penstock.engine.spark.ticket import TrainLog
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WHERE = "abs(v - v_right) <= 1"
 DISTRIBUTIONS = ("uniform", "zipf 1.0", "zipf 1.5", "86 %")
+LARGE = " large"
 WAYS = ("spark", "hash", "diffused", "auto")
 KEYS, SERVERS = 1000, 2
 DIGESTIBLE = {
@@ -55,6 +56,7 @@ class Made:
 
 def keys(kind: str, count: int, dice: Any) -> np.ndarray:
     """Keys of one stream."""
+    kind = kind.removesuffix(LARGE)
     if kind == "uniform":
         return dice.integers(0, KEYS, count)
     if kind == "86 %":
@@ -65,7 +67,7 @@ def keys(kind: str, count: int, dice: Any) -> np.ndarray:
 
 def write_input(folder: Path, kind: str, chosen: Any) -> None:
     """Both streams in order of time, one file of each for every train."""
-    dice = np.random.default_rng([chosen.seed, DISTRIBUTIONS.index(kind)])
+    dice = np.random.default_rng([chosen.seed, DISTRIBUTIONS.index(kind.removesuffix(LARGE))])
     for side in ("left", "right"):
         place = folder / side
         place.mkdir(parents=True)
@@ -185,11 +187,14 @@ def main() -> int:
     parser.add_argument("--window", type=int, default=15, help="seconds, both ways")
     parser.add_argument("--trains", type=int, default=5)
     parser.add_argument("--events", type=Path, help="keep Spark's event log there")
-    parser.add_argument("--keys", default=",".join(DISTRIBUTIONS))
+    parser.add_argument("--keys", default=",".join((*DISTRIBUTIONS, f"86 %{LARGE}")))
+    parser.add_argument(
+        "--repeat", type=int, default=3, help="hash and auto on uniform keys, in turn: to see 5 %"
+    )
     parser.add_argument("--ways", default=",".join(WAYS))
     chosen = parser.parse_args()
     if chosen.quick:
-        chosen.tuples, chosen.trains, chosen.keys = 5000, 3, "uniform,86 %"
+        chosen.tuples, chosen.trains, chosen.keys, chosen.repeat = 5000, 3, "uniform,86 %", 1
     rows, wrong = [], 0
     with scratch() as root:
         (root / "log").mkdir()
@@ -202,12 +207,17 @@ def main() -> int:
         for number, kind in enumerate((f"warm-up {warm}", *chosen.keys.split(","))):
             real = not kind.startswith("warm-up")
             folder = root / f"in-{number}"
-            most = DIGESTIBLE[kind.removeprefix("warm-up ")] if "spark" in chosen.ways else chosen.tuples
-            tuples = min(chosen.tuples, most) if real else 500 * chosen.trains
+            tuples = 500 * chosen.trains if not real else chosen.tuples
+            if real and not kind.endswith(LARGE):
+                tuples = min(tuples, DIGESTIBLE[kind])
             small = type(chosen)(**{**vars(chosen), "tuples": tuples})
             write_input(folder, kind.removeprefix("warm-up "), small)
-            for way in chosen.ways.split(","):
-                place = root / "out" / f"{number}-{way}"
+            ways = [way for way in chosen.ways.split(",") if way != "spark" or not kind.endswith(LARGE)]
+            ways += [way for way in ("hash", "auto") if kind == "uniform" and way in ways] * (
+                chosen.repeat - 1
+            )
+            for turn, way in enumerate(ways):
+                place = root / "out" / f"{number}-{turn}-{way}"
                 made = (
                     sparks_own(spark, folder, place, small)
                     if way == "spark"
