@@ -189,7 +189,7 @@ def main() -> int:
     parser.add_argument("--events", type=Path, help="keep Spark's event log there")
     parser.add_argument("--keys", default=",".join((*DISTRIBUTIONS, f"86 %{LARGE}")))
     parser.add_argument(
-        "--repeat", type=int, default=3, help="hash and auto on uniform keys, in turn: to see 5 %"
+        "--repeat", type=int, default=3, help="hash and auto on uniform keys, in turn: to see 5 %%"
     )
     parser.add_argument("--ways", default=",".join(WAYS))
     chosen = parser.parse_args()
