@@ -45,6 +45,13 @@ def test_the_faster_stream_becomes_master():
     assert step(join(master="left"), first_roles(node, 2), reports(10, 100, until=10), FAR).epoch == 0
 
 
+def test_a_stream_that_is_further_in_time_is_not_slower_for_it():
+    """Trains take as many tuples of each stream: 50 in 5 s on the left, 50 in 10 s on the right."""
+    told = [Report(0, (50, 50), (50, 50), (5 * SECOND, 10 * SECOND), 0)]
+    roles = step(join(), replace(first_roles(join(), 2), scheme="right"), told, FAR)
+    assert (roles.rates, roles.scheme) == ((10.0, 5.0), "left")
+
+
 def test_nothing_changes_before_the_period_is_over_or_for_a_small_difference():
     node = join(sample=20 * SECOND)
     roles = step(node, first_roles(node, 2), reports(10, 100, until=10), FAR)

@@ -97,7 +97,7 @@ def test_what_auto_chose_is_in_the_catalog_and_in_explain(tmp_path, spark):
     assert done.exit_code == 0, done.output
     assert "pairs: from train 0 on hash, 2 servers (epoch 0)" in done.output
     assert (
-        "on diffused, master left, 2 servers (epoch 1); measured before: left 8.0 and right 5.0"
+        "on diffused, master left, 2 servers (epoch 1); measured before: left 8.2 and right 5.1"
         in done.output
     )
     assert "stage (diffused over 2 partitions): pairs" in done.output

@@ -146,9 +146,16 @@ def _sampled(roles: Roles) -> Roles:
     total = sum(roles.loads)
     return replace(
         roles,
-        rates=_pair(count / seconds for count in roles.counts),
+        rates=_pair(_rate(roles, side, seconds) for side in (0, 1)),
         share=max(roles.loads) / total if total else None,
     )
+
+
+def _rate(roles: Roles, side: int, seconds: float) -> float:
+    # a train takes as many tuples of each stream, so the slower one may be further in time: each by how far it is itself
+    assert roles.since is not None
+    own = (roles.newest[side] - roles.since) / 1e6
+    return roles.counts[side] / (own if own > 0 else seconds)
 
 
 def _wanted(node: Join, roles: Roles) -> str:
