@@ -100,7 +100,8 @@ class Journey:
     def _source(self, node: Source) -> DataFrame:
         slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
         if isinstance(node.format, Feed):
-            horizon = UNKNOWN  # deliveries come in order, and the ticket's horizon holds behind this train already
+            # deliveries come in order, and the ticket's horizon holds behind this train already
+            horizon = UNKNOWN
         spark, guards = self.trains.spark, self.trains.guards[node.name]
         if not slices:
             return self._nothing(node.name)
