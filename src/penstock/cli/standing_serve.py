@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,4 +103,7 @@ def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int
         config = uvicorn.Config(
             web_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3
         )
+        # uvicorn ends at these signals and then raises them once more: what is left to do is our own clean end
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
         uvicorn.Server(config).run()
