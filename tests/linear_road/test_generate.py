@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -281,3 +285,23 @@ def test_left_over_temporary_files_are_removed(tmp_path: Path) -> None:
     (tmp_path / "a" / ".rows-00000-00059.csv.1.tmp").write_text("0,0,1")
     generate(tmp_path / "a", xways=0.5, minutes=1)
     assert not list((tmp_path / "a").glob(".*"))
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_worker_behind(tmp_path: Path) -> None:
+    """Workers that outlive their parent would go on computing for nobody."""
+    words = [sys.executable, "-m", "penstock.cli.lr", "generate", "--xways", "2", "--minutes", "180"]
+    run = subprocess.Popen([*words, "--jobs", "2", "--out", str(tmp_path / "in")], stderr=subprocess.DEVNULL)
+    workers: list[psutil.Process] = []
+    deadline = time.monotonic() + 60
+    while len(workers) < 2 and time.monotonic() < deadline:
+        children = psutil.Process(run.pid).children()
+        workers = [child for child in children if any("spawn_main" in word for word in child.cmdline())]
+        time.sleep(0.05)
+    # They watch their parent once they have begun to work.
+    time.sleep(2.0)
+    run.kill()
+    run.wait()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert len(workers) == 2
+    assert not alive

@@ -30,6 +30,7 @@ from penstock.linear_road.parts import PARTS, Part, is_whole, make_part, open_pa
 from penstock.linear_road.rows import TYPES
 from penstock.linear_road.traffic import Direction, directions
 from penstock.linear_road.vehicles import STRIDE, name_vehicles
+from penstock.linear_road.work import end_with_parent
 
 MODEL = 1
 """Goes up whenever the same seed gives other rows, so that parts of two models are never mixed."""
@@ -184,7 +185,8 @@ def _each(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any
 def _in_processes(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any]:
     """Run calls in other processes; results come as they are finished."""
     # A fresh interpreter, not a fork: Arrow's threads do not survive a fork.
-    with ProcessPoolExecutor(min(jobs, len(calls)), mp_context=get_context("spawn")) as pool:
+    workers = min(jobs, len(calls))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = [pool.submit(work, *call) for call in calls]
         try:
             for future in as_completed(futures):

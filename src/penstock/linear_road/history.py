@@ -35,6 +35,7 @@ from penstock.linear_road.inputs import MANIFEST, Format, Input, InputError, ope
 from penstock.linear_road.prepare import Progress, silent
 from penstock.linear_road.reading import seconds_of, size_of
 from penstock.linear_road.rows import SEGMENTS
+from penstock.linear_road.work import end_with_parent
 
 VERSION = 1
 KIND = "linear-road-history"
@@ -196,7 +197,8 @@ def _write_pieces(pieces: list[_Piece], workers: int, progress: Progress) -> Non
             write_piece(piece, partial(_within, progress, done + number, total))
         return
     # Spawned, not forked: Arrow's threads do not survive a fork.
-    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool:
+    count, spawn = min(workers, len(todo)), get_context("spawn")
+    with ProcessPoolExecutor(count, mp_context=spawn, initializer=end_with_parent) as pool:
         futures: list[Future[None]] = [pool.submit(write_piece, piece) for piece in todo]
         for number, future in enumerate(as_completed(futures)):
             future.result()

@@ -13,9 +13,11 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from pathlib import Path
+from threading import Thread
 
 import xxhash
 
@@ -122,3 +124,15 @@ def _sweep(base: Path) -> None:
         if held is not None:
             _remove(lock.with_suffix(""), lock, held)
             os.close(held)
+
+
+def end_with_parent() -> None:
+    """In a worker process: end as soon as the process that started it is gone, also if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_wait_and_end, args=(parent.join,), daemon=True).start()
+
+
+def _wait_and_end(wait: Callable[[], None]) -> None:
+    wait()
+    os._exit(1)
