@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.express import labels_for, targets
+from penstock.engine.spark.express import Express, labels_for, targets
 from penstock.engine.spark.feeds import FeedInput
 from penstock.engine.spark.plan import lay_out
 from penstock.engine.spark.sinks import StagedFiles
@@ -111,7 +112,24 @@ def test_behind_another_source_it_is_a_source_like_any(tmp_path, spark):
     lines = [
         line for file in (tmp_path / "out" / "all").glob("*.csv") for line in file.read_text().splitlines()
     ]
-    assert len(lines) == 6
+    assert len(lines) == 7
+
+
+@pytest.mark.parametrize("files", [(1, 1), (2, 1), (0, 1), (1, 0), (0, 0)])
+def test_each_group_has_its_partition(tmp_path, spark, files):
+    """Spark merges the single partitions of a union if it can, which would run all groups in one task."""
+    slices = []
+    for group, count in enumerate(files):
+        for number in range(count):
+            path = tmp_path / f"g{group}-{number}"
+            path.write_text(str(group))
+            slices.append({"kind": "feed", "path": str(path), "group": group})
+    trains = SimpleNamespace(spark=spark, partitions=2)
+    journey = SimpleNamespace(trains=trains, ticket=SimpleNamespace(slices={"rows": slices}))
+    journey._files = lambda found: Express._files(journey, found)
+    frame = Express._packed(journey).selectExpr("path", "spark_partition_id() AS p")
+    assert frame.rdd.getNumPartitions() == 2
+    assert all(row["path"] == "" or f"/g{row['p']}-" in row["path"] for row in frame.collect())
 
 
 def test_labels_lead_to_their_partition(spark):

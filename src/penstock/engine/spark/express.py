@@ -283,7 +283,9 @@ class Express(Journey):
                 ReadTask([[s for _, s in group] for group in groups]), "path STRING, chunk BINARY"
             )
         frames = [self._files([s for _, s in group]) for group in groups]
-        return reduce(DataFrame.union, frames)
+        # Spark would put all into one partition, as each of them is; a last one with no partition at all keeps it from that
+        none = spark.range(0, 0).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
+        return reduce(DataFrame.union, [*frames, none])
 
     def _files(self, slices: list[Slice]) -> DataFrame:
         spark = self.trains.spark
