@@ -11,6 +11,12 @@ from penstock.linear_road.inputs import InputError
 from penstock.linear_road.pipeline.past import DailyExpenditure, TravelTime, load_history, open_past
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
 def history(path, tolls=(), segments=(), copies=None):
     path.mkdir()
     (path / "TollHistory.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in tolls))
@@ -54,6 +60,14 @@ def test_it_is_loaded_once_and_again_when_it_changed(tmp_path):
     assert (load_history(source) / "columns.json").stat().st_mtime_ns == first
     (source / "TollHistory.csv").write_text("7,1,0,5000\n")
     assert (load_history(source) / "columns.json").stat().st_mtime_ns != first
+
+
+def test_other_peoples_directories_stay_as_they_are(tmp_path, cache):
+    source = history(tmp_path / "h", [(7, 1, 0, 100)])
+    assert load_history(source).is_relative_to(cache)
+    assert sorted(file.name for file in source.iterdir()) == ["SegmentHistory.csv", "TollHistory.csv"]
+    ours = history(tmp_path / "ours", [(7, 1, 0, 100)], (), {"count": 1, "vid": 0, "xway": 1})
+    assert load_history(ours).parent == ours
 
 
 def test_no_history_and_a_wrong_one(tmp_path):

@@ -39,7 +39,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def load_history(history: Path, out: Path | None = None) -> Path:
     """Make the columns of a history and return their directory; what is there already is not made again.
 
-    They lie in `history` itself if that can be written to, else in the user's cache, unless `out` says otherwise.
+    They lie in `history` itself if that is one of ours (it has a manifest) and can be written to; other people's directories stay
+    as they are, and the columns go to the user's cache. `out` says otherwise.
     """
     if not history.is_dir():
         raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
@@ -78,7 +79,7 @@ def _fact(file: Path | None) -> Any:
 
 
 def _place(history: Path, facts: Any) -> Path:
-    if os.access(history, os.W_OK):
+    if (history / MANIFEST).is_file() and os.access(history, os.W_OK):
         return history / "_columns"
     name = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
