@@ -1,4 +1,4 @@
-"""The process that the kill tests kill: one diffused join over the files of a folder, roles switched all the time.
+"""The process that the kill tests kill: one diffused join over the files of a folder, roles switched again and again.
 
 `python job.py FOLDER [MASTER]`; exit code 0 when everything is through.
 """
@@ -20,6 +20,7 @@ from penstock.engine.spark.ticket import TrainLog
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WITHIN = (4, 6)
 LENGTH = 40  # tuples of each stream in a train
+SWITCH = 8  # trains after which roles are switched
 
 
 def network(folder: Path) -> ps.Network:
@@ -112,8 +113,13 @@ def main(folder: Path, master: str | None) -> None:
     done = threading.Event()
 
     def unrest() -> None:
-        while not done.wait(2.5):
-            running.set_master("pairs", random.choice(["left", "right", "hash", None]))
+        # by trains, not by seconds: a transition takes some five of them, and there shall be trains beside it
+        turn = 0
+        while not done.wait(0.05):
+            now = (log(folder).last() + 1) // SWITCH
+            if now != turn:
+                running.set_master("pairs", ("left", "right", "hash")[now % 3])
+                turn = now
 
     with running:
         threading.Thread(target=unrest, daemon=True).start()
