@@ -57,7 +57,7 @@ def test_killed_and_restarted_until_done(tmp_path):
     job.write_input(tmp_path, 800)
     dice, started, died = random.Random(2), [], 0
     try:
-        for how in HOW * 3 if SOAK else HOW[:3]:
+        for how in HOW * 3 if SOAK else HOW[:2]:
             process = start(
                 tmp_path, environment=crash_at(how, dice.randint(3, 5)) if how != "outside" else None
             )
@@ -79,12 +79,15 @@ def test_killed_and_restarted_until_done(tmp_path):
     finally:
         for process in started:
             kill_family(process.pid)
-    assert died >= 2, "hardly any run was cut short"
+    assert died >= (3 if SOAK else 1), "hardly any run was cut short"
     print(job.check(tmp_path))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.skipif(
+    not SOAK, reason="in `make soak` only; tests/runtime/test_cluster.py loses a worker every time"
+)
 def test_a_worker_of_the_cluster_dies(tmp_path):
     job.write_input(tmp_path, 800)
     port, started = free_port(), []
