@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -40,8 +41,13 @@ def test_the_text_form_is_sound_and_comes_back():
     assert from_yaml(to_yaml(net)) == net
 
 
+# The long ones would not fit into half an hour with all other slow tests.
+soak_only = pytest.mark.skipif(os.environ.get("PENSTOCK_SOAK") != "1", reason="in `make soak` only")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(500)
+@soak_only
 def test_linear_road(tmp_path):
     said = run("linear_road.py", tmp_path / "demo", cwd=tmp_path)
     assert "toll notice" in said
@@ -56,6 +62,7 @@ def test_linear_road(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
+@soak_only
 def test_sensors(tmp_path):
     said = run("sensors.py", tmp_path / "demo", cwd=tmp_path)
     assert "it answers from history: " in said
