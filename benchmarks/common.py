@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +26,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from penstock.linear_road.sampling import machine, versions
+
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas", "numba", "penstock")
 
 
 def options(doc: str | None) -> argparse.ArgumentParser:
@@ -159,7 +158,7 @@ def write_result(name: str, chosen: argparse.Namespace, config: dict[str, Any], 
         "date": now.isoformat(timespec="seconds"),
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
         "machine": machine(),
-        "versions": versions(),
+        "versions": {**versions(), "commit": _commit()},
         "seed": chosen.seed,
         "config": {"quick": chosen.quick, **config},
         "figures": figures,
@@ -177,41 +176,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(part) for key, part in value.items()}
     return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def machine() -> dict[str, Any]:
-    """The ground a figure stands on. `load`: how busy others kept the machine at the end of the run."""
-    return {
-        "cores": os.cpu_count(),
-        "memory_gb": psutil.virtual_memory().total / 1e9,
-        "processor": _processor(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load": os.getloadavg()[0],
-    }
-
-
-def versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "java": _java(), "commit": _commit()}
-    for package in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
-
-
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    said = subprocess.run(
-        [f"{home}/bin/java" if home else "java", "-version"], capture_output=True, text=True, check=False
-    )
-    return said.stderr.splitlines()[0] if said.stderr else ""
 
 
 def _commit() -> str:
@@ -235,15 +199,22 @@ class Feeder(threading.Thread):
         super().__init__(name="feeder", daemon=True)
         self.prepared, self.into, self.period, self.batch = list(prepared), into, period, batch
         self.given: list[float] = []  # when each batch was there
+        self._stopped = threading.Event()
         into.mkdir(parents=True, exist_ok=True)
 
     def run(self) -> None:
         begun = time.time()
         for number in range(0, len(self.prepared), self.batch):
-            time.sleep(max(0.0, begun + len(self.given) * self.period - time.time()))
+            if self._stopped.wait(max(0.0, begun + len(self.given) * self.period - time.time())):
+                return
             for path in self.prepared[number : number + self.batch]:
                 path.rename(self.into / path.name)
             self.given.append(time.time())
+
+    def stop(self) -> None:
+        """Give no more, and be done when this returns."""
+        self._stopped.set()
+        self.join()
 
 
 class TrainWatch:

@@ -44,27 +44,28 @@ def through(spark: Any, source: Path, place: Path, rows: int, *, point: bool) ->
 
 
 def latency(spark: Any, prepared: list[Path], root: Path, period: float, *, point: bool) -> list[float]:
-    """Files one by one: seconds from a file being there to its tuples being in the output."""
+    """Both files of a train at once, as their times overlap: seconds from their being there to their tuples being in the output."""
     place = root / ("live-with" if point else "live-without")
     source = place / "in"
     copies = [Path(shutil.copy(path, root / "copy" / path.name)) for path in prepared]
     net = network(source, place / "out", point=point)
-    feeder = Feeder(copies, source, period)
+    feeder = Feeder(copies, source, period, FILES)
     seen: dict[str, tuple[float, int]] = {}
     with ps.Runtime(net, spark, place / "checkpoint") as running:
         feeder.start()
         quiet = time.time() + 120
-        while time.time() < quiet and (feeder.is_alive() or not _all(feeder, prepared, seen)):
+        while time.time() < quiet and (feeder.is_alive() or not _all(prepared, seen)):
             for path in (place / "out").glob("part-*.parquet"):
                 if path.name not in seen:
                     seen[path.name] = (time.time(), pq.ParquetFile(path).metadata.num_rows)
             time.sleep(0.005)
         running.check()
-    return _delays(feeder.given, [_passing(path) for path in prepared], list(seen.values()))
+    passing = [_passing(path) for path in prepared]
+    trains = [sum(passing[i : i + FILES]) for i in range(0, len(passing), FILES)]
+    return _delays(feeder.given, trains, list(seen.values()))
 
 
-def _all(feeder: Feeder, prepared: list[Path], seen: dict[str, tuple[float, int]]) -> bool:
-    del feeder
+def _all(prepared: list[Path], seen: dict[str, tuple[float, int]]) -> bool:
     return sum(rows for _, rows in seen.values()) >= sum(_passing(path) for path in prepared)
 
 
@@ -74,7 +75,7 @@ def _passing(path: Path) -> int:
 
 
 def _delays(given: list[float], expected: list[int], seen: list[tuple[float, int]]) -> list[float]:
-    """When the tuples of each file were all there, less when the file was."""
+    """When the tuples of each train were all there, less when its files were."""
     found, wanted, have = [], 0, 0
     order = iter(sorted(seen))
     at = 0.0
@@ -97,7 +98,7 @@ def main() -> int:
     spark = session()
     with scratch() as root:
         write_input(root / "in", trains, rows, chosen.seed)
-        write_input(root / "small", 5 if chosen.quick else 15, 20_000, chosen.seed)
+        write_input(root / "small", 8 if chosen.quick else 30, 20_000, chosen.seed)
         (root / "copy").mkdir()
         runs: dict[bool, list[Spent]] = {False: [], True: []}
         for turn in range(repeat + 1):

@@ -26,25 +26,10 @@ from penstock.linear_road.clock import Clock, ClockError
 from penstock.linear_road.drive import STATE_FILE
 from penstock.linear_road.inputs import Input, open_input
 from penstock.linear_road.reading import seconds_of
+from penstock.linear_road.rows import COLUMNS
 
 TIME = 1
-NAMES = (
-    "type",
-    "time",
-    "vid",
-    "spd",
-    "xway",
-    "lane",
-    "dir",
-    "seg",
-    "pos",
-    "qid",
-    "sinit",
-    "send",
-    "dow",
-    "tod",
-    "day",
-)
+NAMES = tuple(name.lower() for name in COLUMNS)
 
 FIELDS = {
     0: ("vid", "time", "lav", "toll"),

@@ -12,23 +12,9 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-_INPUT = (
-    "type",
-    "time",
-    "vid",
-    "spd",
-    "xway",
-    "lane",
-    "dir",
-    "seg",
-    "pos",
-    "qid",
-    "sinit",
-    "send",
-    "dow",
-    "tod",
-    "day",
-)
+from penstock.linear_road.rows import COLUMNS
+
+_INPUT = tuple(name.lower() for name in COLUMNS)
 EVENTS = (
     ", ".join(f"{name} INT" for name in _INPUT)
     + ", first BOOLEAN, entered BOOLEAN, from_seg INT, quoted INT, stopped BOOLEAN"

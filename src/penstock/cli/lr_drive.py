@@ -176,7 +176,7 @@ def _leave(report: DriveReport) -> None:
 def _show(report: DriveReport) -> None:
     late = report.lateness_ms
     table = Table(title="Drive", show_header=False)
-    size = "" if report.xways is None else f", {report.xways:g} expressways"
+    size = "" if report.xways is None else f", L = {report.xways:g}"
     table.add_row(
         "rows", f"{report.rows:,} in {report.seconds:,} s of data{size}, {report.bytes / 1e6:,.1f} MB"
     )

@@ -191,7 +191,7 @@ def show(record: dict[str, Any], out: Path) -> None:
 
 def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
     rows, cost = record["input"]["rows"], record["cost"]
-    size = "" if record["input"]["xways"] is None else f" of {record['input']['xways']:g} expressways"
+    size = "" if record["input"]["xways"] is None else f" at L = {record['input']['xways']:g}"
     yield f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up {record['warm_up']['seconds']:.1f} s apart."
     if cost:
         yield (

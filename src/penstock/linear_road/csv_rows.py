@@ -83,7 +83,7 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
         field = 0
         good = True
         while good:
-            number, i, good = _integer(text, i)
+            number, i, good = integer(text, i)
             good = good and field < FIELDS
             if good:
                 values[row, field] = number
@@ -101,7 +101,7 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _integer(text: Array, i: int) -> tuple[int, int, bool]:
+def integer(text: Array, i: int) -> tuple[int, int, bool]:
     """Read one integer, blanks around it and a sign before it allowed: the number, where it ends, whether it is one.
 
     What 32 bits cannot hold becomes `TOO_LARGE`. Most fields are bare digits, so blanks are looked for only where there are none.
@@ -181,7 +181,7 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     size = len(text)
     while i < size:
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
-            number, following, found = _integer(text, i)
+            number, following, found = integer(text, i)
             if found and number >= 0:
                 offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
                 at = _put(out, at, number + offset)

@@ -118,11 +118,12 @@ def _refuse(
 def _alone(values: Array, whole: Array, alone: Array) -> None:
     for i in range(len(values)):
         if whole[i]:
-            alone[i] = _field_reason(values[i])
+            alone[i] = field_reason(values[i])
 
 
 @njit(cache=True, nogil=True)
-def _field_reason(row: Array) -> int:
+def field_reason(row: Array) -> int:
+    """What is wrong with a row by itself: an index into `REASONS`, 0 if nothing is."""
     kind = row[0]
     if kind not in (0, 2, 3, 4):
         return 2

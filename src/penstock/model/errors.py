@@ -42,6 +42,20 @@ def directly() -> Where | None:
     return None if file.startswith(_PACKAGE) else Where(file, frame.f_lineno)
 
 
+def told(problem: str, found: str = "", expected: str = "", hint: str = "") -> str:
+    """The form of every refusal: one line that says it all, then what was found, what was expected, a hint, where there are any.
+
+    >>> print(told("no stream 'report'", hint="did you mean 'reports'?"))
+    no stream 'report'
+      hint:     did you mean 'reports'?
+    """
+    lines = [problem]
+    for label, text in (("found", found), ("expected", expected), ("hint", hint)):
+        if text:
+            lines.append(f"  {label + ':':<10}{text}")
+    return "\n".join(lines)
+
+
 class PenstockError(Exception):
     """Everything that Penstock itself raises on purpose."""
 
@@ -67,11 +81,7 @@ class NetworkError(PenstockError):
         """The full text: one line that says it all, then found, expected and hint where there are any."""
         head = f"{self.where}: " if self.where.file else ""
         head += f"box '{self.box}': " if self.box else ""
-        lines = [head + self.problem]
-        for label, text in (("found", self.found), ("expected", self.expected), ("hint", self.hint)):
-            if text:
-                lines.append(f"  {label + ':':<10}{text}")
-        return "\n".join(lines)
+        return told(head + self.problem, self.found, self.expected, self.hint)
 
 
 class ExpressionError(PenstockError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, told
 
 
 class QueryError(PenstockError):
@@ -17,11 +17,7 @@ class QueryError(PenstockError):
 
     def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
         self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
-        lines = [problem]
-        for label, text in (("found", found), ("expected", expected), ("hint", hint)):
-            if text:
-                lines.append(f"  {label + ':':<10}{text}")
-        super().__init__("\n".join(lines))
+        super().__init__(told(problem, found, expected, hint))
 
     def as_json(self) -> dict[str, str]:
         """The parts, for a page or another program."""

@@ -1,7 +1,7 @@
 """A network on the Spark engine with trains cut by hand: what `run_network(..., engine="spark")` calls.
 
-The conductor, the tickets, the stages and the state are the real ones. Only the streaming query itself is left out:
-records are handed over train by train, which saves its start for each of many small tests.
+The conductor, the tickets, the stages and the state are the real ones. Only the streaming query itself is left out,
+which saves its start for each of many small tests.
 """
 
 from __future__ import annotations
@@ -110,11 +110,12 @@ def crank(
         if schemes is not None and number < len(schemes):
             query.steering.schemes = dict(schemes[number])
         if query.next_ticket():
-            query.run_train(packed_records(query, spark), query.last)
+            rooted = query.trains.layout.rooted
+            query.run_train(packed_records(query, spark) if rooted else None, query.last)
 
 
 def packed_records(query: SubnetworkQuery, spark: Any) -> Any:
-    """The records that the streaming source would deliver for the newest ticket."""
+    """The newest ticket's slices as Spark would read them if they were files of a feed."""
     ticket = query.log.ticket(query.last)
     assert ticket is not None
     packed = [(name, s) for name, slices in ticket.slices.items() for s in slices if s["kind"] in PACKED]
@@ -123,9 +124,7 @@ def packed_records(query: SubnetworkQuery, spark: Any) -> Any:
         "slice": pa.array([json.dumps(s) for _, s in packed], pa.string()),
         "chunk": pa.array([pack(s) for _, s in packed], pa.binary()),
     })  # fmt: skip
-    if not query.trains.layout.rooted:
-        return spark.createDataFrame(table)
-    # as the source does it: every partition has its task, and a group is always in the same one
+    # every partition has its task, and a group is always in the same one
     parts = query.trains.partitions
     labels = labels_for(parts)
     mine = pa.array([labels[s.get("group", 0) % parts] for _, s in packed], pa.int32())

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from penstock.linear_road.csv_rows import FIELDS, Array, _integer
-from penstock.linear_road.refusals import REASONS, _field_reason
+from penstock.linear_road.csv_rows import FIELDS, Array, integer
+from penstock.linear_road.refusals import REASONS, field_reason
+from penstock.linear_road.rows import COLUMNS
 
 SCHEMA = (
     "Second TIMESTAMP, Type INT, Time INT, VID INT, Spd INT, XWay INT, Lane INT, Dir INT, Seg INT, Pos INT, "
@@ -22,23 +23,6 @@ SCHEMA = (
 )
 """The fifteen fields of a row, and the second in which it was delivered."""
 
-NAMES = (
-    "Type",
-    "Time",
-    "VID",
-    "Spd",
-    "XWay",
-    "Lane",
-    "Dir",
-    "Seg",
-    "Pos",
-    "QID",
-    "Sinit",
-    "Send",
-    "DOW",
-    "TOD",
-    "Day",
-)
 _BACK, _LEAPS, _REPEATED = 18, 19, 20
 _COMMA, _NEWLINE = 44, 10
 _SHORTEST = 2 * FIELDS  # bytes of a row of fifteen digits
@@ -62,7 +46,7 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
         kept, columns, verdicts = _columns(text, at, int(np.count_nonzero(text == _NEWLINE)))
     lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
     made: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
-    made |= {name: columns[i, :kept] for i, name in enumerate(NAMES)}
+    made |= {name: columns[i, :kept] for i, name in enumerate(COLUMNS)}
     return made, lines, [REASONS[code] for code in verdicts[lines]]
 
 
@@ -163,7 +147,7 @@ def _careful(text: Array, i: int, at: int, row: Array) -> tuple[int, int]:
     field = 0
     good = True
     while good:
-        number, i, good = _integer(text, i)
+        number, i, good = integer(text, i)
         good = good and field < FIELDS
         if good:
             row[field] = number
@@ -179,7 +163,7 @@ def _careful(text: Array, i: int, at: int, row: Array) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _verdict(row: Array, at: int) -> int:
-    reason = _field_reason(row)
+    reason = field_reason(row)
     if reason == 0 and row[1] != at:
         return _BACK if row[1] < at else _LEAPS
     return reason

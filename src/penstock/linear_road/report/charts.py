@@ -33,7 +33,7 @@ def response_times(series: Mapping[str, Any]) -> Figure | None:
     seconds = series.get("second")
     if not seconds:
         return None
-    figure, axes = _axes("response time, all types", "seconds")
+    figure, axes = _axes("response time, all types", "seconds", over="minute of the data")
     minutes = [t / 60 for t in seconds]
     for name, colour in (("p50", "tab:blue"), ("p99", "tab:red")):
         axes.plot(minutes, [_number(value) for value in series[name]], label=name, color=colour, lw=1)
@@ -95,9 +95,9 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _axes(title: str, label: str) -> tuple[Figure, Any]:
+def _axes(title: str, label: str, over: str = "minute of the run") -> tuple[Figure, Any]:
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.subplots()
-    axes.set(title=title, xlabel="minute", ylabel=label)
+    axes.set(title=title, xlabel=over, ylabel=label)
     axes.grid(alpha=0.3)
     return figure, axes
