@@ -5,6 +5,7 @@ Exit codes: 0 a rating above 0, 1 a trial failed to run or nothing passed, 2 bad
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,7 @@ def rate(
             out, mode, minutes, begin, end, trial_minutes, warm_up, base, traffic_minutes, days, seed, prepared, master,
             keep,
         )  # fmt: skip
-        with _watched() as watcher:
+        with _sigterm_as_ctrl_c(), _watched() as watcher:
             result = run_rating(plan, watcher)
     except InputError as error:
         typer.echo(str(error), err=True)
@@ -84,6 +85,20 @@ def rate(
     show(result, out)
     typer.echo(f"page with plots: {page}")
     raise typer.Exit(0 if result["rating"] else NOTHING)
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """SIGTERM ends a rating as Ctrl-C does: the trial under way is ended first."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -107,13 +122,15 @@ def line(trial: Trial) -> str:
     """One trial in words."""
     tolls = trial["latency"].get("0", {})
     times = f"tolls p99 {_seconds(tolls.get('p99'))} s, max {_seconds(tolls.get('max'))} s"
-    return f"  L = {trial['L']:g}: {outcome(trial)}; {trial['late']:,} late, {_count(trial['wrong'])} wrong, {times}"
+    return f"  L = {trial['L']:g}: {outcome(trial)}; {_count(trial['late'])} late, {_count(trial['wrong'])} wrong, {times}"
 
 
 def outcome(trial: Trial) -> str:
     """PASS, FAIL or VOID, and why if it is not plain from the figures."""
     if trial["void"]:
         return f"VOID ({trial['void']})"
+    if trial.get("crashed"):
+        return f"FAIL (crashed: {trial['crashed']})"
     if trial["gave_up_at"] is not None:
         return f"FAIL (given up at second {trial['gave_up_at']}: too far behind)"
     return "PASS" if trial["pass"] else "FAIL"
@@ -137,7 +154,7 @@ def _cells(trial: Trial) -> list[str]:
     rates, rest = costs[:2], costs[2:]
     return [
         f"{trial['L']:g}", f"{scored:g}{' confirming' if trial['confirming'] else ''}", *rates, *times,
-        f"{trial['late']:,}", _count(trial["wrong"]), *rest, outcome(trial),
+        _count(trial["late"]), _count(trial["wrong"]), *rest, outcome(trial),
     ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
+from penstock.linear_road.child import end_group_at_once, when_parent_is_gone
 from penstock.linear_road.glance import Glance
 from penstock.linear_road.inputs import InputError
 from penstock.linear_road.responses import LIMITS, NAMES
@@ -61,8 +62,11 @@ def run(
         float | None, typer.Option("--most-behind", help="Give up when so many seconds behind.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
+    with_parent: Annotated[bool, typer.Option("--end-with-parent", hidden=True)] = False,
 ) -> None:
     """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops cleanly; the same command goes on."""
+    if with_parent:
+        when_parent_is_gone(end_group_at_once)
     if max_speed and speed != 1.0:
         refuse("--speed and --max-speed contradict each other; give one of them.")
     try:

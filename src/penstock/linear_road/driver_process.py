@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import subprocess
 import sys
-import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.linear_road.child import end_at_once, last_said, when_parent_is_gone
 from penstock.linear_road.drive import STATE_FILE, Drive, drive
-
-_KILLED = 9
 
 
 @dataclass
@@ -65,8 +62,7 @@ class DriverProcess:
         """What a driver that ended without a report said last; None if it is running or has reported."""
         if self.running or self.note().get("report") is not None:
             return None
-        said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return said[-1] if said else f"exit code {self.process.returncode}"
+        return last_said(self.log) or f"exit code {self.process.returncode}"
 
 
 def driver_note(to: Path) -> dict[str, Any]:
@@ -98,16 +94,9 @@ def _from_json(values: dict[str, Any]) -> Drive:
     )
 
 
-def _end_with_the_run() -> None:
-    """Wait for the pipe to close; nothing is ever written to it."""
-    while os.read(0, 1):
-        pass
-    os._exit(_KILLED)
-
-
 def main(text: str) -> None:
     """Drive by a plan in JSON."""
-    threading.Thread(target=_end_with_the_run, name="end-with-the-run", daemon=True).start()
+    when_parent_is_gone(end_at_once)
     drive(_from_json(json.loads(text)), say=lambda sentence: print(sentence, flush=True))
 
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.atomic import write_text
+from penstock.linear_road.child import last_said, run_child
 from penstock.linear_road.copies import copies_of
 from penstock.linear_road.inputs import InputError
 from penstock.linear_road.rate_plan import RatePlan, Window, confirmation_of, trial_of
@@ -39,6 +39,11 @@ _VOID_AGAIN = 2
 _MOST_BEHIND = 40.0
 """Seconds behind at which a trial is given up: beyond every limit of the benchmark."""
 
+_SMALL = 1.0
+"""An L that any machine carries: a run that crashes there would crash anywhere."""
+
+_BAD_OPTIONS = 2
+_PENSTOCK: tuple[str, ...] = (sys.executable, "-m", "penstock.cli.main")
 Trial = dict[str, Any]
 
 
@@ -63,11 +68,18 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.length:g}")
         trial = Attempt(plan, prepared, step, len(trials.all)).run()
+        _raise_if_hopeless(trial, trials.all)
         trials.add(trial)
         watcher.trial(trial)
     result = _result(plan, prepared, trials.all, step.length)
     write_text(plan.out / RATING, json.dumps(result, indent=1) + "\n")
     return result
+
+
+def _raise_if_hopeless(trial: Trial, before: list[Trial]) -> None:
+    """A crash at the smallest load tells of the installation, not of L: say so, and record nothing."""
+    if trial.get("crashed") and trial["L"] <= _SMALL and not any(t["pass"] for t in before):
+        raise RateError(f"The trial at L = {trial['L']:g} failed, so no L can be tried: {trial['crashed']}")
 
 
 @dataclass
@@ -122,16 +134,22 @@ class Attempt:
         chosen = confirmation_of if self.step.kind == "confirm" else trial_of
         return chosen(self.plan, self.prepared.rates, self.prepared.cut)
 
-    @property
+    @cached_property
     def place(self) -> Path:
-        return self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.length:g}"
+        return fresh_place(
+            self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.length:g}"
+        )
+
+    @property
+    def log(self) -> Path:
+        # Not with_suffix: the name may end with half an expressway.
+        return self.place.with_name(f"{self.place.name}.log")
 
     def run(self) -> Trial:
-        # What a killed rating left of this trial was not finished, and a clock cannot be stopped: from the start.
-        shutil.rmtree(self.place, ignore_errors=True)
-        self.place.parent.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        self._drive()
+        code = run_child(self._command(), self.log)
+        if not (self.place / RUN).is_file():
+            return self._crashed(code, round(time.monotonic() - began, 1))
         record = json.loads((self.place / RUN).read_text(encoding="utf-8"))
         verdict = self._verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
@@ -140,20 +158,12 @@ class Attempt:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return trial
 
-    def _drive(self) -> None:
-        """Run in a process of its own; Ctrl-C here ends it cleanly there."""
-        log = self.place.with_suffix(".log")
-        with log.open("wb") as said:
-            process = subprocess.Popen(self._command(), stdout=said, stderr=said, start_new_session=True)
-        try:
-            code = process.wait()
-        except BaseException:
-            process.send_signal(signal.SIGTERM)
-            process.wait(120)
-            raise
-        if not (self.place / RUN).is_file():
-            last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-            raise RateError(f"The trial at L = {self.step.length:g} failed ({code}, {log}): {''.join(last)}")
+    def _crashed(self, code: int, took: float) -> Trial:
+        """A run that left no record: too much for this machine, unless it is the command itself that is wrong."""
+        said = last_said(self.log) or "it said nothing"
+        if code == _BAD_OPTIONS:
+            raise RateError(f"The trial at L = {self.step.length:g} was refused ({self.log}): {said}")
+        return crashed(self.step, self.window, f"exit code {code}: {said}", took)
 
     def _command(self) -> list[str]:
         options: dict[str, Any] = {
@@ -169,7 +179,7 @@ class Attempt:
         if self.plan.master is not None:
             options["--master"] = self.plan.master
         given = [str(word) for pair in options.items() for word in pair]
-        return [sys.executable, "-m", "penstock.cli.main", "lr", "run", "--quiet", *given]
+        return [*_PENSTOCK, "lr", "run", "--quiet", "--end-with-parent", *given]
 
     def _verdict(self) -> ShiftedVerdict:
         whole, rest = self.prepared.copies(self.step.length)
@@ -182,6 +192,21 @@ class Attempt:
         assert span is not None
         shift = copies_of(span, count=whole + (1 if rest else 0))
         return validate_copies(self.place / ANSWERS, parts, shift, history=self.prepared.history)
+
+
+def fresh_place(wanted: Path) -> Path:
+    """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is removed.
+
+    The next one has another name: what a killed run still writes for a moment must not get into it.
+    """
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    for old in (path for path in wanted.parent.iterdir() if path.is_dir()):
+        name, _, again = old.name.partition("+")
+        if name == wanted.name:
+            number = max(number, int(again or 0) + 1)
+            shutil.rmtree(old, ignore_errors=True)
+    return wanted if not number else wanted.with_name(f"{wanted.name}+{number}")
 
 
 def judged(
@@ -214,6 +239,33 @@ def judged(
         "validation": None if verdict is None else verdict.as_json(),
         "series": record["series"],
         "load_at_end": record["machine"]["load"],
+        "took_s": took,
+    }
+
+
+def crashed(step: Next, window: Window, why: str, took: float) -> Trial:
+    """A trial whose run ended without a record: failed, with nothing measured."""
+    return {
+        "L": step.length,
+        "pass": False,
+        "crashed": why,
+        "late": None,
+        "wrong": None,
+        "p99": {},
+        "confirming": step.kind == "confirm",
+        "void": None,
+        "gave_up_at": None,
+        "seconds": [window.begin, window.end],
+        "scored_from": window.scored_from,
+        "latency": {},
+        "cost": {},
+        "tuples": None,
+        "copies": None,
+        "driver": {},
+        "warm_up_s": None,
+        "validation": None,
+        "series": {},
+        "load_at_end": machine()["load"],
         "took_s": took,
     }
 

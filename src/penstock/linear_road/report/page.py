@@ -243,6 +243,8 @@ def _trial(trial: Mapping[str, Any]) -> list[Any]:
     verdict = _mark(passed=bool(trial.get("pass")))
     if trial.get("void"):
         verdict = f'<span class="fail">VOID: {escape(str(trial["void"]))}</span>'
+    elif trial.get("crashed"):
+        verdict = f'<span class="fail">FAIL: crashed, {escape(str(trial["crashed"]))}</span>'
     return [
         f"{trial['L']:g}{' (confirming)' if trial.get('confirming') else ''}",
         cost.get("tuples_in_per_s"),

@@ -1,0 +1,174 @@
+"""A trial as a process: a fake `lr run` that crashes, is refused, falls behind, or outlives nobody."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_rate import plan, record
+
+from penstock.cli.lr_rate import line, table_of
+from penstock.linear_road import child
+from penstock.linear_road import rate as rating
+from penstock.linear_road.rate_set import RateSet, prepare_set
+from penstock.linear_road.report import rating_page
+from penstock.linear_road.search import Next
+
+SMALL = {"begin": 2, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
+
+FAKE = """
+import json, sys
+from pathlib import Path
+words = dict(zip(sys.argv[5:-1:2], sys.argv[6::2]))
+out, length = Path(words["--out"]), float(words["--xways"])
+out.mkdir()
+"""
+CRASHES = "print('starting'); print('java.lang.OutOfMemoryError: heap'); sys.exit(1)\n"
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> RateSet:
+    return prepare_set(plan(tmp_path_factory.mktemp("set"), **SMALL), lambda _name, _done, _total: None, 1)
+
+
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    """Let this script stand in for `penstock`; it knows `out` and `length`."""
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE + body)
+    monkeypatch.setattr(rating, "_PENSTOCK", (sys.executable, str(script)))
+
+
+def attempt(tmp_path: Path, prepared: RateSet, length: float = 1.5) -> rating.Attempt:
+    return rating.Attempt(plan(tmp_path, **SMALL), prepared, Next("try", length), 3)
+
+
+def test_a_crash_is_a_failed_trial_with_its_last_words(
+    tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, monkeypatch, CRASHES)
+    tried = attempt(tmp_path, prepared)
+    trial = tried.run()
+    assert (trial["L"], trial["pass"], trial["void"], trial["wrong"]) == (1.5, False, None, None)
+    assert trial["crashed"] == "exit code 1: java.lang.OutOfMemoryError: heap"
+    assert tried.log.name == "003-try-1.5.log"
+    assert "FAIL (crashed: exit code 1" in line(trial)
+    result = {"mode": "peak", "rating": 0, "trials": [trial]}
+    assert table_of(result).row_count == 1
+    assert "OutOfMemoryError" in rating_page({**result, "what_was_shortened": []})
+    json.dumps(trial)
+
+
+def test_options_that_a_run_refuses_end_the_rating(
+    tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, monkeypatch, "print('--history x is no directory'); sys.exit(2)\n")
+    with pytest.raises(rating.RateError, match=r"L = 1.5 was refused .*--history x is no directory"):
+        attempt(tmp_path, prepared).run()
+
+
+def test_after_a_crash_the_search_goes_on_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = json.dumps(record(finished=False, driver={"stopped_at": 9}))
+    body = f"if length > 1: {CRASHES}(out / 'run.json').write_text('''{kept}''')\n"
+    fake(tmp_path, monkeypatch, body)
+    result = rating.rate(plan(tmp_path, **SMALL))
+    tried = [(t["L"], "crashed" in t, t["void"]) for t in result["trials"]]
+    # What was stopped is void, and made again until that is enough.
+    assert tried == [
+        (2, True, None),
+        *[(1, False, "the trial was stopped")] * 3,
+        *[(0.5, False, "the trial was stopped")] * 3,
+    ]
+    assert result["rating"] == 0
+    assert len(json.loads((tmp_path / "out" / "trials.json").read_text())["trials"]) == 7
+
+
+def test_a_crash_at_the_smallest_load_tells_of_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, monkeypatch, CRASHES)
+    with pytest.raises(rating.RateError, match=r"L = 1 failed, so no L can be tried: exit code 1: java"):
+        rating.rate(plan(tmp_path, **{**SMALL, "begin": 1}))
+    assert not (tmp_path / "out" / "trials.json").exists(), "the same command tries it again"
+
+
+def test_what_a_killed_rating_left_never_meets_the_next_trial(tmp_path: Path) -> None:
+    wanted = tmp_path / "trials" / "003-try-1.5"
+    assert rating.fresh_place(wanted) == wanted
+    for number in (1, 2):
+        (wanted if number == 1 else wanted.with_name("003-try-1.5+1")).mkdir()
+        assert rating.fresh_place(wanted).name == f"003-try-1.5+{number}"
+    (tmp_path / "trials" / "003-try-1").mkdir()
+    assert sorted(p.name for p in wanted.parent.iterdir()) == ["003-try-1"]
+
+
+# -- children end with their parent
+
+CHILD = """
+import os, sys, time
+from pathlib import Path
+from penstock.linear_road.child import end_group_at_once, when_parent_is_gone
+when_parent_is_gone(end_group_at_once)
+Path(sys.argv[1]).write_text(str(os.getpid()))
+time.sleep(300)
+"""
+PARENT = """
+import sys
+from pathlib import Path
+from penstock.cli.lr_rate import _sigterm_as_ctrl_c
+from penstock.linear_road.child import run_child
+with _sigterm_as_ctrl_c():
+    run_child([sys.executable, *sys.argv[1:]], Path(sys.argv[2] + ".log"))
+"""
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+    until = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.02)
+    return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_trial_never_outlives_its_rating(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "child.py").write_text(CHILD)
+    words = [sys.executable, "-c", PARENT, str(tmp_path / "child.py"), str(tmp_path / "pid")]
+    parent = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    pid = int(wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
+    parent.send_signal(number)
+    parent.wait(60)
+    wait_for(lambda: not runs(pid), 20)
+
+
+def test_a_child_that_does_not_heed_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deaf = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
+    log = tmp_path / "log"
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        if not begun:
+            begun.append(process)
+            wait_for(lambda: child.last_said(log) == "deaf")
+            raise KeyboardInterrupt
+        return waits(process, timeout)
+
+    waits = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.run_child([sys.executable, "-c", deaf], log, patience=0.2)
+    assert begun[0].returncode == -signal.SIGKILL
+    assert not runs(begun[0].pid)
