@@ -41,8 +41,7 @@ def test_check(net, name):
     result = call("check", f"{net}{name}")
     assert result.exit_code == 0
     assert result.output == (
-        "tolls: sound. 1 source(s), 5 box(es) and point(s), 1 output(s), 2 sub-network(s): "
-        + result.output.rpartition(": ")[2]
+        "tolls: sound. 1 source(s), 5 box(es) and point(s), 1 output(s), 2 sub-network(s): minutes, out\n"
     )
 
 
@@ -76,6 +75,7 @@ def test_draw_and_check_yaml(net, tmp_path):
     assert call("check", path).output == call("check", net).output
 
 
+FOLDER = object()
 WRONG = {
     "nowhere.py": (None, "there is no file"),
     "net.txt": ("x", "is neither a Python nor a YAML file; NET is file.py:name or a YAML file"),
@@ -85,6 +85,27 @@ WRONG = {
         "box 'valid': predicate 'speed < 90': unknown column 'speed'",
     ),
     "broken.yaml": ("network: [", "broken.yaml"),
+    "latin.yaml": (
+        "network: n\n# \xff\n".encode("latin-1"),
+        "latin.yaml:2: not UTF-8\n  found:    byte 0xff",
+    ),
+    "zero.yaml": ("network: n\n\0", "zero.yaml:2: not YAML\n  found:    the character #0"),
+    "folder.yaml": (FOLDER, "folder.yaml:1: a directory"),
+    "folder.py": (FOLDER, "folder.py is a directory"),
+    "syntax.py": ("x = 1\ndef f(:\n", "syntax.py:2: no Python: invalid syntax\n  found:    def f(:"),
+    "raises.py": (
+        "x = 0\ny = 1 / x\n",
+        "raises.py:2: ZeroDivisionError: division by zero\n  found:    y = 1 / x",
+    ),
+    "deeper.py": (
+        "import json\n\njson.loads('{')\n",
+        "deeper.py:3: JSONDecodeError: Expecting property name",
+    ),
+    "leaves.py": ("import sys\nsys.exit(0)\n", "leaves.py:2: SystemExit: 0"),
+    "number.py": (
+        NETWORK.replace('n="count(*)"', "n=1"),
+        "box 'windows': n: a wrong kind of value\n  found:    1 (int)",
+    ),
 }
 
 
@@ -92,12 +113,32 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_are_text(tmp_path, name, command):
     text, message = WRONG[name]
-    if text is not None:
+    if text is FOLDER:
+        (tmp_path / name).mkdir()
+    elif isinstance(text, bytes):
+        (tmp_path / name).write_bytes(text)
+    elif text is not None:
         (tmp_path / name).write_text(text)
     result = call(command, tmp_path / name)
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_what_a_function_of_the_file_raises(tmp_path):
+    path = tmp_path / "made.py"
+    path.write_text("def made():\n    return {}['x']\n")
+    result = call("check", f"{path}:made")
+    assert (result.exit_code, result.output) == (
+        2,
+        f"{path}:2: KeyError: 'x'\n  found:    return {{}}['x']\n",
+    )
+
+
+def test_a_file_with_a_colon_in_its_name(net):
+    odd = net.rename(net.with_name("a:b.py"))
+    assert call("check", odd).exit_code == 0
+    assert call("check", f"{odd}:net").exit_code == 0
 
 
 def test_a_name_that_is_not_there(net):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import typer
 
 from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.errors import told as told_error
 from penstock.model.network import Network
 from penstock.model.yaml_form import from_yaml
 
@@ -19,7 +21,7 @@ NET_HELP = "A network: `file.py:name`, `file.py` with one Network in it, or a YA
 
 def load_network(net: str) -> Network:
     """The network that NET names."""
-    file, _, name = net.partition(":")
+    file, name = _file_and_name(net)
     path = Path(file)
     if not path.exists():
         raise PenstockError(f"there is no file {file}; NET is file.py:name or a YAML file")
@@ -27,7 +29,17 @@ def load_network(net: str) -> Network:
         return from_yaml(path)
     if path.suffix != ".py":
         raise PenstockError(f"{file} is neither a Python nor a YAML file; NET is file.py:name or a YAML file")
+    if path.is_dir():
+        raise PenstockError(f"{file} is a directory; NET is file.py:name or a YAML file")
     return _from_python(path, name)
+
+
+def _file_and_name(net: str) -> tuple[str, str]:
+    """A file may have a colon in its own name."""
+    if Path(net).exists():
+        return net, ""
+    file, colon, name = net.rpartition(":")
+    return (file, name) if colon else (net, "")
 
 
 def _from_python(path: Path, name: str) -> Network:
@@ -37,19 +49,46 @@ def _from_python(path: Path, name: str) -> Network:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    with _users_file(path):
+        spec.loader.exec_module(module)
     _by_value(module)
     found = {key: value for key, value in vars(module).items() if isinstance(value, Network)}
     if not name and len(found) == 1:
         return next(iter(found.values()))
     made = getattr(module, name, None)
     if callable(made) and not isinstance(made, Network):
-        made = made()
+        with _users_file(path):
+            made = made()
     if not isinstance(made, Network):
         known = ", ".join(found) or "none"
         hint = did_you_mean(name, found) if name else ""
         raise PenstockError(f"{path} has no Network named '{name}'; it has: {known}. {hint}".rstrip(". "))
     return made
+
+
+@contextmanager
+def _users_file(path: Path) -> Iterator[None]:
+    """What the user's own code raises is told with the line of their file; Penstock's errors name their line themselves."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except SyntaxError as error:
+        place = f"{error.filename or path}:{error.lineno or 1}"
+        raise PenstockError(
+            told_error(f"{place}: no Python: {error.msg}", found=(error.text or "").strip())
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise PenstockError(_raised(path, error)) from None
+
+
+def _raised(path: Path, error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [frame for frame in frames if Path(frame.filename) == path] or frames
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    deepest = frames[-1]
+    elsewhere = "" if deepest == mine[-1] else f"raised at {deepest.filename}:{deepest.lineno}"
+    return told_error(f"{path}:{mine[-1].lineno}: {said}", found=mine[-1].line or "", hint=elsewhere)
 
 
 def _by_value(module: object) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from penstock.model.arguments import names
 from penstock.model.boxes import GroupBy, Join, Union
 from penstock.model.diffusion import Diffusion
 from penstock.model.draft import Draft, Duration
-from penstock.model.errors import NetworkError, caller
+from penstock.model.errors import ExpressionError, shown
 from penstock.model.stateless import StatelessBoxes
+from penstock.model.tap import first_of
 
 if TYPE_CHECKING:
     from penstock.model.stream import Stream
@@ -72,40 +74,40 @@ class CombiningBoxes(StatelessBoxes):
         Stream(join_1: time TIMESTAMP, v INT, time_right TIMESTAMP, v_right INT)
         """
         draft = self._draft(Join, "join", name)
-        keys = [on] if isinstance(on, str) else on
-        pairs = tuple((key, key) if isinstance(key, str) else (key[0], key[1]) for key in keys)
         bounds = _bounds(draft, within)
         length = draft.duration("sample", sample)
         options = Diffusion(master, placement, length, threshold, memory, when_full)
         return draft.add(
-            [self._stream, other], on=pairs, within=bounds, predicate=where, suffix=suffix,
+            [self._stream, other], on=_on(on), within=bounds, predicate=where, suffix=suffix,
             distribution=distribution, servers=servers, diffusion=options,
         )  # fmt: skip
 
 
+def _on(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """A key stands for a pair of the same name; what is no name at all stays, for the check of arguments to refuse."""
+    if not isinstance(on, Iterable):
+        return on  # type: ignore[unreachable]
+    keys = [on] if isinstance(on, str) else list(on)
+    return tuple((k, k) if isinstance(k, str) else tuple(k) if isinstance(k, list) else k for k in keys)
+
+
 def _bounds(draft: Draft, within: Within) -> tuple[int, int]:
-    after, before = within if isinstance(within, tuple | list) else (within, within)
+    pair = within if isinstance(within, tuple | list) else (within, within)
+    if len(pair) != 2:
+        with draft.part("within"):
+            raise ExpressionError(
+                "not a pair", found=shown(within), expected="one length of time, or (after, before)"
+            )
+    after, before = pair
     return draft.duration("within", after), draft.duration("within", before)
 
 
 def group_by(keys: str | Iterable[str], *streams: Stream, name: str | None = None) -> Stream:
     """GroupBy across several streams (A17): `ps.group_by("vid", reports, calls)`."""
-    if not streams:
-        raise NetworkError(
-            "group_by of no stream",
-            where=caller(),
-            expected="one stream or more",
-            hint='ps.group_by("k", a, b)',
-        )
-    wanted = (keys,) if isinstance(keys, str) else tuple(keys)
-    draft = streams[0]._draft(GroupBy, "group_by", name)
-    return draft.add(streams, keys=wanted)
+    draft = first_of(streams, "group_by", 'ps.group_by("k", a, b)')._draft(GroupBy, "group_by", name)
+    return draft.add(streams, keys=names(keys))
 
 
 def union(*streams: Stream, name: str | None = None) -> Stream:
     """Merge streams of the same columns: `ps.union(a, b, c)`."""
-    if not streams:
-        raise NetworkError(
-            "union of no stream", where=caller(), expected="two streams or more", hint="ps.union(a, b)"
-        )
-    return streams[0].union(*streams[1:], name=name)
+    return first_of(streams, "union", "ps.union(a, b)").union(*streams[1:], name=name)

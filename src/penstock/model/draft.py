@@ -7,12 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.arguments import texts
 from penstock.model.boxes import Function, Node
 from penstock.model.durations import Extent, parse_duration, parse_extent
-from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean
+from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean, shown
 from penstock.model.places import placed
 from penstock.model.qos import QoS
-from penstock.model.types import Schema
+from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import function_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,13 @@ class Draft:
 
     def schema(self, part: str, text: str | Schema) -> Schema:
         with self.part(part):
-            return Schema.parse(text) if isinstance(text, str) and text else text or Schema()  # type: ignore[return-value]
+            return parse_schema(text) if text else Schema()
+
+    def texts(
+        self, part: str, given: Mapping[str, str] | None, more: Mapping[str, str]
+    ) -> tuple[tuple[str, str], ...]:
+        with self.part(part):
+            return texts(given, more)
 
     def function(self, given: UserFunction | None) -> Function | None:
         with self.part("function"):
@@ -55,8 +62,15 @@ class Draft:
 
     def qos(self, given: QoSLike) -> QoS | None:
         with self.part("qos"):
-            if not isinstance(given, Mapping):
+            if given is None or isinstance(given, QoS):
                 return given
+            if not isinstance(given, Mapping):
+                raise ExpressionError(
+                    "no quality of service",
+                    found=shown(given),
+                    expected="a QoS, or a dict of its graphs",
+                    hint="ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])",
+                )
             for key in given:
                 if key not in QoS.__dataclass_fields__:
                     raise ExpressionError(
@@ -67,17 +81,16 @@ class Draft:
     def add(self, inputs: Iterable[Stream], **config: Any) -> Stream:
         """Check the box against its inputs and put it into the network."""
         names = []
-        for stream in inputs:
+        for stream in self._streams(inputs):
             if stream.network is not self.network:
                 raise NetworkError(f"'{stream.name}' belongs to another network", box=self.name, where=self.where, found=f"network '{stream.network.name}'", expected=f"network '{self.network.name}'", hint="a connection point is where networks meet")  # fmt: skip
             names.append(stream.name)
         return self.network.add(self.make(name=self.name, inputs=tuple(names), where=self.where, **config))
 
+    def _streams(self, inputs: Iterable[Stream]) -> Iterable[Stream]:
+        from penstock.model.tap import Tap
 
-def names(given: str | Iterable[str]) -> tuple[str, ...]:
-    """One name or several.
-
-    >>> names("a"), names(["a", "b"])
-    (('a',), ('a', 'b'))
-    """
-    return (given,) if isinstance(given, str) else tuple(given)
+        for stream in inputs:
+            if not isinstance(stream, Tap):
+                raise NetworkError("an input that is no stream", box=self.name, where=self.where, found=shown(stream), expected="what a source or a box returned", hint='net.stream("name") gives the stream of a node')  # fmt: skip
+            yield stream

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-from penstock.model.errors import ExpressionError
+from penstock.model.errors import ExpressionError, shown
 
 _UNITS = {
     "microsecond": 1,
@@ -57,8 +58,15 @@ def parse_duration(text: str | float) -> int:
     >>> parse_duration("1 minute 30 seconds")
     90000000
     """
-    if isinstance(text, int | float):
+    if isinstance(text, int | float) and not isinstance(text, bool) and math.isfinite(text):
         return round(text * 1_000_000)
+    if not isinstance(text, str):
+        raise ExpressionError(
+            "not a length of time",
+            found=shown(text),
+            expected="a text, or a number of seconds",
+            hint="for example '10 seconds', '1 minute', '2 hours'",
+        )
     total, at = 0.0, 0
     for match in _TEXT.finditer(text):
         unit = match[2].lower()

@@ -92,6 +92,16 @@ class ExpressionError(PenstockError):
         super().__init__(problem)
 
 
+def shown(value: object) -> str:
+    """A value that should have been another, short enough for a line.
+
+    >>> shown(5), shown("out/")
+    ('5 (int)', "'out/' (str)")
+    """
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, else lists what there is.
 

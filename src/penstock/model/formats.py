@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.types import Schema
+from penstock.model.errors import ExpressionError, shown
+from penstock.model.types import Schema, parse_schema
 
 if TYPE_CHECKING:
     from penstock.model.boxes import Function
@@ -87,8 +89,16 @@ SourceFormat = Files | Rows | Rate | Feed
 Sink = Files | Memory | Callback | Console
 
 
+def _whole(what: str, given: int, least: int = 1) -> int:
+    if not isinstance(given, int) or isinstance(given, bool) or given < least:
+        raise ExpressionError(f"{what}: no such number", found=shown(given), expected=f"a whole number, {least} or more")  # fmt: skip
+    return given
+
+
 def _files(format_: str, path: str, schema: str | Schema | None, options: Mapping[str, Any]) -> Files:
-    parsed = Schema.parse(schema) if isinstance(schema, str) else schema
+    if not isinstance(path, str | PathLike):
+        raise ExpressionError("no path", found=shown(path), expected="a text", hint=f"{format_}('in/')")
+    parsed = None if schema is None else parse_schema(schema)
     spelled = tuple(
         sorted(
             (key, str(value).lower() if isinstance(value, bool) else str(value))
@@ -109,7 +119,7 @@ def feed(
     """A directory with a list of deliveries, partitioned by its writer, decoded by a function: see `Feed`."""
     from penstock.model.user_functions import function_of
 
-    parsed = Schema.parse(schema) if isinstance(schema, str) else schema
+    parsed = parse_schema(schema)
     chosen = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in chosen:
         parsed.type_of(key)
@@ -149,12 +159,14 @@ def parquet(path: str, schema: str | Schema | None = None, **options: Any) -> Fi
 
 def rows(data: Iterable[Any] | Callable[[], Iterable[Any]], schema: str | Schema) -> Rows:
     """A Python iterable as a source."""
-    return Rows(data, Schema.parse(schema) if isinstance(schema, str) else schema)
+    if not callable(data) and (isinstance(data, str) or not isinstance(data, Iterable)):
+        raise ExpressionError("no rows", found=shown(data), expected="an iterable of dicts or tuples, or a function that returns one")  # fmt: skip
+    return Rows(data, parse_schema(schema))
 
 
 def rate(rows_per_second: int = 10) -> Rate:
     """A made-up stream (timestamp, value)."""
-    return Rate(rows_per_second)
+    return Rate(_whole("rows a second", rows_per_second))
 
 
 def memory() -> Memory:
@@ -164,9 +176,11 @@ def memory() -> Memory:
 
 def callback(function: Callable[[Any], None]) -> Callback:
     """A function that is called with each train's rows."""
+    if not callable(function):
+        raise ExpressionError("no function", found=shown(function), expected="a function of one Arrow table")
     return Callback(function)
 
 
 def console(limit: int = 20) -> Console:
     """The terminal."""
-    return Console(limit)
+    return Console(_whole("the limit", limit, least=0))

@@ -6,11 +6,14 @@ from penstock.model.boxes import Function
 from penstock.model.combining import group_by, union
 from penstock.model.durations import Count, Time
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
-from penstock.model.formats import callback, console, memory, rate, stamped
+from penstock.model.formats import callback as _callback
+from penstock.model.formats import console as _console
 from penstock.model.formats import csv as _csv
 from penstock.model.formats import feed as _feed
 from penstock.model.formats import json as _json
+from penstock.model.formats import memory, stamped
 from penstock.model.formats import parquet as _parquet
+from penstock.model.formats import rate as _rate
 from penstock.model.formats import rows as _rows
 from penstock.model.multiway import join
 from penstock.model.network import Network
@@ -22,7 +25,12 @@ from penstock.model.windows import column_latch, latch
 from penstock.model.yaml_form import from_yaml, to_yaml
 
 csv, json, parquet, rows = with_place(_csv), with_place(_json), with_place(_parquet), with_place(_rows)
-feed = with_place(_feed)
+feed, rate, console, callback = (
+    with_place(_feed),
+    with_place(_rate),
+    with_place(_console),
+    with_place(_callback),
+)
 
 __all__ = [
     "Count",

@@ -14,6 +14,7 @@ from penstock.model.draft import Duration
 from penstock.model.durations import parse_duration
 from penstock.model.errors import NetworkError, caller, did_you_mean
 from penstock.model.places import placed
+from penstock.model.tap import first_of
 
 if TYPE_CHECKING:
     from penstock.model.stream import Stream
@@ -43,6 +44,8 @@ def join(
         raise NetworkError("no such shape of a join", where=place, found=f"'{shape}'", expected=f"one of: {', '.join(SHAPES)}", hint=did_you_mean(shape, SHAPES))  # fmt: skip
     with placed(name or "join", place, part="within"):
         bounds = _bounds(within, len(streams) - 1)
+    for stream in streams:
+        first_of([stream], "join", 'ps.join(a, b, on="k", within="1 minute")')
     made, near = streams[0], streams[0].type.timestamp
     reach = 0  # how far behind the stamp of a row so far the tuple may be that the next one must be near to
     for step, (stream, (after, before)) in enumerate(zip(streams[1:], bounds, strict=True), 2):

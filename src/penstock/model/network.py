@@ -15,12 +15,12 @@ from typing import Any
 
 from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
 from penstock.model.draft import Draft, Duration, QoSLike
-from penstock.model.errors import NetworkError, caller, did_you_mean
+from penstock.model.errors import NetworkError, caller, did_you_mean, shown
 from penstock.model.formats import Callback, Files, Memory, Rows, Sink, SourceFormat
 from penstock.model.stream import Stream
 from penstock.model.stream_types import output_type
 from penstock.model.topology import check_inputs, check_name, ordered
-from penstock.model.types import StreamType
+from penstock.model.types import Schema, StreamType
 from penstock.model.user_functions import name_of
 
 Point = ConnectionPoint | View
@@ -41,6 +41,8 @@ class Network:
     """
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise NetworkError("a network without a name", where=caller(), found=shown(name), expected="a text", hint='ps.Network("traffic")')  # fmt: skip
         self.name = name
         self._nodes: dict[str, Node] = {}
         self._types: dict[str, StreamType] = {}
@@ -129,12 +131,12 @@ class Network:
     ) -> Stream:
         """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole` and `idle`."""
         draft = Draft(self, Source, name, caller())
-        if format.schema is None:
+        if getattr(format, "schema", Schema()) is None:
             raise NetworkError("a source needs to know its columns", box=name, where=draft.where, hint="for example csv('in/', schema='time TIMESTAMP, vid INT')")  # fmt: skip
         return draft.add(
             [],
             format=format,
-            schema=format.schema,
+            schema=getattr(format, "schema", Schema()),
             timestamp=timestamp,
             lateness=draft.duration("lateness", lateness),
             whole=whole,
@@ -160,7 +162,7 @@ class Network:
         self, name: str, *, tag: str = "", description: str = "", manual: str = ""
     ) -> AbstractContextManager[None]:
         """Boxes written inside `with net.group(...)` belong to this superbox; groups nest (A32)."""
-        if "/" in name or not name.strip():
+        if not isinstance(name, str) or "/" in name or not name.strip():
             raise NetworkError(
                 f"'{name}' cannot be the name of a group", where=caller(), expected="a text without '/'"
             )

@@ -6,14 +6,17 @@ must be concave, so that each further drop costs at least as much as the one bef
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 
-from penstock.model.errors import ExpressionError, NetworkError, directly
+from penstock.model.errors import ExpressionError, NetworkError, directly, shown
 
 Point = tuple[float, float]
+_EXAMPLE = "[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s"
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,10 @@ class QoS:
     ) -> None:
         for name, graph in (("delay", delay), ("loss", loss), ("value", value)):
             object.__setattr__(self, name, _points(name, graph))
+        if not isinstance(column, str):
+            raise ExpressionError("the column has no name", found=shown(column), expected="a text")
         object.__setattr__(self, "column", column)
-        object.__setattr__(self, "weight", float(weight))
+        object.__setattr__(self, "weight", _number("the weight", weight))
         _check_delay(self.delay)
         if self.loss:
             _check_loss(self.loss)
@@ -77,7 +82,7 @@ class QoS:
 
 
 def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
-    points = tuple((float(x), float(y)) for x, y in graph)
+    points = tuple(_point(name, point) for point in _listed(name, graph))
     for x, y in points:
         if not 0 <= y <= 1:
             raise ExpressionError(
@@ -92,12 +97,44 @@ def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
     return points
 
 
+def _listed(name: str, graph: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(graph, str) or not isinstance(graph, Iterable):
+        raise ExpressionError(
+            f"the {name} graph is no list of points",
+            found=shown(graph),
+            expected="[(x, utility), ...]",
+            hint=_EXAMPLE,
+        )
+    return graph
+
+
+def _point(name: str, point: Any) -> Point:
+    if not isinstance(point, tuple | list) or len(point) != 2:
+        raise ExpressionError(
+            f"the {name} graph has a point that is no pair",
+            found=shown(point),
+            expected="(x, utility)",
+            hint=_EXAMPLE,
+        )
+    x, y = (_number(f"the {name} graph", each) for each in point)
+    return x, y
+
+
+def _number(what: str, given: Any) -> float:
+    """NaN would pass every comparison of the checks, so only finite numbers are numbers."""
+    if not isinstance(given, Real) or isinstance(given, bool) or not math.isfinite(given):
+        raise ExpressionError(
+            f"{what} holds what is no number", found=shown(given), expected="a finite number"
+        )
+    return float(given)
+
+
 def _check_delay(points: tuple[Point, ...]) -> None:
     if len(points) < 2:
         raise ExpressionError(
             "a delay graph needs two points at least",
             found=_text(points),
-            hint="[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s",
+            hint=_EXAMPLE,
         )
     if points[0][0] < 0:
         raise ExpressionError("a delay cannot be negative", found=_text(points))

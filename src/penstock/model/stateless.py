@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from penstock.model.arguments import names
 from penstock.model.boxes import Drop, Filter, Map
-from penstock.model.draft import UserFunction, names
+from penstock.model.draft import UserFunction
 from penstock.model.tap import Tap
 from penstock.model.types import Schema
 
@@ -37,17 +38,17 @@ class StatelessBoxes(Tap):
         Columns whose name is no Python name, or is 'name', go into a dict: `.map({"name": "upper(plate)"})`.
         """
         draft = self._draft(Map, "map", name)
-        return draft.add([self._stream], columns=tuple({**(columns or {}), **expressions}.items()))
+        return draft.add([self._stream], columns=draft.texts("map", columns, expressions))
 
     def select(
         self, *columns: str | Mapping[str, str], name: str | None = None, **expressions: str
     ) -> Stream:
         """Exactly these columns, in this order: `.select("vid", "seg", kmh="mph * 1.609")`."""
+        draft = self._draft(Map, "select", name)
         chosen: dict[str, str] = {}
         for column in columns:
-            chosen.update({column: column} if isinstance(column, str) else column)
-        draft = self._draft(Map, "select", name)
-        return draft.add([self._stream], columns=tuple({**chosen, **expressions}.items()), keep=False)
+            chosen.update({column: column} if isinstance(column, str) else draft.texts("select", column, {}))
+        return draft.add([self._stream], columns=draft.texts("select", chosen, expressions), keep=False)
 
     def apply(
         self,
@@ -71,7 +72,8 @@ class StatelessBoxes(Tap):
 
     def drop(self, rate: float, *, seed: int = 0, name: str | None = None) -> Stream:
         """Drop tuples at random: 0.25 drops a quarter (A15). The rate can be changed while running."""
-        return self._draft(Drop, "drop", name).add([self._stream], rate=float(rate), seed=seed)
+        share = float(rate) if type(rate) is int else rate
+        return self._draft(Drop, "drop", name).add([self._stream], rate=share, seed=seed)
 
     @property
     def _stream(self) -> Stream:

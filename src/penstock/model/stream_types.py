@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.model import expressions
+from penstock.model.arguments import check_arguments
 from penstock.model.boxes import (
     ColumnLatch,
     ConnectionPoint,
@@ -67,6 +68,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
             node, f"a wrong number of inputs for {node.kind}", found=str(len(inputs)), expected=wanted
         )
     with placed(node.name, node.where):
+        check_arguments(node)
         made = _RULES[type(node)](node, inputs)
     no_twins(node, made.schema)
     return made
@@ -173,6 +175,9 @@ def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
     if not node.keys:
         raise wrong(node, "group_by without a column", expected="one column or more", hint="leave group_by out to treat the stream as one group")  # fmt: skip
     need_columns(node, "group_by", node.keys, inputs[0].schema)
+    twice = next((key for key in node.keys if node.keys.count(key) > 1), None)
+    if twice is not None:
+        raise wrong(node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once")  # fmt: skip
     if inputs[0].timestamp in node.keys:
         raise wrong(node, f"groups by the timestamp column '{inputs[0].timestamp}'", hint="a window groups by time: .tumble('1 minute', ...)")  # fmt: skip
     return replace(_merged(inputs), keys=node.keys)

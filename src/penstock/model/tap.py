@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.boxes import Node
 from penstock.model.draft import Draft
-from penstock.model.errors import caller
+from penstock.model.errors import NetworkError, caller, shown
 from penstock.model.types import Schema, StreamType
 
 if TYPE_CHECKING:
     from typing import Self
 
     from penstock.model.network import Network
+    from penstock.model.stream import Stream
 
 
 class Tap:
@@ -54,3 +55,15 @@ class Tap:
     def __repr__(self) -> str:
         grouped = f" by {', '.join(self.type.keys)}" if self.type.keys else ""
         return f"Stream({self.name}: {self.schema.ddl()}{grouped})"
+
+
+def first_of(streams: Sequence[Stream], kind: str, hint: str) -> Stream:
+    """The stream in whose network a box of several streams is written; there must be one."""
+    if not streams:
+        raise NetworkError(f"{kind} of no stream", where=caller(), expected="one stream or more", hint=hint)
+    if not isinstance(streams[0], Tap):
+        raise NetworkError(
+            f"{kind} of something that is no stream", where=caller(), found=shown(streams[0]),
+            expected="what a source or a box returned", hint=hint,
+        )  # fmt: skip
+    return streams[0]

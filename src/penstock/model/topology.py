@@ -30,7 +30,7 @@ def check_name(node: Node, others: Mapping[str, Node]) -> None:
     """A name that is free, and that can stand in paths, SQL and pictures."""
     # people query points and views by name, so theirs are SQL names
     table = isinstance(node, ConnectionPoint | View)
-    if not (_TABLE if table else _NAME).fullmatch(node.name):
+    if not isinstance(node.name, str) or not (_TABLE if table else _NAME).fullmatch(node.name):
         what = "letters, digits and '_'" if table else "letters, digits, blanks and any of _ . : -"
         raise wrong(
             node, f"'{node.name}' cannot be the name of a {node.kind.replace('_', ' ')}", expected=what

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.model.errors import ExpressionError, did_you_mean
+from penstock.model.errors import ExpressionError, did_you_mean, shown
 
 STAMP, SEQ = "_ts", "_seq"
 
@@ -114,6 +114,20 @@ class Schema:
         new = {c.name: c for c in more}
         kept = [new.pop(c.name, c) for c in self.columns]
         return Schema.of([*kept, *new.values()])
+
+
+def parse_schema(given: str | Schema) -> Schema:
+    """Columns as text or ready made."""
+    if isinstance(given, Schema):
+        return given
+    if not isinstance(given, str):
+        raise ExpressionError(
+            "no columns",
+            found=shown(given),
+            expected="a text or a Schema",
+            hint="for example 'time TIMESTAMP, vid INT'",
+        )
+    return Schema.parse(given)
 
 
 def canonical_type(text: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.model.arguments import names
 from penstock.model.boxes import ColumnLatch, Latch, Resample, Slide, Tumble
-from penstock.model.draft import Draft, Duration, UserFunction, names
+from penstock.model.draft import Draft, Duration, UserFunction
 from penstock.model.durations import Extent
-from penstock.model.errors import NetworkError, caller
 from penstock.model.stateless import StatelessBoxes
+from penstock.model.tap import first_of
 from penstock.model.types import Schema
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class WindowBoxes(StatelessBoxes):
         return draft.add(
             [self._stream],
             size=draft.extent("size", size),
-            aggregates=tuple({**(columns or {}), **aggregates}.items()),
+            aggregates=draft.texts("aggregates", columns, aggregates),
             function=draft.function(function),
             reads=names(reads),
             produces=draft.schema("produces", produces),
@@ -70,7 +71,7 @@ class WindowBoxes(StatelessBoxes):
             [self._stream],
             size=draft.extent("size", size),
             every=draft.extent("every", every),
-            aggregates=tuple({**(columns or {}), **aggregates}.items()),
+            aggregates=draft.texts("aggregates", columns, aggregates),
             function=draft.function(function),
             reads=names(reads),
             produces=draft.schema("produces", produces),
@@ -97,8 +98,8 @@ class WindowBoxes(StatelessBoxes):
         `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: `f(batch, state) -> (batch, changed)`.
         """
         draft = self._draft(Latch, "latch", name)
-        texts = {**(columns or {}), **aggregates}
-        return add_latch(draft, [self._stream], size, texts, function, state, reads, produces, stamp)
+        texts = draft.texts("aggregates", columns, aggregates)
+        return add_latch(draft, [self._stream], size, dict(texts), function, state, reads, produces, stamp)
 
     def column_latch(self, logic: UserFunction, *, produces: str | Schema, name: str | None = None) -> Stream:
         """State as columns of the whole partition, kept for ever: `logic()` makes the object that holds it.
@@ -167,12 +168,8 @@ def latch(
 
     The function's batch has the columns of all of them (null where a stream lacks one) and `input`, the index.
     """
-    inputs = list(streams)
-    if not inputs:
-        raise NetworkError(
-            "latch of no stream", where=caller(), expected="one stream or more", hint="ps.latch([a, b], ...)"
-        )
-    draft = inputs[0]._draft(Latch, "latch", name)
+    inputs = list(streams) if isinstance(streams, Iterable) else [streams]
+    draft = first_of(inputs, "latch", "ps.latch([a, b], ...)")._draft(Latch, "latch", name)
     return add_latch(draft, inputs, size, aggregates, function, state, reads, produces, stamp)
 
 
@@ -187,12 +184,6 @@ def column_latch(
     streams: Iterable[Stream], logic: UserFunction, *, produces: str | Schema, name: str | None = None
 ) -> Stream:
     """A ColumnLatch over several streams, each in order of time, all as far as the slowest of them."""
-    inputs = list(streams)
-    if not inputs:
-        raise NetworkError(
-            "column_latch of no stream",
-            where=caller(),
-            expected="one stream or more",
-            hint="ps.column_latch([a, b], ...)",
-        )
-    return add_column_latch(inputs[0]._draft(ColumnLatch, "column_latch", name), inputs, logic, produces)
+    inputs = list(streams) if isinstance(streams, Iterable) else [streams]
+    first = first_of(inputs, "column_latch", "ps.column_latch([a, b], ...)")
+    return add_column_latch(first._draft(ColumnLatch, "column_latch", name), inputs, logic, produces)

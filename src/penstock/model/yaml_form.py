@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.model.errors import NetworkError, Where
 from penstock.model.network import Network
 from penstock.model.yaml_read import read_network
 from penstock.model.yaml_write import network_text
@@ -53,4 +54,16 @@ def from_yaml(source: str | Path) -> Network:
     """Read a network from YAML: a text of more than one line, or the path of a file. Errors name file and line."""
     if isinstance(source, str) and "\n" in source:
         return read_network(source, "<yaml>")
-    return read_network(Path(source).read_text(encoding="utf-8"), str(source))
+    return read_network(_text(Path(source)), str(source))
+
+
+def _text(path: Path) -> str:
+    """The file's text, or what kept us from reading it; a file that is not there stays Python's own error."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        found = f"byte 0x{error.object[error.start]:02x}"
+        raise NetworkError("not UTF-8", where=Where(str(path), line), found=found, expected="a YAML text in UTF-8", hint="save the file as UTF-8") from None  # fmt: skip
+    except IsADirectoryError:
+        raise NetworkError("a directory", where=Where(str(path), 1), found="a directory", expected="a YAML file", hint="name the file in it") from None  # fmt: skip

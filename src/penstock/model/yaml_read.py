@@ -31,7 +31,19 @@ from penstock.model.boxes import (
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
-from penstock.model.formats import Callback, Console, Feed, Files, Memory, Rate, Rows, Sink, SourceFormat
+from penstock.model.formats import (
+    Callback,
+    Console,
+    Feed,
+    Files,
+    Memory,
+    Rate,
+    Rows,
+    Sink,
+    SourceFormat,
+    console,
+    rate,
+)
 from penstock.model.network import Network
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
@@ -68,6 +80,9 @@ def _compose(text: str, file: str) -> yaml.Node:
         raise NetworkError(
             "not YAML", where=Where(file, line), found=str(error.problem or error.context)
         ) from None
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1
+        raise NetworkError("not YAML", where=Where(file, line), found=f"the character #{error.character:x}", expected="text", hint="is it a YAML file?") from None  # fmt: skip
     if node is None:
         raise NetworkError(
             "an empty text", where=Where(file, 1), expected="network: a name, boxes: the boxes by name"
@@ -216,8 +231,8 @@ _FORMATS: Mapping[str, Callable[[str, dict[str, Entry]], SourceFormat | Sink]] =
     "parquet": _files,
     "rows": _rows,
     "feed": _feed,
-    "rate": lambda kind, items: Rate(items[kind].whole_number()),
-    "console": lambda kind, items: Console(items[kind].whole_number()),
+    "rate": lambda kind, items: items[kind].read(lambda text: rate(int(text)), "a whole number"),
+    "console": lambda kind, items: items[kind].read(lambda text: console(int(text)), "a whole number"),
     "callback": lambda kind, items: Callback(_function(items[kind]).call),
     "memory": lambda _kind, _items: Memory(),
 }
