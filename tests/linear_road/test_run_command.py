@@ -56,13 +56,19 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path, rows: Path) -> No
 def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
     slices = prepare(Plan(open_input(rows)), tmp_path / "slices")
     pulse = Pulse(feed_of(Drive(slices.path), slices), tmp_path / "feed")
-    pulse.second, pulse.rows_in, pulse.boxes["charges"] = 61, 1234, 7
+    pulse.second, pulse.rows_in, pulse.charges, pulse.charged = 61, 1234, 7, 5000
     glance = Glance()
     glance.read("1,60,60.900,107,42\n")
     console = Console(width=120, record=True)
     console.print(view(pulse, glance))
     shown = console.export_text()
-    for part in ("1:01 of 2:00", "1,234 in", "max 0.90 s of 5 s allowed", "7 charges", "1 segments named"):
+    for part in (
+        "1:01 of 2:00",
+        "1,234 in",
+        "max 0.90 s of 5 s allowed",
+        "5,000 in 7 charges",
+        "1 segments named",
+    ):
         assert part in shown
 
 

@@ -172,7 +172,7 @@ def view(pulse: Pulse, glance: Glance) -> Table:
     table.add_row(
         "accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute"
     )
-    table.add_row("tolls", f"{glance.quoted:,} quoted, {pulse.boxes.get('charges', 0):,} charges")
+    table.add_row("tolls charged", f"{pulse.charged:,} in {pulse.charges:,} charges")
     return table
 
 

@@ -1,4 +1,4 @@
-"""A glance at the newest answers, for the live view: response times by type, accidents now, tolls quoted.
+"""A glance at the newest answers, for the live view: response times by type, and accidents now.
 
 Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see while a run goes
 on. Only somebody who watches pays for it; a rating does not look.
@@ -25,12 +25,10 @@ class Glance:
 
     >>> glance = Glance()
     >>> glance.read("1,300,300.900,107,42\n0,107,300,301.000,35,1250\n")
-    >>> glance.wait(1), glance.accidents(300), glance.quoted
-    ((0.9, 0.9), 1, 1250)
+    >>> glance.wait(1), glance.accidents(300)
+    ((0.9, 0.9), 1)
     """
 
-    quoted: int = 0
-    """The sum of the tolls seen in notices."""
     _waits: list[deque[float]] = field(default_factory=lambda: [deque(maxlen=4000) for _ in range(5)])
     _alerts: dict[int, int] = field(default_factory=dict)
     """Segment of an accident -> when an alert last named it."""
@@ -48,9 +46,7 @@ class Glance:
             fields = line.split(",")
             kind, at = int(fields[0]), 2 if fields[0] == "0" else 1
             self._waits[kind].append(float(fields[at + 1]) - int(fields[at]))
-            if kind == 0:
-                self.quoted += int(fields[5])
-            elif kind == 1:
+            if kind == 1:
                 self._alerts[int(fields[4])] = int(fields[1])
 
     def wait(self, kind: int) -> tuple[float, float] | None:

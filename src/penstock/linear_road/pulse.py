@@ -17,6 +17,7 @@ from typing import Any
 
 from penstock.linear_road.clock import Clock, ClockError
 from penstock.linear_road.drive import Feed
+from penstock.linear_road.pipeline.accounts import CHARGED
 from penstock.linear_road.sampling import Progress
 
 _SECOND = re.compile(r"t(\d{6})-g\d{3}\.")
@@ -40,7 +41,9 @@ class Pulse:
     second: int = -1
     train_s: float = 0.0
     by_type: list[int] = field(default_factory=lambda: [0] * len(OUTPUTS))
-    boxes: dict[str, int] = field(default_factory=dict)
+    charges: int = 0
+    """How many tolls above 0 were charged, on leaving a segment; `charged` is their sum."""
+    charged: int = 0
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     fresh: deque[Path] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """The newest answer files, for whoever wants to look into them."""
@@ -62,12 +65,12 @@ class Pulse:
             self.train_s = now - done.started
             self.recent.append((now, done.ticket.rows))
             self._count(done.commit.counts)
-            self.fresh.extend(Path(final) for _, final in done.commit.moves)
+            self.fresh.extend(map(Path, done.outcome.shown))
             self._done.append(paths)
 
     def _count(self, counts: dict[str, dict[str, int]]) -> None:
-        for name, count in counts.items():
-            self.boxes[name] = self.boxes.get(name, 0) + count.get("out", 0)
+        self.charges += counts.get("charges", {}).get("out", 0)
+        self.charged += counts.get("accounts", {}).get(CHARGED, 0)
         for kind, name in enumerate(OUTPUTS):
             left = counts.get(f"{name}_rows", {}).get("out", 0)
             self.by_type[kind] += left

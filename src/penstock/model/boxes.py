@@ -211,6 +211,8 @@ class ColumnLatch(Node):
     columns `produces`, which hold the timestamp column. `changes()` tells what became of the state since it was last
     asked: {part: columns}, or None for a part that is gone; a part is written once and never changed. `restore(parts)`
     takes over a mapping of all parts, each read from disk only when it is looked at. A partition holds all tuples of a key.
+    A fourth one, `figures()`, may tell what was counted since it was last asked, {name: whole number}: it is summed over the
+    partitions and stands with the counts of the train (`Runtime.on_train`).
     """
 
     kind: ClassVar[str] = "column_latch"

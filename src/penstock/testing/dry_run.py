@@ -7,6 +7,7 @@ network of feeds and vectorised boxes is tested in milliseconds, and profiled wi
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,10 @@ def _records(batch: Any) -> list[Record]:
 
 
 class DryRun:
-    """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is."""
+    """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is.
+
+    `listen`: called after each committed train, as `Runtime.on_train` does.
+    """
 
     def __init__(
         self,
@@ -77,7 +81,9 @@ class DryRun:
         length: int = 500_000,
         partitions: int = 2,
         fuse: bool = True,
+        listen: Callable[[TrainDone], None] = lambda _done: None,
     ) -> None:
+        self._listen = listen
         (sub,) = split(network)
         steering = Steering(AsSoonAsPossible(length))
         self.query = SubnetworkQuery(
@@ -95,6 +101,7 @@ class DryRun:
 
     def _done(self, done: TrainDone) -> None:
         self.outcome = done.outcome
+        self._listen(done)
 
     def train(self) -> bool:
         """Run one train; False: there is no more."""

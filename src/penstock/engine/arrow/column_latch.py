@@ -49,6 +49,12 @@ class ColumnLatchLogic:
         made = call(self.node, self._function("process"), ready, until, final)
         return Answer(self._stamped(made), concat(dead, DEAD_SCHEMA))
 
+    def figures(self) -> dict[str, int]:
+        """What the object counted since it was last asked, for the record of the train; nothing if it does not count."""
+        if not hasattr(self.logic, "figures"):
+            return {}
+        return {name: int(value) for name, value in call(self.node, self._function("figures")).items()}
+
     def _function(self, name: str) -> Function:
         return Function(getattr(self.logic, name), f"{self.node.logic.name}.{name}")
 

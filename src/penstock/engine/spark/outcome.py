@@ -11,6 +11,7 @@ class Outcome:
     """What a train has brought so far; becomes the commit record."""
 
     moves: list[list[str]] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)  # files that their tasks made visible, before the commit
     points: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
@@ -24,6 +25,7 @@ class Outcome:
     def take(self, record: dict[str, Any]) -> None:
         """Add what one task reports."""
         self.moves += record["moves"]
+        self.shown += [final for _, final in record["shown"]]
         self.state_bytes += record["state_bytes"]
         for name, files in record["points"].items():
             self.points.setdefault(name, []).extend(files)

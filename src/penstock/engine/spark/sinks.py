@@ -31,7 +31,10 @@ STAGING = "_staging"  # Spark and people's readers pass over names that begin wi
 
 @dataclass(frozen=True)
 class StagedFiles:
-    """Writes an output's share of a train to a staged file; tells where it lies and where it belongs."""
+    """Writes an output's share of a train to a staged file; tells where it lies and where it belongs.
+
+    `at_once`: it is shown right away, so it lies where it belongs, and there is nothing to be moved.
+    """
 
     path: str
     format: str
@@ -55,7 +58,7 @@ class StagedFiles:
     def _show(self, table: Any, final: str) -> list[list[str]]:
         """Write and show a file right here; one that is there already was complete, and stays."""
         if os.path.exists(final):  # noqa: PTH110 - once for each file, in the hot path
-            return []
+            return [[final, final]]
         aside = Path(self.path) / STAGING / uuid.uuid4().hex
         aside.parent.mkdir(parents=True, exist_ok=True)
         stamped = table if self.stamp is None else self.stamp.call(table)
@@ -63,7 +66,12 @@ class StagedFiles:
         with contextlib.suppress(FileExistsError):
             os.link(aside, final)
         aside.unlink()
-        return []
+        return [[final, final]]
+
+    @property
+    def told_as(self) -> str:
+        """What a task calls the files it tells of: those to be moved at the commit, or those shown already."""
+        return "shown" if self.at_once else "moves"
 
     def final(self, train: int, part: str) -> str:
         return str(Path(self.path) / f"part-{self.query}-{train:08d}-{part}.{self.format}")

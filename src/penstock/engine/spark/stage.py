@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrow.column_latch import ColumnLatchLogic
 from penstock.engine.arrow.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.diffused.roles import Report, Roles
@@ -142,6 +143,7 @@ class StageTask:
             "cost": work.cost,
             "state_bytes": written,
             "moves": [],
+            "shown": [],
             "points": {},
             "joins": work.joins,
         }
@@ -149,7 +151,7 @@ class StageTask:
         for leaving in self.leaving:
             table = work.tables[leaving.node]
             for files in leaving.files:
-                record["moves"] += files.write(table, self.train, partition)
+                record[files.told_as] += files.write(table, self.train, partition)
             for point in leaving.points:
                 staged = point.stage(self.train, [table], partition=partition)
                 record["points"].setdefault(point.name, []).extend(asdict(f) for f in staged)
@@ -243,6 +245,7 @@ class _Work:
         if answer.dead.num_rows:
             self.dead.append(answer.dead.cast(DEAD_SCHEMA))
         self.counts[node.name] = {
+            **(logic.figures() if isinstance(logic, ColumnLatchLogic) else {}),
             "in": sum(_fed(t) for t in inputs),
             "out": answer.out.num_rows,
             "dead": answer.dead.num_rows,

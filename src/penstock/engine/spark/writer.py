@@ -58,6 +58,7 @@ class FrameWriter:
         for row in frame.select(*columns, "_ts", "_seq").mapInArrow(task, "body STRING").collect():
             record = json.loads(row["body"])
             self.outcome.moves += record["moves"]
+            self.outcome.shown += [final for _, final in record["shown"]]
             self.outcome.points.setdefault(reader, []).extend(record["files"])
 
 
@@ -73,7 +74,7 @@ class WriteTask:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         tables = [pa.Table.from_batches([b]) for b in batches]
-        record: dict[str, Any] = {"moves": [], "files": []}
+        record: dict[str, Any] = {"moves": [], "shown": [], "files": []}
         if isinstance(self.target, PointWriter):
             types = arrow_schema(self.target.schema)
             record["files"] = [
@@ -81,5 +82,5 @@ class WriteTask:
                 for f in self.target.stage(self.train, (t.cast(types) for t in tables), partition=partition)
             ]
         elif tables:
-            record["moves"] = self.target.write(pa.concat_tables(tables), self.train, partition)
+            record[self.target.told_as] = self.target.write(pa.concat_tables(tables), self.train, partition)
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(record)])], names=["body"])

@@ -20,6 +20,7 @@ ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
 """What comes in: a charge of `Toll` with QID -1, or the request QID."""
 
 PRODUCES = "Second TIMESTAMP, Time INT, ResultTime INT, QID INT, Bal BIGINT"
+CHARGED = "charged"
 _UTC = pa.timestamp("us", tz="UTC")
 Run = tuple[Array, Array]
 
@@ -33,6 +34,12 @@ class Accounts:
         self._next = 0
         self._parts: Mapping[str, Any] = {}
         self._changed: dict[str, Any] = {}
+        self._charged = 0
+
+    def figures(self) -> dict[str, int]:
+        """The sum of what was charged since this was last asked."""
+        charged, self._charged = self._charged, 0
+        return {CHARGED: charged}
 
     def changes(self) -> dict[str, Any]:
         """The runs that were made and merged."""
@@ -65,6 +72,7 @@ class Accounts:
                 balance += amounts(*self._run(number), vid[asked])
         if charged.any():
             self._add(fresh.run())
+            self._charged += int(fresh.sums[-1])
         return pa.table({
             "Second": pa.array(second[asked]).view(_UTC), "Time": time[asked], "ResultTime": time[asked],
             "QID": qid[asked], "Bal": balance,

@@ -1,0 +1,73 @@
+"""What a run under way shows, fed by trains: response times, accidents and tolls charged."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from golden_input import balance, by_time, report
+from rich.console import Console
+from road_run import answers, delivered, odd_rows
+
+from penstock.cli.lr_run import view
+from penstock.linear_road.clock import CLOCK_FILE, Clock
+from penstock.linear_road.drive import Drive, feed_of
+from penstock.linear_road.glance import Glance
+from penstock.linear_road.inputs import open_input
+from penstock.linear_road.pipeline import network
+from penstock.linear_road.prepare import Plan, prepare
+from penstock.linear_road.pulse import Pulse
+from penstock.testing.dry_run import DryRun
+
+LAST = 420
+BEHIND = 1000.0
+
+
+def tolled() -> list[str]:
+    """A crowd that crawls through segment 40, and two vehicles that drive through it."""
+    crowd = [
+        report(t, vid, 40 * 5280 + 50 * (vid - 300), spd=9)
+        for vid in range(300, 360)
+        for t in range(0, LAST, 30)
+    ]
+    through = [
+        report(t0 + 30 * k, vid, (38 + k) * 5280) for vid, t0 in ((400, 100), (401, 115)) for k in range(4)
+    ]
+    return crowd + through
+
+
+def test_trains_feed_the_live_view(tmp_path: Path) -> None:
+    rows = by_time(*odd_rows(5, seconds=LAST), *tolled())
+    vehicles = sorted({int(row.split(",")[2]) for row in rows})
+    rows += [balance(LAST + 20, vid, 10_000 + vid) for vid in vehicles]
+    source = tmp_path / "rows.dat"
+    source.write_text("\n".join(rows) + "\n")
+    feed = delivered(source, tmp_path)
+    Clock(time.time() - BEHIND, 0, 1).save(feed / CLOCK_FILE)
+    slices = prepare(Plan(open_input(source), lenient=True), tmp_path / "slices")
+    pulse = Pulse(feed_of(Drive(slices.path, lenient=True), slices), feed)
+    glance = Glance()
+    dry = DryRun(
+        network(None, feed, tmp_path / "answers"),
+        tmp_path / "checkpoint",
+        length=2000,
+        listen=pulse.train_done,
+    )
+    while dry.train():
+        glance.look(pulse.new_files())
+
+    given = [line.split(",") for line in answers(tmp_path)]
+    owed = sum(int(row[5]) for row in given if row[0] == "2" and int(row[4]) >= 10_000)
+    assert pulse.charged == owed > 0
+    assert pulse.charges == 2
+    assert pulse.rows_out == len(given)
+    assert pulse.trains > 2
+    for kind in range(5):
+        wait = glance.wait(kind)
+        assert wait is not None, f"type {kind} was never looked at"
+        assert BEHIND - LAST - 20 <= wait[0] <= wait[1] <= BEHIND + 60
+    named = {int(row[4]): int(row[1]) for row in sorted(given, key=lambda row: row[2]) if row[0] == "1"}
+    assert glance.accidents(max(named.values())) >= 1
+    console = Console(width=120, record=True)
+    console.print(view(pulse, glance))
+    assert f"{owed:,} in {pulse.charges:,} charges" in console.export_text()
