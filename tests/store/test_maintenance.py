@@ -301,11 +301,49 @@ def test_renewals_are_not_written_more_often_than_asked(tmp_path, clock):
 
 def test_maintain_does_both(tmp_path):
     fill(tmp_path, entries=100, key=None)
-    compaction, retention = maintain(tmp_path, "p", 200)
-    assert compaction.entries == 99
-    assert retention is not None
+    compaction, retention = maintain(tmp_path, "p", 500)  # horizon 990: everything below 490 goes
+    assert (retention.rows, retention.removed) == (49 * 5, 48)
+    assert compaction.entries == 13  # 490 to 614: no more than a quarter of the persistence lies together
     left = PointReader(tmp_path, "p").read()["_ts"].to_pylist()
-    assert set(range(790, 790 + 5)) <= set(left)
+    assert sorted(left) == [n * 10 + k for n in range(49, 100) for k in range(5)]
+
+
+def test_compaction_does_not_keep_the_old_with_the_new(tmp_path):
+    """Many passes over a stream that goes on: never much more than the persistence is there."""
+    for start in range(0, 400, 40):
+        fill(tmp_path, entries=40, start=start)
+        maintain(tmp_path, "p", 1000)
+        newest = (start + 39) * 10
+        left = PointReader(tmp_path, "p").read()["_ts"].to_pylist()
+        assert min(left) >= newest - 1000 - 250 - 10
+        assert set(range(max(0, newest - 1000), newest, 10)) <= set(left)
+
+
+def test_what_a_lease_held_goes_piece_by_piece_when_it_moves_on(tmp_path, clock):
+    fill(tmp_path, entries=400)
+    reader = PointReader(tmp_path, "p")
+    lease = take_lease(reader, "slow", every=0, clock=clock)
+    for _ in range(5):
+        maintain(tmp_path, "p", 400, clock=clock)
+    assert seqs(reader.read()) == list(range(2000))
+    lease.renew(199)
+    maintain(tmp_path, "p", 400, clock=clock)
+    left = PointReader(tmp_path, "p").read()
+    assert 1000 - 11 * 5 <= left["_seq"].to_pylist()[0] <= 1000
+    assert seqs(left)[-1000:] == list(range(1000, 2000))
+
+
+@pytest.mark.parametrize("silence", [False, True])
+def test_without_a_horizon_the_newest_tuple_tells_the_time(tmp_path, silence):
+    """Behind a count window with the earliest stamp nothing is ever promised."""
+    unknown = -(2**63) + 1
+    writer = PointWriter(tmp_path, "p", SCHEMA)
+    for n in range(100):
+        rows = [] if silence and n % 3 else [(1, "x", n * 60, n)]
+        put(writer, n, rows, horizon=unknown, arrival=0.0)
+    maintain(tmp_path, "p", 600)
+    kept = [n for n in range(100) if not (silence and n % 3) and n * 60 >= 99 * 60 - 600]
+    assert seqs(PointReader(tmp_path, "p").read()) == kept
 
 
 def test_readers_in_threads_see_every_row_once_while_all_runs(tmp_path):

@@ -7,6 +7,9 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 from penstock.engine.spark.points import PointInput
+from penstock.engine.spark.query import SubnetworkQuery
+from penstock.model.boxes import ConnectionPoint, View
+from penstock.store.errors import LeaseLostError
 from penstock.store.retention import maintain
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ _LOG = logging.getLogger("penstock")
 
 
 class Upkeep:
-    """One thread for a runtime."""
+    """One thread for a runtime, and a last round when the run ends: a short run keeps to the persistence as well."""
 
     def __init__(self, runtime: Runtime, *, every: float = 10.0) -> None:
         self._runtime, self._every = runtime, every
@@ -28,23 +31,45 @@ class Upkeep:
         return self
 
     def stop(self) -> None:
+        """End the thread and go round once more; call it when the trains have stopped, so that it sees them all."""
         self._stop.set()
         self._thread.join(60)
+        self.once()
 
     def _loop(self) -> None:
         while not self._stop.wait(self._every):
-            try:
-                self.once()
-            except Exception:
-                # the next round tries again; trains must not stop for it
-                _LOG.exception("upkeep of connection points")
+            self.once()
 
     def once(self) -> None:
-        """One round: leases first, so that nothing of a slow reader is deleted."""
+        """One round: leases first, so that nothing of a slow reader is deleted. What fails is tried again in the next
+        one and keeps nothing else from being done; trains must not stop for it.
+        """
+        unsure: set[str] = set()
         for query in list(self._runtime.queries.values()):
-            for source in query.inputs.values():
-                if isinstance(source, PointInput):
-                    source.renew()
+            for name, source in query.inputs.items():
+                if isinstance(source, PointInput) and not self._renewed(query, source):
+                    unsure.add(name)
         for query in list(self._runtime.queries.values()):
             for name in query.sub.points:
-                maintain(self._runtime.checkpoint, name, query.sub.network.nodes[name].keep)  # type: ignore[attr-defined]
+                if name not in unsure:
+                    self._maintain(query, name)
+
+    def _renewed(self, query: SubnetworkQuery, source: PointInput) -> bool:
+        """False if the reader's lease may still be renewed later: until then nothing it needs may go."""
+        try:
+            source.renew()
+        except LeaseLostError as lost:
+            # it holds nothing any more; its own next train will fail and say so
+            _LOG.warning("upkeep: sub-network '%s': %s", query.sub.name, lost)
+        except Exception:
+            _LOG.exception("upkeep: lease of sub-network '%s'", query.sub.name)
+            return False
+        return True
+
+    def _maintain(self, query: SubnetworkQuery, name: str) -> None:
+        node = query.sub.network.nodes[name]
+        assert isinstance(node, ConnectionPoint | View)
+        try:
+            maintain(self._runtime.checkpoint, name, node.keep)
+        except Exception:
+            _LOG.exception("upkeep of connection point '%s'", name)

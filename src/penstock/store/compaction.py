@@ -21,6 +21,7 @@ from penstock.store.point import PointReader, segment_entries
 from penstock.store.tables import encode, read_files, stored_schema, write_files
 
 _ALL = 2**63 - 1
+Extent = tuple[int | None, int | None]  # least and greatest timestamp
 _ENTRIES = pa.schema(
     [("number", pa.int64()), ("rows", pa.int64()), ("horizon", pa.int64()), ("final", pa.bool_()), ("arrival", pa.float64()),
      ("min_ts", pa.int64()), ("max_ts", pa.int64()), ("previous", pa.int64())]
@@ -76,9 +77,13 @@ def _prefix(entries: Sequence[Entry], sizes: Sizes) -> list[Entry]:
     """The oldest entries, as many as a segment holds, at least one."""
     taken: list[Entry] = []
     rows = 0
+    extent: Extent = (None, None)
     for entry in entries:
         rows += entry.rows
+        extent = _wider(extent, (entry.min_ts, entry.max_ts))
         if taken and (rows > sizes.segment_rows or len(taken) == sizes.segment_entries):
+            break
+        if taken and not _within(extent, sizes.span):
             break
         taken.append(entry)
     return taken
@@ -94,14 +99,20 @@ def _neighbours(segments: Sequence[Segment], entries: Sequence[Entry], sizes: Si
         count += segment.entries.rows
         if segment.rows > 2 * rows or total > sizes.segment_rows or count > sizes.segment_entries:
             break
-        if not _near([*files, *segment.files], sizes.span):
+        if not _within(stamps_of([*files, *segment.files]), sizes.span):
             break
         rows, files, taken = total, [*files, *segment.files], [segment, *taken]
     return taken
 
 
-def _near(files: list[DataFile], span: int | None) -> bool:
-    least, greatest = stamps_of(files)
+def _wider(one: Extent, other: Extent) -> Extent:
+    least = [stamp for stamp in (one[0], other[0]) if stamp is not None]
+    greatest = [stamp for stamp in (one[1], other[1]) if stamp is not None]
+    return min(least, default=None), max(greatest, default=None)
+
+
+def _within(extent: Extent, span: int | None) -> bool:
+    least, greatest = extent
     return span is None or least is None or greatest is None or greatest - least <= span
 
 

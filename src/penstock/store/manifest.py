@@ -23,6 +23,7 @@ from penstock.store.ranges import Bound
 
 FORMAT = 1
 ENTRY = "_entry"
+NO_HORIZON = -(2**63) + 1  # the horizon of an entry that promises nothing
 LOG, BASES, DATA, LEASES = "log", "base", "data", "leases"
 
 

@@ -1,6 +1,7 @@
 """Retention: the periodic pass that deletes tuples older than the persistence of a connection point (A26, A71).
 
-Time is event time: what lies further than `keep` behind the horizon goes, file by file, the oldest entries first.
+Time is event time: what lies further than `keep` behind the horizon goes, file by file, the oldest entries first. Where
+no horizon is ever promised (behind a count window with the earliest stamp), the newest tuple stands for it.
 Streams without timestamps are kept by the wall time of arrival. What a live lease still needs stays (A64).
 """
 
@@ -14,8 +15,10 @@ from penstock.store import durable
 from penstock.store.compaction import Compaction, Sizes, compact
 from penstock.store.generations import publish, sweep
 from penstock.store.leases import Clock, reap
-from penstock.store.manifest import Base, DataFile, Entry, Manifest, Segment
+from penstock.store.manifest import NO_HORIZON, Base, DataFile, Entry, Manifest, Segment, stamps_of
 from penstock.store.point import PointReader, segment_entries
+
+_PASSES = 8  # segments made at once: a history longer than the persistence (a lease holds it) takes several
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,12 @@ class _Limit:
         return arrival < self.arrival if stamp is None else stamp < self.stamp
 
     def entry_goes(self, entry: Entry) -> bool:
-        # An entry without tuples only tells a horizon: it is as old as that.
-        stamp = entry.max_ts if entry.rows else entry.horizon
-        return entry.number <= self.safe and self.old(stamp, entry.arrival)
+        old = self.old(entry.max_ts, entry.arrival) if entry.rows else self.tells_nothing(entry)
+        return entry.number <= self.safe and old
+
+    def tells_nothing(self, entry: Entry) -> bool:
+        """An entry without tuples only tells a horizon: it is as old as that, and of no use if there is none."""
+        return entry.horizon == NO_HORIZON or self.old(entry.horizon, entry.arrival)
 
 
 def retain(
@@ -70,7 +76,7 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
     if latest is None:
         return Retention(base.removed, 0, 0)
     safe = min([latest.number, *(lease.position for lease in leases)])
-    limit = _Limit(latest.horizon - keep, latest.arrival - keep / 1e6, safe)
+    limit = _Limit(_now(reader, latest) - keep, latest.arrival - keep / 1e6, safe)
     segments, gone = _thin(reader.manifest, base, limit)
     entries = [] if segments else _leading(reader.log[:-1], limit)
     gone += [file for entry in entries for file in entry.files]
@@ -79,6 +85,15 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
         publish(reader.manifest, base, after, entries)
     held = tuple(lease.reader for lease in leases if lease.position < latest.number)
     return Retention(after.removed, len(gone), sum(file.rows for file in gone), held)
+
+
+def _now(reader: PointReader, latest: Entry) -> int:
+    """How far the point's event time has come."""
+    if latest.horizon != NO_HORIZON:
+        return latest.horizon
+    files = [file for segment in reader.base.segments for file in segment.files]
+    newest = stamps_of([*files, *(file for entry in reader.log for file in entry.files)])[1]
+    return NO_HORIZON if newest is None else newest
 
 
 def _after(base: Base, segments: tuple[Segment, ...], entries: list[Entry], gone: list[DataFile]) -> Base:
@@ -100,11 +115,7 @@ def _thin(manifest: Manifest, base: Base, limit: _Limit) -> tuple[tuple[Segment,
         files = [f for f in segment.files if f.last <= limit.safe and limit.old(f.max_ts, last.arrival)]
         left = tuple(f for f in segment.files if f not in files)
         gone += files
-        empty = (
-            segment.last <= limit.safe
-            and not left
-            and (segment.rows > 0 or limit.old(last.horizon, last.arrival))
-        )
+        empty = segment.last <= limit.safe and not left and (segment.rows > 0 or limit.tells_nothing(last))
         if kept or not empty:
             kept.append(replace(segment, files=left))
     return tuple(kept), gone
@@ -122,7 +133,21 @@ def _leading(entries: list[Entry], limit: _Limit) -> list[Entry]:
 def maintain(
     root: Path | str, name: str, keep: int, *, clock: Clock = time.time
 ) -> tuple[Compaction | None, Retention | None]:
-    """One pass of both, as a background task runs it now and then."""
+    """One pass of both, as a background task runs it now and then.
+
+    What is old goes first: merged with what is not, it would have to stay. What compaction has cut apart may go then.
+    """
+    before = retain(root, name, keep, clock=clock)
     # A quarter of the persistence: at most so much longer are tuples kept than asked for.
-    done = compact(root, name, Sizes(span=max(1, keep // 4)), clock=clock)
-    return done, retain(root, name, keep, clock=clock)
+    sizes = Sizes(span=max(1, keep // 4))
+    passes = [compact(root, name, sizes, clock=clock)]
+    while passes[-1] is not None and len(passes) < _PASSES:
+        passes.append(compact(root, name, sizes, clock=clock))
+    after = retain(root, name, keep, clock=clock) if passes[0] is not None else None
+    return passes[0], _both(before, after)
+
+
+def _both(one: Retention | None, other: Retention | None) -> Retention | None:
+    if one is None or other is None:
+        return one or other
+    return replace(other, files=one.files + other.files, rows=one.rows + other.rows)

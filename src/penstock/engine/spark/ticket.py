@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.store.durable import read_record, write_record
+from penstock.store.manifest import NO_HORIZON
 
 # A horizon nobody has promised anything about.
-UNKNOWN = -(2**63) + 1
+UNKNOWN = NO_HORIZON
 FOREVER = 2**63 - 1
 
 # Spark's own logs are not flushed to the platter either; a killed process loses nothing without it.
