@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import penstock_app
+from penstock.standing.errors import LimitError, NotRetainedError, UnknownHandleError
 from penstock.standing.registered import Limits
 from penstock.standing.service import StandingQueries
 
@@ -32,14 +33,16 @@ class ByHand(StandingQueries):
         """Nothing is loaded."""
 
 
-def service_at(folder: Path) -> ByHand:
+def service_at(
+    folder: Path, *, queries: int = 3, point: str = "reports", kind: type[ByHand] = ByHand
+) -> ByHand:
     net = ps.Network("n")
     source = net.source("cars", ps.csv("in", "time TIMESTAMP, vid INT, spd DOUBLE"), timestamp="time")
-    source.connection_point("reports", keep="1 hour")
+    source.connection_point(point, keep="1 hour")
     runtime: Any = SimpleNamespace(
         network=net, checkpoint=folder, records=object(), queries={}, check=lambda: None
     )
-    return ByHand(runtime, limits=Limits(queries=3, rows=100))
+    return kind(runtime, limits=Limits(queries=queries, rows=100))
 
 
 def put(service: StandingQueries, first: int, count: int) -> None:
@@ -203,3 +206,38 @@ def test_handles_survive_a_restart(tmp_path: Path) -> None:
     put(second, 0, 10)
     assert second.invoke(kept)["vid"].to_pylist() == [8, 9]
     assert [(q["handle"], q["mode"], q["client"]) for q in second.list()] == [(kept, "C", "me")]
+
+
+def test_a_lowered_limit_or_an_old_landmark_does_not_keep_the_service_down(tmp_path: Path) -> None:
+    class Thinned(ByHand):
+        """As after a long pause: retention has gone on while the service was down."""
+
+        def _need(self, streams: Any) -> None:
+            if streams and not self.soup.view.prefixes["reports"].rows:
+                put(self, 7000, 10)
+                self.soup.set_lost("reports", 5000 * 1_000_000)
+
+    first = service_at(tmp_path)
+    put(first, 0, 10)
+    old = first.register("SELECT vid FROM reports WHERE vid > 2 BEGIN 5 END now").id
+    young = first.register("SELECT vid FROM reports WHERE vid > 2 BEGIN now - 1 second").id
+    second = service_at(tmp_path, queries=1, kind=Thinned)
+    assert second.invoke(young)["vid"].to_pylist() == [7008, 7009]
+    with pytest.raises(NotRetainedError):
+        second.invoke(old)
+    with pytest.raises(LimitError):
+        second.register("SELECT vid FROM reports")
+    assert [each["broken"] for each in second.list()] == [None, None]
+
+
+def test_what_no_longer_fits_is_listed_and_can_be_removed(tmp_path: Path) -> None:
+    first = service_at(tmp_path)
+    gone = first.register("SELECT vid FROM reports", client="me").id
+    second = service_at(tmp_path, point="others")
+    [listed] = second.list("me")
+    assert listed["handle"] == gone
+    assert "no stream 'reports'" in listed["broken"]
+    with pytest.raises(UnknownHandleError, match="does not fit the network"):
+        second.invoke(gone)
+    second.unregister(gone)
+    assert second.list() == []

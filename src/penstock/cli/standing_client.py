@@ -65,7 +65,9 @@ def list_queries(
         extra = "?" + urlencode({"client": client}) if client is not None else ""
         found = _ask(context, "GET", f"/queries{extra}")
         names = ["handle", "client", "mode", "invocations", "query"]
-        _show(names, [{name: each[name] for name in names} for each in found], form)
+        if any(each.get("broken") for each in found):
+            names.append("broken")
+        _show(names, [{name: each.get(name) for name in names} for each in found], form)
 
 
 def unregister(context: typer.Context, handle: Handle) -> None:

@@ -66,6 +66,7 @@ class Registered:
             "handle": self.handle, "client": self.client, "query": query.text, "mode": self.mode,
             "streams": list(query.streams), "windows": [str(w) for w in query.windows],
             "kinds": [w.kind for w in query.windows], "created": self.created, "invocations": self.invocations,
+            "broken": None,
         }  # fmt: skip
 
 

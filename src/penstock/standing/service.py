@@ -16,6 +16,7 @@ import re
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -69,6 +70,22 @@ class Handle:
         return self.service.soup.registered(self.id).describe()
 
 
+@dataclass(frozen=True)
+class Broken:
+    """A query of an earlier run that the network no longer fits, and why; it stays until it is unregistered."""
+
+    entry: Entry
+    why: str
+
+    def describe(self) -> dict[str, Any]:
+        """As a registered query is described, with `broken`: why it has no answer."""
+        entry = self.entry
+        return {
+            "handle": entry.handle, "client": entry.client, "query": entry.text, "mode": entry.mode or "", "streams": [],
+            "windows": [], "kinds": [], "created": entry.created, "invocations": 0, "broken": self.why,
+        }  # fmt: skip
+
+
 class StandingQueries:
     """The service on one runtime, which it starts if it is not running; `with` or `stop()` ends it.
 
@@ -93,7 +110,7 @@ class StandingQueries:
             (self._info(name) for name in self._tables), limits=limits, budget=memory, archive=self._archive
         )
         self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
-        self.broken: dict[str, str] = {}  # handles that the network no longer fits, and why
+        self.broken: dict[str, Broken] = {}
         self._feeds: dict[str, str] = {}  # stream -> name of its query
         self._inputs: list[str] = []  # queries that read sources for us
         self._gate = threading.Lock()
@@ -148,6 +165,7 @@ class StandingQueries:
     def list(self, client: str | None = None) -> Listed:
         """All queries, or one client's."""
         found = [made.describe() for made in list(self.soup.queries.values())]
+        found += [each.describe() for each in list(self.broken.values())]
         return [each for each in found if client is None or each["client"] == client]
 
     def streams(self) -> Listed:
@@ -268,26 +286,31 @@ class StandingQueries:
 
     def _restore(self) -> None:
         """Queries of the last run: first the tuples they read, then themselves, in their old order."""
-        entries = self.registry.entries()
-        parsed = {}
-        for entry in entries:
-            try:
-                parsed[entry.handle] = parse(entry.text, self.soup.streams)
-            except PenstockError as error:
-                self.broken[entry.handle] = str(error)
-                _LOG.warning("standing query %s does not fit the network any more: %s", entry.handle, error)
-        self._need(tuple(dict.fromkeys(s for query in parsed.values() for s in query.streams)))
-        for entry in entries:
-            if entry.handle in parsed:
+        parsed = []
+        for entry in self.registry.entries():
+            with self._set_aside_if_refused(entry):
+                parsed.append((entry, parse(entry.text, self.soup.streams)))
+        self._need(tuple(dict.fromkeys(s for _, query in parsed for s in query.streams)))
+        for entry, query in parsed:
+            with self._set_aside_if_refused(entry):
                 made = self.soup.register(
-                    parsed[entry.handle], client=entry.client, mode=entry.mode, handle=entry.handle
+                    query, client=entry.client, mode=entry.mode, handle=entry.handle, restored=True
                 )
                 made.created = entry.created
+
+    @contextmanager
+    def _set_aside_if_refused(self, entry: Entry) -> Iterator[None]:
+        """One query that does not fit any more must not keep all others from coming back."""
+        try:
+            yield
+        except PenstockError as error:
+            self.broken[entry.handle] = Broken(entry, str(error))
+            _LOG.warning("standing query %s does not fit the network any more: %s", entry.handle, error)
 
     def _must_know(self, id: str) -> None:  # noqa: A002
         if id in self.broken:
             raise UnknownHandleError(
-                f"standing query '{id}' does not fit the network any more", found=self.broken[id].splitlines()[0],
+                f"standing query '{id}' does not fit the network any more", found=self.broken[id].why.splitlines()[0],
                 hint="unregister it, or bring back the stream it reads",
             )  # fmt: skip
         self.soup.registered(id)

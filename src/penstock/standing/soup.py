@@ -76,16 +76,19 @@ class Soup:
         client: str = "",
         mode: str | None = None,
         handle: str | None = None,
+        restored: bool = False,
     ) -> Registered:
-        """Insert a query: it gets a handle, and meets the data that is there."""
+        """Insert a query: it gets a handle, and meets the data that is there.
+
+        `restored`: it was admitted in an earlier run, so neither a lower limit nor a window that retention has
+        overtaken since may turn it away; what can no longer be answered is refused when it is asked.
+        """
         query = text if isinstance(text, StandingQuery) else parse(text, self.streams)
         kind = chosen_mode(query, mode)
         with self._gate:
-            self._check_limit(client)
-            for part, window in zip(query.parts, query.windows, strict=True):
-                self.view.check_retained(
-                    part.stream, self.view.prefixes[part.stream], window, self.view.now(query)
-                )
+            if not restored:
+                self._check_limit(client)
+                self._check_retained(query)
             made = Registered(handle or f"q-{uuid.uuid4().hex[:12]}", client, query, kind)
             self._take_slots(made)
             try:
@@ -98,6 +101,11 @@ class Soup:
                 for stream in query.streams:
                     self._readers[stream][made.handle] = made
             return made
+
+    def _check_retained(self, query: StandingQuery) -> None:
+        now = self.view.now(query)
+        for part, window in zip(query.parts, query.windows, strict=True):
+            self.view.check_retained(part.stream, self.view.prefixes[part.stream], window, now)
 
     def _check_limit(self, client: str) -> None:
         have = self._clients.get(client, 0)
