@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from diffusion.worlds import ArrowEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
+from penstock.model.diffusion import Diffusion
 from penstock.model.network import Network
 
 ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
@@ -51,6 +52,19 @@ def test_late_tuples_are_the_same_and_told_once(kind, world):
     assert world.pairs(result.outputs["out"]) == world.pairs(plain.outputs["out"])
     told = [sorted((d.box, d.offset, d.reason) for d in r.dead_letters) for r in (result, plain)]
     assert told[0] == told[1]
+
+
+@ENGINES
+@settings(MANY, max_examples=40)
+@given(world=worlds(forced=False).filter(lambda world: world.on))
+def test_hash_over_servers_of_its_own(kind, world):
+    nodes = [
+        replace(n, distribution="hash", diffusion=Diffusion(), servers=3) if n.name == "pairs" else n
+        for n in world.network.nodes.values()
+    ]
+    engine = kind(Network.of("two", nodes))
+    assert world.pairs(run(engine, world).result.outputs["out"]) == world.truth()
+    assert (engine.logics["pairs"].roles.servers, engine.logics["pairs"].roles.scheme) == (3, "hash")
 
 
 def test_a_plain_switch_would_lose_and_double_pairs():

@@ -38,6 +38,32 @@ def test_explain_says_how_it_is_spread():
         in text
     )
     assert "diffused" not in network((5, 5), on=True, where="").explain()
+    assert "; hash over 3 servers" in network((5, 5), on=True, where="", servers=3).explain()
+    assert "; one server: no key to hash" in network((5, 5), on=False, where="", servers=3).explain()
+
+
+def test_the_box_as_a_function_builds_what_the_method_builds():
+    made = []
+    for build in (lambda a, b, **how: a.join(b, **how), ps.Join):
+        net = ps.Network("n")
+        a, b = (net.source(n, ps.csv(n, "time TIMESTAMP, k INT"), timestamp="time") for n in "ab")
+        for how in ("hash", "diffused", "auto"):
+            build(a, b, on="k", within="1 minute", distribution=how, servers=2, name=how)
+        made.append(ps.to_yaml(net))
+    assert made[0] == made[1]
+    assert made[0].count("servers: 2") == 3
+
+
+@pytest.mark.parametrize("servers", ["2", 2.5, True, 0])
+@pytest.mark.parametrize("how", ["hash", "diffused"])
+def test_servers_is_a_number_of_servers(how, servers):
+    with pytest.raises(ps.NetworkError, match="servers"):
+        network((5, 5), on=True, where="", distribution=how, servers=servers)
+
+
+def test_explain_before_the_first_train(tmp_path):
+    net = network((5, 5), on=True, where="", distribution="auto")
+    assert "no train has run yet" in ps.Runtime(net, checkpoint=tmp_path / "new").explain()
 
 
 def test_yaml_form_says_only_what_differs(tmp_path):

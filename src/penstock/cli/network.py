@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.load import NET_HELP, load_network, told
+from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
 from penstock.model.network import Network
 from penstock.rewrite.check import check as check_network
 from penstock.rewrite.subnetworks import split
+
+if TYPE_CHECKING:
+    from penstock.engine.spark.plan import Stage
 
 Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
@@ -44,6 +48,8 @@ def explain(
         if checkpoint is not None:
             from penstock.store.chosen import chosen_text
 
+            if not (checkpoint / "catalog.db").exists():
+                raise PenstockError(f"{checkpoint} is no checkpoint: it has no catalog.db")
             typer.echo("\n" + chosen_text(network, checkpoint))
 
 
@@ -60,18 +66,19 @@ def layout_text(network: object) -> str:
         )
         if layout.native:
             lines.append(f"    native: {', '.join(layout.native)}")
-        for stage in layout.stages:
-            by = (
-                "any partition"
-                if stage.keys is None
-                else f"diffused over {stage.servers or 'all'} partitions"
-                if stage.spread
-                else f"by {', '.join(stage.keys)}"
-                if stage.keys
-                else "one partition"
-            )
-            lines.append(f"    stage ({by}): {', '.join(stage.nodes)}")
+        lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]
     return "\n".join(lines)
+
+
+def _spread(stage: Stage, network: Network) -> str:
+    """Where the tuples of a stage go, in words."""
+    if stage.keys is None:
+        return "any partition"
+    if stage.spread:
+        join = next(n for n in (network.nodes[name] for name in stage.nodes) if isinstance(n, Join))
+        word = "by hash" if join.distribution == "hash" else "diffused"
+        return f"{word} over {stage.servers or 'all'} partitions"
+    return f"by {', '.join(stage.keys)}" if stage.keys else "one partition"
 
 
 def draw(

@@ -262,8 +262,8 @@ class Join(Node):
 
     @property
     def spread(self) -> bool:
-        """True if tuples may go elsewhere than the hash of their key says."""
-        return self.distribution != "hash"
+        """True if it has servers of its own: tuples may go elsewhere than the hash of their key over all partitions says."""
+        return self.distribution != "hash" or (self.servers is not None and bool(self.on))
 
 
 @dataclass(frozen=True, kw_only=True)

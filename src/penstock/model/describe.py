@@ -115,12 +115,15 @@ def _join(node: Join) -> str:
     parts = [f"on {keys}"] if keys else []
     parts.append(f"within {after}" if after == before else f"within {after} after, {before} before")
     parts += [f"where {node.predicate}"] if node.predicate else []
-    return ", ".join(parts) + (f"; {_spread(node)}" if node.spread else "")
+    said = node.spread or node.servers is not None
+    return ", ".join(parts) + (f"; {_spread(node)}" if said else "")
 
 
 def _spread(node: Join) -> str:
     """How the join is spread, in words."""
     options = node.diffusion
+    if node.distribution == "hash":
+        return f"hash over {node.servers} servers" if node.on else "one server: no key to hash"
     over = f"over {node.servers} servers" if node.servers else "over all partitions"
     word = {"higher": "the faster stream", "lower": "the slower stream"}.get(options.master, options.master)
     parts = [f"diffused {over}, master {word}, sampled every {format_duration(options.sample)}"]

@@ -15,7 +15,7 @@ def check_distribution(node: Join) -> None:
     _word(node, "placement", node.diffusion.placement, PLACEMENTS)
     _word(node, "when_full", node.diffusion.when_full, WHEN_FULL)
     _sizes(node)
-    if node.distribution == "hash" and (node.servers is not None or node.diffusion != Diffusion()):
+    if node.distribution == "hash" and node.diffusion != Diffusion():
         raise wrong(
             node,
             "options of a diffused join on a join by hash",
@@ -46,6 +46,5 @@ def _sizes(node: Join) -> None:
 
 def _given(node: Join) -> list[str]:
     """The options that say something."""
-    found = ["servers"] if node.servers is not None else []
     plain = Diffusion()
-    return found + [n for n in vars(plain) if getattr(node.diffusion, n) != getattr(plain, n)]
+    return [n for n in vars(plain) if getattr(node.diffusion, n) != getattr(plain, n)]

@@ -15,7 +15,7 @@ from penstock.model.formats import memory, stamped
 from penstock.model.formats import parquet as _parquet
 from penstock.model.formats import rate as _rate
 from penstock.model.formats import rows as _rows
-from penstock.model.multiway import join
+from penstock.model.multiway import Join, join
 from penstock.model.network import Network
 from penstock.model.places import with_place
 from penstock.model.qos import QoS
@@ -36,6 +36,7 @@ __all__ = [
     "Count",
     "ExpressionError",
     "Function",
+    "Join",
     "Network",
     "NetworkError",
     "PenstockError",

@@ -71,6 +71,11 @@ def join(
     return made
 
 
+def Join(left: Stream, right: Stream, *, within: Within, **options: Any) -> Stream:  # noqa: N802 - a box, as one writes it
+    """The join box of two streams, `ps.Join(a, b, on="vid", within="10 seconds", distribution="auto", servers=4)`: as `Stream.join`."""
+    return left.join(right, within=within, **options)
+
+
 def _bounds(within: Any, steps: int) -> list[tuple[int, int]]:
     many = list(within) if isinstance(within, list) else [within] * steps
     if len(many) != steps:

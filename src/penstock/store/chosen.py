@@ -9,13 +9,12 @@ from typing import Any
 from penstock.model.boxes import Join
 from penstock.model.network import Network
 from penstock.store.catalog import Catalog
-from penstock.store.errors import StoreError
 
 
 def chosen_text(network: Network, checkpoint: Path) -> str:
     """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its checkpoint."""
     if not (checkpoint / "catalog.db").exists():
-        raise StoreError(f"{checkpoint} is no checkpoint: it has no catalog.db")
+        return f"chosen in {checkpoint}\n  no train has run yet"
     catalog = Catalog(checkpoint / "catalog.db")
     try:
         joins = [n.name for n in network.nodes.values() if isinstance(n, Join) and n.spread]

@@ -160,7 +160,10 @@ def _rate(roles: Roles, side: int, seconds: float) -> float:
 
 def _wanted(node: Join, roles: Roles) -> str:
     if roles.scheme == HASH and (
-        roles.share is None or roles.servers == 1 or roles.share <= node.diffusion.hot(roles.servers)
+        node.distribution == HASH
+        or roles.share is None
+        or roles.servers == 1
+        or roles.share <= node.diffusion.hot(roles.servers)
     ):
         return HASH
     return _master(node, roles)
