@@ -43,3 +43,19 @@ def test_function_over_a_batch(run):
 def test_function_instead_of_the_other_columns(run):
     result = run(lambda s: s.apply(examples.count_nulls, produces="nulls BIGINT", keep=False), ROWS[:2])
     assert values(result.outputs["out"]) == [(0,), (1,)]
+
+
+def test_odd_column_names(run):
+    schema = "time TIMESTAMP, `my col` STRING, `a.b` INT, `on` INT"
+    rows = [(0, "a", 1, 5), (1, "b", 2, 6), (2, "a", 3, 7)]
+    result = run(
+        lambda s: (
+            s.filter("`a.b` < 3")
+            .select("time", "my col", "a.b", "on", {"x,y": "`a.b` + `on`"})
+            .group_by("my col")
+            .tumble("10 seconds", {"the sum": "sum(`x,y`)", "n.n": "count(`a.b`)"})
+        ),
+        rows,
+        schema=schema,
+    )
+    assert sorted(values(result.outputs["out"])) == [("a", 0, 6, 1), ("b", 1, 8, 1)]

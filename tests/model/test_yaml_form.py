@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import penstock as ps
 from model.random_networks import networks
@@ -125,6 +127,48 @@ def test_any_text_survives(text):
     net = ps.Network("n")
     net.source("ticks", ps.rate(5)).about(tag=text, description=text, manual=text)
     goes_there_and_back(net)
+
+
+# anything that a person may call a column: blanks, dots, commas, quotes, digits first, words of SQL and YAML
+column_names = st.one_of(
+    st.sampled_from(
+        ["my col", "a.b", "a,b", "1st", "on", "null", "a: b", "# x", "it's", '"', "{x}", "ä", " a "]
+    ),
+    st.text(
+        st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="`"), min_size=1, max_size=8
+    ),
+).filter(lambda name: name.strip() and not name.startswith("_") and name.lower() not in ("time", "n", "m"))
+box_names = st.from_regex(r"[\w][\w .:\-]{0,6}", fullmatch=True)
+group_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).filter(
+    lambda name: name.strip() and "/" not in name
+)
+
+
+@given(column_names, box_names, st.lists(group_names, min_size=1, max_size=3), st.integers(0, 10**18))
+@settings(max_examples=200, deadline=None)
+def test_odd_names_go_there_and_back(column, box, groups, lateness):
+    net = ps.Network(box)
+    schema = ps.Schema.of([("time", "TIMESTAMP"), (column, "INT")])
+    assert ps.Schema.parse(schema.ddl()) == schema
+    cars = net.source("s", ps.csv("in/", schema), timestamp="time", lateness=f"{lateness} microseconds")
+    with ExitStack() as stack:
+        for group in groups:
+            stack.enter_context(net.group(group))
+    odd = cars.filter(f"`{column}` > 1", name="f").select("time", column)
+    assert odd.type.timestamp == "time"
+    minutes = odd.group_by(column).tumble("1 minute", {"n": f"sum(`{column}`)", "m": "count(*)"})
+    minutes.connection_point("kept", key=column)
+    goes_there_and_back(net)
+
+
+def test_groups_without_boxes_stay():
+    net = ps.Network("n")
+    with net.group("outer"), net.group("inner"):
+        pass
+    with net.group("used"):
+        net.source("ticks", ps.rate(5))
+    goes_there_and_back(net)
+    assert "used: {}" not in ps.to_yaml(net)
 
 
 @given(networks())

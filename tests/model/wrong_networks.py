@@ -173,6 +173,11 @@ def map_loses_the_key():
 
 
 @case
+def map_backtick_in_name():
+    cars().map({"a`b": "spd"})
+
+
+@case
 def map_hidden_name():
     cars().map(_ts="spd")
 
@@ -404,6 +409,16 @@ def latch_timestamp_type():
 @case
 def latch_without_size():
     cars().latch(best="max(spd)")
+
+
+@case
+def latch_function_with_size():
+    cars().latch("1 minute", function=sample_functions.two, produces="vid INT")
+
+
+@case
+def latch_state_without_function():
+    cars().latch("1 minute", state="n BIGINT", best="max(spd)")
 
 
 @case

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 
 from penstock.model.errors import ExpressionError, shown
 
@@ -67,13 +68,13 @@ def parse_duration(text: str | float) -> int:
             expected="a text, or a number of seconds",
             hint="for example '10 seconds', '1 minute', '2 hours'",
         )
-    total, at = 0.0, 0
+    total, at = Fraction(0), 0
     for match in _TEXT.finditer(text):
         unit = match[2].lower()
         unit = _SHORT.get(unit, unit.removesuffix("s"))
         if match.start() != at or unit not in _UNITS:
             break
-        total, at = total + float(match[1]) * _UNITS[unit], match.end()
+        total, at = total + Fraction(match[1]) * _UNITS[unit], match.end()
     if at == 0 or at != len(text):
         raise ExpressionError(
             f"'{text}' is not a length of time",

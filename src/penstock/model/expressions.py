@@ -16,7 +16,7 @@ from penstock.model.errors import ExpressionError
 from penstock.model.functions import AGGREGATE_ALIASES, AGGREGATES, WINDOW_EDGES
 from penstock.model.types import Column, Schema
 
-__all__ = ["AggregateCall", "Aggregation", "columns_of", "infer", "split_aggregates"]
+__all__ = ["AggregateCall", "Aggregation", "column_text", "columns_of", "infer", "split_aggregates"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,20 @@ def columns_of(text: str) -> tuple[str, ...]:
     ('a', 'b')
     """
     return tuple(dict.fromkeys(node.name for node in parse(text).find_all(exp.Column, bfs=False)))
+
+
+def column_text(name: str) -> str:
+    """The expression that is this column alone: in backticks if the bare name would say something else.
+
+    >>> column_text("speed"), column_text("my col"), column_text("on")
+    ('speed', '`my col`', '`on`')
+    """
+    try:
+        tree = parse(name)
+    except ExpressionError:
+        return f"`{name}`"
+    plain = isinstance(tree, exp.Column) and tree.name == name and not tree.table
+    return name if plain else f"`{name}`"
 
 
 def split_aggregates(text: str, schema: Schema, keys: Iterable[str] = ()) -> Aggregation:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from penstock.model.arguments import names
 from penstock.model.boxes import Drop, Filter, Map
 from penstock.model.draft import UserFunction
+from penstock.model.expressions import column_text
 from penstock.model.tap import Tap
 from penstock.model.types import Schema
 
@@ -47,7 +48,11 @@ class StatelessBoxes(Tap):
         draft = self._draft(Map, "select", name)
         chosen: dict[str, str] = {}
         for column in columns:
-            chosen.update({column: column} if isinstance(column, str) else draft.texts("select", column, {}))
+            chosen.update(
+                {column: column_text(column)}
+                if isinstance(column, str)
+                else draft.texts("select", column, {})
+            )
         return draft.add([self._stream], columns=draft.texts("select", chosen, expressions), keep=False)
 
     def apply(

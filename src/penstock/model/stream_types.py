@@ -75,15 +75,15 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
 
 
 def _source(node: Source, _inputs: Inputs) -> StreamType:
+    for name, length in (("lateness", node.lateness), ("idle", node.idle)):
+        if length is not None and length < 0:
+            raise wrong(node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more")
     if node.timestamp is None:
         return StreamType(node.schema)
     with placed(node.name, node.where, part="timestamp"):
         type_ = node.schema.type_of(node.timestamp)
     if type_ != "TIMESTAMP":
         raise wrong(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
-    for name, length in (("lateness", node.lateness), ("idle", node.idle)):
-        if length is not None and length < 0:
-            raise wrong(node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more")
     return StreamType(node.schema, node.timestamp)
 
 
@@ -114,6 +114,8 @@ def _predicate(node: Node, text: str, schema: Schema) -> None:
 def _map(node: Map, inputs: Inputs) -> StreamType:
     stream = inputs[0]
     if node.function is not None:
+        if node.columns:
+            raise wrong(node, "a map has expressions or a function, not both", expected="exactly one of them")
         check_function(node, stream.schema, "batch")
         made = list(node.produces)
     else:
@@ -134,7 +136,7 @@ def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
 
 def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
     texts = dict(node.columns)
-    changed = [name for name in made if texts.get(name) != name]
+    changed = [name for name in made if texts.get(name) not in _ways(name)]
     if stream.timestamp in changed:
         raise wrong(node, f"it would overwrite the timestamp column '{stream.timestamp}'", expected="a tuple keeps its timestamp", hint="give the new column another name")  # fmt: skip
     for key in stream.keys:
@@ -142,11 +144,18 @@ def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
             raise wrong(node, f"it changes or loses '{key}', by which the stream is grouped", found=f"group_by {', '.join(stream.keys)}", hint="put group_by after it")  # fmt: skip
 
 
+def _ways(column: str | None) -> tuple[str, ...]:
+    """How an expression may name a column alone."""
+    return () if column is None else (column, f"`{column}`")
+
+
 def _map_timestamp(node: Map, stream: StreamType) -> str | None:
     """A select may rename the timestamp column; the stamp itself is hidden and cannot be lost."""
     names = {name for name, _ in node.columns}
     if not node.keep and stream.timestamp not in names:
-        return next((name for name, text in node.columns if text == stream.timestamp), stream.timestamp)
+        return next(
+            (name for name, text in node.columns if text in _ways(stream.timestamp)), stream.timestamp
+        )
     return stream.timestamp
 
 

@@ -35,6 +35,11 @@ TYPES = (
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE")
 _COLUMN = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+([A-Za-z_]+)\s*")
+_COMMA = re.compile(
+    r",(?=(?:[^`]*`[^`]*`)*[^`]*$)"
+)  # one outside of backticks: an even number of them follows
+_BARE = re.compile(r"[^\W\d]\w*")
+_ODD = re.compile(r"[`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Schema:
     def parse(ddl: str) -> Schema:
         """Read Spark's DDL form, refusing types that Penstock does not carry."""
         columns = []
-        for part in ddl.split(","):
+        for part in _COMMA.split(ddl):
             match = _COLUMN.fullmatch(part)
             if not match:
                 raise ExpressionError(
@@ -78,6 +83,11 @@ class Schema:
         for name in names:
             if names.count(name) > 1:
                 raise ExpressionError(f"column '{name}' stands twice", hint="give one of them another name")
+            if not name.strip() or _ODD.search(name):
+                raise ExpressionError(
+                    f"{name!r} cannot be the name of a column",
+                    expected="a text without backticks, line ends and other control characters",
+                )
             if name.startswith("_"):
                 raise ExpressionError(
                     f"column '{name}' starts with '_'", hint="such names are Penstock's own; choose another"
@@ -85,8 +95,12 @@ class Schema:
         return Schema(made)
 
     def ddl(self) -> str:
-        """The text form that `parse` reads back."""
-        return ", ".join(f"{c.name} {c.type}" for c in self.columns)
+        """The text form that `parse` reads back.
+
+        >>> Schema.of([("my col", "INT")]).ddl()
+        '`my col` INT'
+        """
+        return ", ".join(f"{quoted(c.name)} {c.type}" for c in self.columns)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,6 +128,11 @@ class Schema:
         new = {c.name: c for c in more}
         kept = [new.pop(c.name, c) for c in self.columns]
         return Schema.of([*kept, *new.values()])
+
+
+def quoted(name: str) -> str:
+    """A column's name as one writes it in Spark SQL: in backticks where it must be."""
+    return name if _BARE.fullmatch(name) else f"`{name}`"
 
 
 def parse_schema(given: str | Schema) -> Schema:

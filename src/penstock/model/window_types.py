@@ -98,6 +98,8 @@ def latch_type(node: Latch, inputs: Inputs) -> StreamType:
     if node.function is None:
         if node.size is None:
             raise wrong(node, "a latch with aggregates needs a window", expected="a size", hint='.latch("1 minute", best="max(price)")')  # fmt: skip
+        if node.state.columns:
+            raise wrong(node, "a state without a function that keeps it", found=node.state.ddl(), expected="function=..., or aggregates without state")  # fmt: skip
         return _window(node, stream, schema)
     return _latch_function(node, stream, schema)
 
@@ -132,6 +134,8 @@ def _latest_of(inputs: Inputs) -> StreamType:
 def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamType:
     if node.aggregates:
         raise wrong(node, "a latch has aggregates or a function, not both", expected="exactly one of them")
+    if node.size is not None:
+        raise wrong(node, "a latch with a function has no window", found=f"size {node.size}", expected="a function alone: it sees every tuple", hint="leave the size out")  # fmt: skip
     check_function(node, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:

@@ -82,13 +82,21 @@ def network_text(network: Network) -> str:
     """The whole text."""
     form: Form = {"network": network.name}
     groups = {
-        "/".join(path): _FlowMap(_about(about)) for path, about in network.groups.items() if _about(about)
+        "/".join(path): _FlowMap(_about(about))
+        for path, about in network.groups.items()
+        if _about(about) or path not in _lived_in(network)
     }
     if groups:
         form["groups"] = groups
     form["boxes"] = {name: _node(node) for name, node in network.nodes.items()}
     # a line is never folded: expressions stay as they were written
     return yaml.dump(form, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def _lived_in(network: Network) -> set[tuple[str, ...]]:
+    """Groups that their boxes name, with those around them; the others stand in the text by themselves."""
+    paths = {node.about.group for node in network.nodes.values()}
+    return {path[:depth] for path in paths for depth in range(1, len(path) + 1)}
 
 
 def _node(node: Node) -> Form:
