@@ -17,22 +17,41 @@ from penstock.linear_road import csv_rows
 from penstock.linear_road.csv_rows import QID_FIELD, VID_FIELD, XWAY_FIELD, Array
 from penstock.linear_road.inputs import Input, InputError
 from penstock.linear_road.reading import seconds_of
+from penstock.linear_road.wanderers import Range, Wanderers
 
 _INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Span:
-    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves count 0.5)."""
+    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves count 0.5).
+
+    `together`: ranges of expressways that must not be torn apart into groups, see `wanderers`; generated inputs have none.
+    """
 
     vids: int
     qids: int
     xways: int
     length: float
+    together: tuple[Range, ...] = ()
 
     def times(self, count: int) -> Span:
         """The span of `count` shifted copies."""
-        return Span(self.vids * count, self.qids * count, self.xways * count, self.length * count)
+        ranges = [
+            (k * self.xways + low, k * self.xways + high) for k in range(count) for low, high in self.together
+        ]
+        return Span(
+            self.vids * count, self.qids * count, self.xways * count, self.length * count, tuple(ranges)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The span as manifests keep it."""
+        ranges = {"together": [list(found) for found in self.together]} if self.together else {}
+        return {"vids": self.vids, "qids": self.qids, "xways": self.xways, "length": self.length, **ranges}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Span:
+        return cls(**{**found, "together": tuple((low, high) for low, high in found.get("together", ()))})
 
 
 @dataclass(frozen=True)
@@ -101,16 +120,19 @@ def span_of(source: Input) -> Span:
 def _measured(source: Input) -> Span:
     largest = np.full(csv_rows.FIELDS, -1, np.int64)
     roads: set[int] = set()
+    wanderers = Wanderers()
     for rows in seconds_of(source):
         values = rows.accepted()
         if len(values):
             largest = np.maximum(largest, values.max(axis=0))
             reports = values[values[:, 0] == 0].astype(np.int64)
             roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
+            wanderers.add(reports)
     if not roads:
         raise InputError(f"Input {source.path} has no position report that keeps to the format.")
     xways = max(roads) // 2 + 1
-    return Span(int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1, xways, len(roads) / 2)
+    vids, qids = int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1
+    return Span(vids, qids, xways, len(roads) / 2, tuple(wanderers.ranges))
 
 
 def shift_column(values: Array, copies: Copies, k: int, column: int) -> Array:

@@ -185,6 +185,20 @@ class Feed:
             return sum(map(len, self.plan)) / 2
         return span.length * self.copies.count
 
+    @property
+    def torn(self) -> bool:
+        """Whether expressways that must stay together (`Span.together`) go out in different groups."""
+        span = self.slices.span
+        if span is None or not span.together:
+            return False
+        homes = {unit: group for group, units in enumerate(self.plan) for unit in units}
+        stored = self.slices.groups
+        return any(
+            homes[k, low * stored // span.xways] != homes[k, high * stored // span.xways]
+            for k in range(self.copies.count)
+            for low, high in span.together
+        )
+
     def rows(self) -> int:
         """How many rows all seconds of this feed have."""
         counted = [self.slices.rows(self.begin, self.end, group) for group in range(self.slices.groups)]

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Plan:
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the progress file and the manifest keep it."""
-        span = None if self.span is None else asdict(self.span.times(self.copies.count))
+        span = None if self.span is None else self.span.times(self.copies.count).as_json()
         files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in self.source.files]
         return {
             "kind": KIND,

@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def run(
     watcher = watcher or Watcher()
     slices = _slices(plan, place, watcher.preparing)
     drive = _drive(plan, place, slices)
-    feed = feed_of(drive, slices)
+    drive, feed = whole_feed(drive, slices)
     return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run(session)
 
 
@@ -101,6 +101,15 @@ def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
         length=plan.length,
         resume=place.resumed,
     )
+
+
+def whole_feed(drive: Drive, slices: Slices) -> tuple[Drive, Feed]:
+    """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at nearly one time."""
+    feed = feed_of(drive, slices)
+    while feed.torn:
+        drive = replace(drive, groups=feed.groups - 1)
+        feed = feed_of(drive, slices)
+    return drive, feed
 
 
 def cores() -> int:
@@ -135,6 +144,7 @@ class _Run:
 
     def _with_session(self, session: Any) -> dict[str, Any]:
         self.watcher.spark_started()
+        self._say_if_joined()
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
         self.warm_up_s = warm_up(session, partitions=self.feed.groups)
         net = network(self.plan.history, self.place.feed, self.place.parts)
@@ -154,6 +164,14 @@ class _Run:
                 driver.stop()
             runtime.stop()
         return self._close(driver, pulse, sampler)
+
+    def _say_if_joined(self) -> None:
+        span = self.feed.slices.span
+        if span is not None and span.together:
+            roads = ", ".join(f"{low} to {high}" for low, high in span.together)
+            self.watcher.say(
+                f"vehicles report from several expressways less than 30 s apart: {roads} stay in one partition"
+            )
 
     def _follow(self, runtime: Any, driver: DriverProcess, pulse: Pulse) -> None:
         """Until the driver is through and everything it brought is answered, or the run is stopped."""
@@ -246,13 +264,15 @@ class _Run:
         }
 
     def _input(self, report: dict[str, Any]) -> dict[str, Any]:
+        span = self.feed.slices.span
         return {
             "rows": self.feed.rows(),
             "xways": self.feed.length,
             "t0": self.feed.begin,
             "t1": self.feed.end,
             "copies": report.get("copies"),
-            "stored_xways": None if self.feed.slices.span is None else self.feed.slices.span.length,
+            "stored_xways": None if span is None else span.length,
+            "kept_together": [list(found) for found in span.together] if span else [],
         }
 
     def _series(self, sampler: Sampler, responses: Responses) -> dict[str, Any]:

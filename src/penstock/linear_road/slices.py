@@ -72,7 +72,7 @@ class Slices:
     def span(self) -> Span | None:
         """The span of what the slices hold; None if it was not measured."""
         found = self.manifest["span"]
-        return None if found is None else Span(**found)
+        return None if found is None else Span.from_json(found)
 
     @property
     def halves(self) -> bool:
