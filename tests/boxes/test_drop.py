@@ -1,4 +1,5 @@
 from penstock.engine.local.stateless import drop_hash
+from penstock.model.boxes import Drop
 from penstock.testing import values
 
 ROWS = [(n, "a", n) for n in range(200)]
@@ -9,16 +10,26 @@ def test_rate_0_keeps_all_and_rate_1_none(run):
     assert run(lambda s: s.drop(1.0), ROWS).outputs["out"] == []
 
 
-def test_the_hash_of_seed_and_place_decides(run):
-    expected = [(n,) for n in range(200) if drop_hash(7, n) % 1_000_000 >= 250_000]
+def test_the_hash_of_name_seed_and_place_decides(run):
+    lot = Drop(name="shed", seed=7).lot
+    expected = [(n,) for n in range(200) if drop_hash(lot, n) % 1_000_000 >= 250_000]
     assert 120 < len(expected) < 180
     for trains in ([ROWS], [ROWS[:13], ROWS[13:]]):
-        assert values(run(lambda s: s.drop(0.25, seed=7), *trains).outputs["out"], "v") == expected
+        assert (
+            values(run(lambda s: s.drop(0.25, seed=7, name="shed"), *trains).outputs["out"], "v") == expected
+        )
 
 
 def test_another_seed_drops_others(run):
     one, other = (run(lambda s, seed=seed: s.drop(0.5, seed=seed), ROWS).outputs["out"] for seed in (0, 1))
     assert values(one) != values(other)
+
+
+def test_boxes_of_one_seed_choose_independently(run):
+    """Natively in a row, then behind a window, where the vectorised logic drops: each halves what is left."""
+    assert 30 < len(run(lambda s: s.drop(0.5).drop(0.5), ROWS).outputs["out"]) < 70
+    behind = run(lambda s: s.group_by("v").tumble("1 second", n="count(*)").drop(0.5).drop(0.5), ROWS)
+    assert 30 < len(behind.outputs["out"]) < 70
 
 
 def test_a_higher_rate_drops_more_of_the_same(run):

@@ -52,7 +52,7 @@ def recorded(folder: Path) -> list[Ticket]:
 def expected(folder: Path) -> tuple[Any, int]:
     """The reference engine's result on what the tickets say was read and dropped; and how many tuples were dropped."""
     net = network(folder)
-    seed = net.nodes["shed"].seed  # type: ignore[attr-defined]
+    lot = net.nodes["shed"].lot  # type: ignore[attr-defined]
     trains, dropped = [], 0
     for ticket in recorded(folder):
         train: dict[str, list[Any]] = {}
@@ -67,7 +67,7 @@ def expected(folder: Path) -> tuple[Any, int]:
                 kept = [
                     row
                     for row in tuples
-                    if drop_hash(seed, row["_seq"]) % 1_000_000 >= round(rate * 1_000_000)
+                    if drop_hash(lot, row["_seq"]) % 1_000_000 >= round(rate * 1_000_000)
                 ]
                 tuples, dropped = kept, dropped + len(tuples) - len(kept)
             train[name] = [{k: v for k, v in row.items() if not k.startswith("_")} for row in tuples]

@@ -155,14 +155,14 @@ def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pi
 
 
 class DropLogic(Parts):
-    """Drops by a hash of seed and `_seq`: a replayed train loses the same tuples. `rate` may be set between trains."""
+    """Drops by a hash of name, seed and `_seq`: a replayed train loses the same tuples. `rate` may be set between trains."""
 
     def __init__(self, node: Drop) -> None:
         super().__init__()
-        self.seed, self.rate = node.seed, node.rate
+        self.lot, self.rate = node.lot, node.rate
 
     def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         bar = round(self.rate * 1_000_000)
-        kept = drop_hash(self.seed, integers(inputs[0], SEQ)) % np.uint64(1_000_000) >= bar
+        kept = drop_hash(self.lot, integers(inputs[0], SEQ)) % np.uint64(1_000_000) >= bar
         return Answer(inputs[0].filter(pa.array(kept)), empty(DEAD_SCHEMA))

@@ -92,15 +92,15 @@ class MapLogic:
 
 
 class DropLogic:
-    """Drops by a hash of seed and `_seq`: a replayed train loses the same tuples."""
+    """Drops by a hash of name, seed and `_seq`: a replayed train loses the same tuples."""
 
     def __init__(self, node: Drop) -> None:
-        self.seed, self.rate = node.seed, node.rate
+        self.lot, self.rate = node.lot, node.rate
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         bar = round(self.rate * 1_000_000)
-        return Answer([row for row in inputs[0] if drop_hash(self.seed, row[SEQ]) % 1_000_000 >= bar])
+        return Answer([row for row in inputs[0] if drop_hash(self.lot, row[SEQ]) % 1_000_000 >= bar])
 
 
 def drop_hash(seed: int, seq: int) -> int:

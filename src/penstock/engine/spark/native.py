@@ -69,7 +69,7 @@ def _drop(node: Drop, frame: DataFrame, rate: float) -> DataFrame:
     if threshold <= 0:
         return frame
     # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where negative
-    hashed = f"xxhash64(CAST({node.seed} AS BIGINT), {SEQ})"
+    hashed = f"xxhash64(CAST({node.lot} AS BIGINT), {SEQ})"
     remainder = f"pmod({hashed}, 1000000) + CASE WHEN {hashed} < 0 THEN {2**64 % 1_000_000} ELSE 0 END"
     return frame.where(f"pmod({remainder}, 1000000) >= {by_reference(threshold, SEQ)}")
 
