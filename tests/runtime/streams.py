@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+import penstock as ps
 from penstock.engine.local.engine import LocalEngine, LocalResult
+from penstock.model.formats import Sink
 from penstock.model.network import Network
+from penstock.model.stream import Stream
 from penstock.model.types import Schema
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
@@ -48,3 +52,26 @@ def csv_rows(folder: Path, schema: str) -> list[dict[str, str]]:
     names = Schema.parse(schema).names
     lines = [line for path in sorted(folder.glob("*.csv")) for line in path.read_text().splitlines()]
     return [dict(zip(names, line.split(","), strict=True)) for line in lines]
+
+
+def source(net: Network, folder: Path, name: str = "cars", **options: Any) -> Stream:
+    return net.source(name, ps.csv(str(folder / name), SCHEMA), timestamp="time", **options)
+
+
+def minutes(
+    net: Network, folder: Path, to: Sink, *, size: str = "10 seconds", predicate: str = "v >= 0"
+) -> Network:
+    """cars -> filter -> windows -> point -> filter -> output: two sub-networks."""
+    cars = source(net, folder, lateness="3 seconds").filter("v < 90", name="valid")
+    windows = cars.group_by("k").tumble(size, n="count(*)", total="sum(v)", name="windows")
+    point = windows.connection_point("kept", key="k")
+    point.filter(predicate.replace("v", "total"), name="chosen").output("out", to=to)
+    return net
+
+
+def until(running: ps.Runtime, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        running.check()
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 
 import pytest
@@ -13,40 +12,20 @@ import penstock as ps
 from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.ticket import TrainLog
 from penstock.model.errors import NetworkError, PenstockError
+from penstock.runtime.fingerprint import fingerprint
 from penstock.store.catalog import Catalog
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.point import PointReader
 from penstock.testing import assert_same_rows, examples
-from runtime.streams import SCHEMA, local, parquet_rows, put, rows_of
+from runtime.streams import local, minutes, parquet_rows, put, rows_of, source, until
 
 # a test module is not there for the tasks: its functions go along as they are
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-def source(net, folder, name="cars", **options):
-    return net.source(name, ps.csv(str(folder / name), SCHEMA), timestamp="time", **options)
-
-
-def minutes(net, folder, to, *, size="10 seconds", predicate="v >= 0"):
-    """cars -> filter -> windows -> point -> filter -> output: two sub-networks."""
-    cars = source(net, folder, lateness="3 seconds").filter("v < 90", name="valid")
-    windows = cars.group_by("k").tumble(size, n="count(*)", total="sum(v)", name="windows")
-    point = windows.connection_point("kept", key="k")
-    point.filter(predicate.replace("v", "total"), name="chosen").output("out", to=to)
-    return net
-
-
 def tickets(checkpoint, sub):
     log = TrainLog(checkpoint / "queries" / sub)
     return [log.ticket(n) for n in range(log.last() + 1)]
-
-
-def until(running, condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        running.check()
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def test_restart_gives_the_rows_of_one_run(spark, tmp_path):
@@ -189,14 +168,12 @@ def test_a_changed_stateful_box(spark, tmp_path):
             running.replace(other)
         said = str(caught.value)
         assert said.splitlines()[0].endswith("was made by another configuration: function changed")
-        from penstock.runtime.identity import _code_hash
-
         assert said == GOLDEN.format(
             file=__file__,
             line=counted.__code__.co_firstlineno + 2,
             checkpoint=tmp_path / "checkpoint",
-            now=_code_hash(counting_anew),
-            before=_code_hash(examples.running_count),
+            now=fingerprint(counting_anew),
+            before=fingerprint(examples.running_count),
         )
         # refused, and nothing has changed: it goes on counting
         put(tmp_path / "cars", "1", [(4, 1, 0)])

@@ -1,19 +1,26 @@
-"""What a checkpoint belongs to: the stateful boxes it holds the state of. A changed one is refused with advice."""
+"""What a checkpoint belongs to: the sub-networks that have read up to somewhere, the stateful boxes it holds the state of.
+
+A changed or vanished box is refused with advice, and so is a sub-network that would read again what it has read.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import shutil
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from penstock.engine.spark.plan import lay_out
-from penstock.model.boxes import Function, Join, Node, Trait
-from penstock.model.errors import NetworkError, PenstockError
+from penstock.model.boxes import Function, Join, Node, Output, Trait
+from penstock.model.errors import NetworkError, PenstockError, did_you_mean
+from penstock.model.formats import Callback, Memory
 from penstock.model.network import Network
 from penstock.model.types import Schema
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.fingerprint import fingerprint
+from penstock.runtime.homes import Home, ends_of, homes_of, settle
 from penstock.store.durable import read_record, write_record
 
 _FILE = "penstock.json"
@@ -51,36 +58,119 @@ def _configuration(node: Node) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Function):
-        return f"{value.name} #{_code_hash(value.call)}"
+        return f"{value.name} #{fingerprint(value.call)}"
     return value.ddl() if isinstance(value, Schema) else str(value)
 
 
-def _code_hash(function: Any) -> str:
-    """The function's compiled code: a changed comment keeps the state, a changed line does not."""
-    code = getattr(function, "__code__", None) or getattr(
-        getattr(function, "py_func", None), "__code__", None
-    )
-    if code is None:
-        return "opaque"
-    constants = [c for c in code.co_consts if not hasattr(c, "co_code") and not isinstance(c, str)]
-    return hashlib.sha256(code.co_code + repr((code.co_names, constants)).encode()).hexdigest()[:12]
+def same(one: Network, other: Network) -> bool:
+    """The same nodes, the same code in their functions, and the very same lists and callbacks at their ends."""
+    return one == other and all(_same_code(one.nodes[name], node) for name, node in other.nodes.items())
 
 
-def claim(checkpoint: Path, network: Network, found: dict[str, dict[str, Any]]) -> None:
-    """Take the checkpoint for this network, or say what changed since it was made and what can be done."""
+def _same_code(one: Node, other: Node) -> bool:
+    if isinstance(one, Output) and isinstance(one.to, Memory | Callback):
+        return one.to is getattr(other, "to", None)
+    functions = [f.name for f in fields(one) if isinstance(getattr(one, f.name), Function)]
+    return all(_plain(getattr(one, name)) == _plain(getattr(other, name)) for name in functions)
+
+
+def settled(checkpoint: Path, subs: tuple[SubNetwork, ...], *, moved: bool = False) -> tuple[SubNetwork, ...]:
+    """The sub-networks under the names by which the checkpoint knows them."""
+    return settle(subs, homes(checkpoint), moved=moved)
+
+
+def homes(checkpoint: Path) -> dict[str, Home]:
+    """The sub-networks that the checkpoint knows, also those that do not run now."""
+    path = checkpoint / _FILE
+    found: dict[str, Home] = read_record(path).get("homes", {}) if path.exists() else {}
+    return found
+
+
+def claim(
+    checkpoint: Path,
+    network: Network,
+    subs: tuple[SubNetwork, ...],
+    found: dict[str, dict[str, Any]],
+    *,
+    fresh: bool = False,
+) -> None:
+    """Take the checkpoint for this network, or say what changed since it was made and what can be done.
+
+    `fresh`: state is made anew, so boxes may have changed.
+    """
     path = checkpoint / _FILE
     checkpoint.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        known = read_record(path)
-        if known["network"] != network.name:
-            raise CheckpointError(
-                f"checkpoint {checkpoint} belongs to network '{known['network']}', not to '{network.name}'\n"
-                "  hint:     give each network a checkpoint of its own"
-            )
-        for name, before in known["boxes"].items():
+    known: dict[str, Any] = read_record(path) if path.exists() else {"network": network.name}
+    if known["network"] != network.name:
+        raise CheckpointError(
+            f"checkpoint {checkpoint} belongs to network '{known['network']}', not to '{network.name}'\n"
+            "  hint:     give each network a checkpoint of its own"
+        )
+    boxes, feeds = known.get("boxes", {}), known.get("feeds", {})
+    if not fresh:
+        for name, before in boxes.items():
             if name in found and found[name] != before:
                 raise _changed(checkpoint, network.nodes[name], before, found[name])
-    write_record(path, {"network": network.name, "boxes": json.loads(json.dumps(found))})
+            if name not in found:
+                _left_with_its_ends(checkpoint, network, found, name, feeds.get(name, ()))
+    # A sub-network that does not run now may come back, and its place stays as it is. Where others run on, time goes by
+    # without the box, and what it remembers is of no use any more.
+    running = {sub.name for sub in subs}
+    lost = {n: b for n, b in boxes.items() if n not in found and b["place"].split("/")[0] in running}
+    _give_up(checkpoint, lost, found)
+    kept = {n: b for n, b in boxes.items() if n not in lost}
+    record = {
+        "network": network.name,
+        "homes": homes_of(subs, known.get("homes", {})),
+        "boxes": {**kept, **found},
+        "feeds": {**{n: feeds.get(n, ()) for n in kept}, **_feeds(subs, found)},
+    }
+    write_record(path, json.loads(json.dumps(record)))
+
+
+def _feeds(subs: tuple[SubNetwork, ...], found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Which points and outputs of its sub-network each stateful box has a way to."""
+    made: dict[str, list[str]] = {}
+    for sub in subs:
+        ways: dict[str, set[str]] = {}
+        for node in reversed(list(sub.network.nodes.values())):
+            ways[node.name] = {end for reader in sub.network.readers(node.name) for end in ways[reader]}
+            if node.name in ends_of(sub):
+                ways[node.name].add(node.name)
+        made |= {name: sorted(ends) for name, ends in ways.items() if name in found}
+    return made
+
+
+def _left_with_its_ends(
+    checkpoint: Path, network: Network, found: Mapping[str, Any], name: str, ends: Any
+) -> None:
+    """A box may go together with all that it fed; else it was renamed or cut out, and what it remembers would be lost."""
+    there = [end for end in ends if end in network.nodes]
+    if there:
+        raise NetworkError(
+            f"checkpoint {checkpoint} holds the state of box '{name}', which is gone from the way to '{there[0]}'",
+            box=there[0], where=network.nodes[there[0]].where, found=did_you_mean(name, found) or "no stateful box",
+            expected=f"a box named '{name}'",
+            hint="put it back under its name; or start with a new checkpoint; "
+            "or, while running, Runtime.replace(network, fresh_state=True)",
+        )  # fmt: skip
+
+
+def _give_up(checkpoint: Path, lost: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    for place in {box["place"] for box in lost.values()} - {box["place"] for box in found.values()}:
+        home, stage = place.split("/", 1)
+        shutil.rmtree(checkpoint / "queries" / home / "state" / stage, ignore_errors=True)
+
+
+def claim_attached(place: Path, sub: SubNetwork, found: dict[str, dict[str, Any]]) -> None:
+    """The same for an ad-hoc query that goes on where it stopped: its place knows its boxes."""
+    path = place / "boxes.json"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, before in (read_record(path) if path.exists() else {}).items():
+        if found.get(name) != before:
+            node = sub.network.nodes.get(name, sub.network.nodes[ends_of(sub)[0]])
+            raise _changed(place, node, before, found.get(name, {}))
+    write_record(path, json.loads(json.dumps(found)))
 
 
 def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str, Any]) -> NetworkError:
@@ -101,10 +191,11 @@ def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str
     )
 
 
-def forget(checkpoint: Path, names: set[str]) -> None:
-    """Let go of what was known about boxes whose state is being made anew."""
+def forget_home(checkpoint: Path, name: str) -> None:
+    """Let go of a sub-network that has left for good, and of its boxes."""
     path = checkpoint / _FILE
     if path.exists():
         known = read_record(path)
-        known["boxes"] = {name: facts_ for name, facts_ in known["boxes"].items() if name not in names}
+        known.get("homes", {}).pop(name, None)
+        known["boxes"] = {n: b for n, b in known["boxes"].items() if b["place"].split("/")[0] != name}
         write_record(path, known)

@@ -26,7 +26,7 @@ from penstock.engine.spark.query import SubnetworkQuery, TrainDone
 from penstock.model.errors import PenstockError
 from penstock.model.network import Network
 from penstock.model.yaml_form import to_yaml
-from penstock.rewrite.subnetworks import split
+from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.catalog import Catalog
 from penstock.store.records import BoxCount, Latency, TrainRecord
 
@@ -74,10 +74,10 @@ class _Running:
 class Records:
     """The catalog's feed; all methods may be called from any thread."""
 
-    def __init__(self, checkpoint: Path, network: Network, spark: Any) -> None:
+    def __init__(self, checkpoint: Path, network: Network, subs: tuple[SubNetwork, ...], spark: Any) -> None:
         self.catalog = Catalog(checkpoint / "catalog.db")
         self.dead = 0
-        self.network(network)
+        self.network(network, subs)
         self._running: dict[str, _Running] = {}
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
@@ -89,11 +89,11 @@ class Records:
         self._spark, self._listener = spark, _Listener(self._trigger)
         spark.streams.addListener(self._listener)
 
-    def network(self, network: Network) -> None:
+    def network(self, network: Network, subs: tuple[SubNetwork, ...]) -> None:
         """Keep this version of the network."""
         homes = {
             name: sub.name
-            for sub in split(network)
+            for sub in subs
             for name in sub.network.nodes
             if name not in sub.inputs or name in network.sources
         }

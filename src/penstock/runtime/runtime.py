@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
-from penstock.engine.spark.session import local_session
+from penstock.engine.spark.session import for_trains, local_session, one_runs
 from penstock.engine.spark.ticket import TrainLog
 from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
@@ -27,7 +27,8 @@ from penstock.model.qos import QoS
 from penstock.model.stream import Stream
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
-from penstock.runtime.identity import claim, facts, forget
+from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_read, with_views
+from penstock.runtime.identity import claim, claim_attached, facts, forget_home, homes, same, settled
 from penstock.runtime.records import Records, Status
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.chosen import chosen_text
@@ -64,7 +65,8 @@ class Runtime:
         self.partitions = partitions or max(2, os.cpu_count() or 2)
         self.dead_letter_limit = dead_letter_limit
         self._clock, self._master = clock, master
-        self._given, self._spark = spark, spark
+        self._spark = spark
+        self._ours = False  # the session is ended by whoever made it
         self._steering: dict[str, Steering] = {}
         self._attached: dict[str, SubNetwork] = {}
         self._lock = threading.RLock()
@@ -79,15 +81,23 @@ class Runtime:
 
     def start(self) -> Self:
         """Start all sub-networks; the first train runs as soon as there is input."""
-        claim(self.checkpoint, self.network, facts(self.subs, self.partitions, fuse=self.fuse))
-        if self._spark is None:
-            self._spark = local_session(self._master)
-        self.records = Records(self.checkpoint, self.network, self._spark)
+        self.subs = settled(self.checkpoint, split(self.network))
+        claim(self.checkpoint, self.network, self.subs, self._facts(self.subs))
+        self._take_session()
+        self.records = Records(self.checkpoint, self.network, self.subs, self._spark)
         self._restore_rates()
         for sub in self.subs:
             self._begin(sub)
         self._upkeep = Upkeep(self).start()
         return self
+
+    def _take_session(self) -> None:
+        """The session that was given, the one that runs already, or one of our own, which we end."""
+        self._ours = self._spark is None and not one_runs()
+        self._spark = for_trains(self._spark or local_session(self._master))
+
+    def _facts(self, subs: tuple[SubNetwork, ...]) -> dict[str, dict[str, Any]]:
+        return facts(subs, self.partitions, fuse=self.fuse)
 
     def _begin(
         self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
@@ -127,9 +137,9 @@ class Runtime:
             query.stop()
         if self.records is not None:
             self.records.close()
-        if self._given is None and self._spark is not None:
+        if self._ours and self._spark is not None:
             self._spark.stop()
-            self._spark = None
+            self._spark, self._ours = None, False
 
     def finish(self) -> None:
         """No more input will come: take what is there, close all windows and end, as `once` does; `wait` for it."""
@@ -199,12 +209,24 @@ class Runtime:
     # -- while it runs
 
     def attach(
-        self, name: str, point: str, build: Callable[[Stream], Stream], *, to: Sink, qos: QoS | None = None
+        self,
+        name: str,
+        point: str,
+        build: Callable[[Stream], Stream],
+        *,
+        to: Sink,
+        qos: QoS | None = None,
+        resume: bool = False,
     ) -> SubnetworkQuery:
-        """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached."""
+        """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached.
+
+        `resume` goes on instead where a query of this name was when the runtime was last stopped.
+        """
         with self._lock:
             self._must_be_free(name)
-            return self._attach(at_point(self.network, point, name, build, to=to, qos=qos), point)
+            return self._attach(
+                at_point(self.network, point, name, build, to=to, qos=qos), point, resume=resume
+            )
 
     def attach_view(
         self,
@@ -214,26 +236,35 @@ class Runtime:
         *,
         keep: str = "2 hours",
         qos: QoS | None = None,
+        resume: bool = False,
     ) -> SubnetworkQuery:
         """A view at a connection point (A28): kept up to date without an application; attach queries to it under its name."""
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
-            query = self._attach(sub, point)
-            nodes = [
-                *self.network.nodes.values(),
-                *(n for n in sub.network.nodes.values() if n.name != point),
-            ]
-            self.network = Network.of(self.network.name, nodes, groups=self.network.groups)
+            sub = at_free_names(sub, self.network)
+            grown = with_views(self.network, {name: sub})
+            query = self._attach(sub, point, resume=resume)
+            self.network = grown
             return query
 
-    def _attach(self, sub: SubNetwork, point: str) -> SubnetworkQuery:
-        assert self.records is not None
+    def _attach(self, sub: SubNetwork, point: str, *, resume: bool) -> SubnetworkQuery:
+        assert self.records is not None, "not started"
         check(sub.network)
+        place = self.checkpoint / "queries" / sub.name
+        if not resume:
+            self._give_up(sub)
+        claim_attached(place, sub, self._facts((sub,)))
         self._attached[sub.name] = sub
         query = self._begin(sub, lease=_LEASE)
-        self.records.event("attach", sub.name, point=point)
+        self.records.event("attach", sub.name, point=point, resume=resume)
         return query
+
+    def _give_up(self, sub: SubNetwork) -> None:
+        """What a sub-network has left in the checkpoint: how far it has read, its state, and the points that only it wrote."""
+        shutil.rmtree(self.checkpoint / "queries" / sub.name, ignore_errors=True)
+        for point in sub.points:
+            give_up_point(self.checkpoint, point)
 
     def attach_subnetwork(
         self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
@@ -250,20 +281,29 @@ class Runtime:
             return query
 
     def _must_be_free(self, name: str) -> None:
-        if name in self.queries or name in self.network.nodes:
+        if name in self.queries or name in self.network.nodes or name in homes(self.checkpoint):
             raise NetworkError(
                 f"the name '{name}' is taken", where=caller(), hint="detach it first, or choose another name"
             )
 
     def detach(self, name: str) -> None:
-        """End an ad-hoc query or an output; others do not notice. Its place is given up, so it may be attached anew."""
+        """End an ad-hoc query, a view or an output; others do not notice. Its place is given up, so it may be attached anew."""
         with self._lock:
             query = self._running(name)
+            must_not_be_read(query.sub, [q.sub for q in self.queries.values()])
             query.stop()
             query.release()
             del self.queries[name]
-            self._attached.pop(name, None)
-            shutil.rmtree(query.trains.place, ignore_errors=True)
+            self._give_up(query.sub)
+            forget_home(self.checkpoint, name)
+            gone = self._attached.pop(name, None)
+            if gone is not None and gone.points:
+                left = [
+                    n
+                    for n in self.network.nodes.values()
+                    if n.name not in set(gone.network.nodes) - set(gone.inputs)
+                ]
+                self.network = Network.of(self.network.name, left, groups=self.network.groups)
             assert self.records is not None
             self.records.event("detach", name)
 
@@ -274,26 +314,24 @@ class Runtime:
         """
         with self._lock:
             check(network)
-            subs = split(network)
+            subs = settled(self.checkpoint, split(network), moved=fresh_state)
+            grown = with_views(network, self._attached)
             changed = [sub for sub in subs if not self._same(sub)]
             gone = [sub for sub in self.subs if sub.name not in {s.name for s in subs}]
-            made = facts(subs, self.partitions, fuse=self.fuse)
-            if fresh_state:
-                forget(self.checkpoint, set(made))
-            claim(self.checkpoint, network, made)
+            claim(self.checkpoint, network, subs, self._facts(subs), fresh=fresh_state)
             blips = {}
-            for sub in gone:
+            for sub in reversed(gone):  # readers before what they read
                 self.detach(sub.name)
-            self.network, self.subs = network, subs
+            self.network, self.subs = grown, subs
             for sub in changed:
                 blips[sub.name] = self._swap(sub, fresh_state=fresh_state)
             assert self.records is not None
-            self.records.network(network)
+            self.records.network(network, subs)
             return blips
 
     def _same(self, sub: SubNetwork) -> bool:
         running = self.queries.get(sub.name)
-        return running is not None and running.sub.network == sub.network
+        return running is not None and same(running.sub.network, sub.network)
 
     def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
         assert self.records is not None

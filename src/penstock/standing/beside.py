@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from penstock.engine.spark.session import local_session
 from penstock.model.errors import PenstockError
 from penstock.model.network import Network
 from penstock.model.yaml_form import from_yaml
+from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
 from penstock.runtime.records import Records
 from penstock.runtime.upkeep import Upkeep
@@ -30,11 +30,10 @@ class Beside(Runtime):
 
     def start(self) -> Self:
         """Start a session; sub-networks are attached later."""
-        if self._spark is None:
-            self._spark = local_session(self._master)
+        self._take_session()
         place = self.checkpoint / "standing"
         place.mkdir(parents=True, exist_ok=True)
-        self.records = Records(place, self.network, self._spark)
+        self.records = Records(place, self.network, split(self.network), self._spark)
         self._upkeep = Upkeep(self).start()
         return self
 

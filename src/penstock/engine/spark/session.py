@@ -31,9 +31,18 @@ SETTINGS = {
 }
 
 
-def local_session(master: str | None = None, name: str = "penstock", **settings: str) -> Any:
-    """A session for trains; under spark-submit, or where one runs already, that one.
+# What results depend on: where the session given says otherwise, trains run in one beside it that says this.
+MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
 
+
+def local_session(master: str | None = None, name: str = "penstock", **settings: str) -> Any:
+    """A session for trains; where one runs already, that one.
+
+    Under spark-submit its own options and those of the user's configuration hold: only what they leave open is set.
     `settings` take precedence, with Spark's own names (dots as written).
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -44,15 +53,51 @@ def local_session(master: str | None = None, name: str = "penstock", **settings:
     if active is not None:
         return active
     cores = max(2, os.cpu_count() or 2)
-    builder = SparkSession.builder.appName(name).master(master or os.environ.get("MASTER", f"local[{cores}]"))
     defaults = {
+        "spark.app.name": name,
+        "spark.master": os.environ.get("MASTER", f"local[{cores}]"),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.memory": "2g",
         **SETTINGS,
-        **settings,
     }
-    for key, value in defaults.items():
+    given = {**settings, **({"spark.master": master} if master else {})}
+    builder = SparkSession.builder
+    for key, value in {**_left_open(defaults), **given}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _left_open(defaults: dict[str, str]) -> dict[str, str]:
+    """Those settings about which spark-submit, if it started us, has not been told."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return defaults
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # the JVM runs already and knows what was said
+    told = SparkConf()
+    return {key: value for key, value in defaults.items() if not told.contains(key)}
+
+
+def one_runs() -> bool:
+    """Whether somebody has started Spark in this process: then it is not ours to end."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
+def for_trains(spark: Any) -> Any:
+    """The session itself, or, where its settings would change the meaning of a network, one beside it that shares its Spark."""
+    differing = {key: value for key, value in MEANING.items() if spark.conf.get(key).lower() != value.lower()}
+    if not differing:
+        return spark
+    beside = spark.newSession()
+    for key, value in {**_set_by_the_user(spark), **differing}.items():
+        beside.conf.set(key, value)
+    return beside
+
+
+def _set_by_the_user(spark: Any) -> dict[str, str]:
+    """Settings that were changed since the session was made: a new session does not know them."""
+    return {key: value for key, value in spark.conf.getAll.items() if spark.conf.isModifiable(key)}

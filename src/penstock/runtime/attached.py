@@ -1,0 +1,54 @@
+"""What was attached while the network runs: views become part of it, and leave it again without a trace."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from penstock.model.errors import NetworkError, caller
+from penstock.model.network import Network
+from penstock.rewrite.subnetworks import SubNetwork
+from penstock.store.manifest import point_path
+
+
+def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
+    """The same with names that the network does not use: boxes without a name of their own count from one in each."""
+    for name in [n for n in sub.network.nodes if n not in (*sub.inputs, *sub.points) and n in network.nodes]:
+        number = 1
+        while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in network.nodes:
+            number += 1
+        sub.network.rename(name, free)
+    return sub
+
+
+def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
+    """The network and the views that were attached to it; what is attached to a point that is gone is refused."""
+    grown = network
+    for sub in attached.values():
+        (point,) = sub.inputs
+        if point not in grown.points:
+            raise NetworkError(
+                f"'{sub.name}' is attached to '{point}', which the network does not have any more",
+                box=sub.name, where=caller(), hint=f"detach it first: detach('{sub.name}')",
+            )  # fmt: skip
+        if sub.points:
+            own = [node for node in sub.network.nodes.values() if node.name != point]
+            grown = Network.of(grown.name, [*grown.nodes.values(), *own], groups=grown.groups)
+    return grown
+
+
+def must_not_be_read(sub: SubNetwork, others: Iterable[SubNetwork]) -> None:
+    """A point that somebody reads is not taken away from under him."""
+    for other in others:
+        read = set(sub.points) & set(other.inputs)
+        if read and other is not sub:
+            raise NetworkError(
+                f"'{other.name}' reads '{min(read)}'", box=sub.name, where=caller(),
+                hint=f"detach that first: detach('{other.name}')",
+            )  # fmt: skip
+
+
+def give_up_point(checkpoint: Path, name: str) -> None:
+    """Delete what a point or view has retained: its only writer is gone for good."""
+    shutil.rmtree(point_path(checkpoint, name), ignore_errors=True)

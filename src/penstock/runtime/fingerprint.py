@@ -1,0 +1,93 @@
+"""A user's code as a short hash: a changed comment keeps it, a changed line, constant or captured value does not.
+
+State rests on the function that made it, so a checkpoint must notice another one. What a function calls by name
+is not followed: a change in a helper is the user's to know.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from types import CodeType, FunctionType
+from typing import Any
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
+
+
+def fingerprint(function: Any) -> str:
+    """Twelve digits that stand for the code of a function, class, partial or callable object.
+
+    >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
+    True
+    >>> fingerprint(lambda batch: batch["bid"]) == fingerprint(lambda batch: batch["ask"])
+    False
+    """
+    return hashlib.sha256(_text(function).encode()).hexdigest()[:12]
+
+
+def _text(value: Any) -> str:
+    """What the value is made of, the same in every process: no addresses, no order of sets."""
+    value = getattr(value, "py_func", value)  # what numba compiled
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(sorted(f'{_text(k)}: {_text(v)}' for k, v in value.items()))}}}"
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, FunctionType):
+        return _function(value)
+    if isinstance(value, functools.partial):
+        return f"partial({_text(value.func)}, {_text(value.args)}, {_text(value.keywords)})"
+    if isinstance(value, type):
+        return _class(value)
+    return _object(value)
+
+
+def _code(code: CodeType, doc: str | None = None) -> str:
+    constants = [c for i, c in enumerate(code.co_consts) if i or doc is None or c != doc]
+    return f"{code.co_code.hex()} {code.co_names} {_text(constants)}"
+
+
+def _function(function: FunctionType) -> str:
+    captured = [_cell(cell) for cell in function.__closure__ or ()]
+    # a class that its method refers to (super) would be followed round and round: its name must do
+    inner = [c.__qualname__ if isinstance(c, type) else _text(c) for c in captured]
+    defaults = _text([function.__defaults__, function.__kwdefaults__])
+    return f"{_code(function.__code__, function.__doc__)} {inner} {defaults}"
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _class(kind: type) -> str:
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    bases = [_class(base) for base in kind.__bases__]
+    parts = {name: _member(part) for name, part in vars(kind).items() if not _hidden(name)}
+    return f"class {bases} {sorted(parts.items())}"
+
+
+def _member(part: Any) -> str:
+    part = getattr(part, "__func__", getattr(part, "fget", part))  # static and class methods, properties
+    return _text(part) if isinstance(part, (FunctionType, *_PLAIN, tuple, frozenset)) else type(part).__name__
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith("__") and name not in ("__init__", "__call__")
+
+
+def _object(value: Any) -> str:
+    if hasattr(value, "__func__"):  # a bound method: its code, and what it is bound to
+        return f"{_text(value.__func__)} of {_object(value.__self__)}"
+    if type(value).__module__ == "builtins":
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    kept = {name: part for name, part in getattr(value, "__dict__", {}).items() if isinstance(part, _PLAIN)}
+    return f"{_class(type(value))} {_text(kept)}"

@@ -1,0 +1,111 @@
+"""Whose session it is, what spark-submit was told, and a session with another time zone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+from penstock.engine.spark.session import for_trains
+
+ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
+
+
+def hours(folder):
+    net = ps.Network("hours")
+    cars = net.source("cars", ps.csv(str(folder), "time TIMESTAMP, v INT"), timestamp="time")
+    sink = ps.memory()
+    cars.map(hour="hour(time)", text="CAST(time AS STRING)").output("out", to=sink)
+    return net, sink
+
+
+@pytest.fixture
+def elsewhere(spark):
+    """The suite's Spark, seen by somebody who works in another time zone and without ANSI."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    return session
+
+
+def test_a_given_session_keeps_its_settings_and_times_are_utc(elsewhere, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(ROWS)
+    net, sink = hours(tmp_path / "in")
+    with ps.Runtime(net, elsewhere, tmp_path / "checkpoint", once=True) as running:
+        assert running.wait(120)
+    assert [(r["hour"], r["text"]) for r in sink.rows] == [
+        (23, "2024-01-01 23:30:00"),
+        (0, "2024-01-02 00:30:00"),
+    ]
+    assert elsewhere.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+    assert elsewhere.range(3).count() == 3  # nobody has stopped it
+
+
+def test_trains_run_beside_it_with_its_other_settings(spark, elsewhere):
+    assert for_trains(spark) is spark
+    beside = for_trains(elsewhere)
+    assert beside is not elsewhere
+    assert beside.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert beside.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+def test_a_session_that_runs_already_is_not_ended(spark, tmp_path):
+    """`spark` is not given, but found."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text(ROWS)
+    net, sink = hours(tmp_path / "in")
+    with ps.Runtime(net, checkpoint=tmp_path / "checkpoint", once=True) as running:
+        assert running.wait(120)
+    assert len(sink.rows) == 2
+    assert spark.range(3).count() == 3
+
+
+SUBMITTED = """
+import json
+from penstock.engine.spark.session import local_session
+spark = local_session()
+keys = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions", "spark.sql.session.timeZone", "spark.app.name")
+print(json.dumps({key: spark.conf.get(key) for key in keys}))
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_what_spark_submit_was_told_holds(tmp_path):
+    (tmp_path / "job.py").write_text(SUBMITTED)
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    told = [
+        "--master",
+        "local[1]",
+        "--name",
+        "mine",
+        "--conf",
+        "spark.sql.shuffle.partitions=7",
+        "--driver-memory",
+        "600m",
+    ]
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    made = subprocess.run(
+        [submit, *told, tmp_path / "job.py"],
+        env={**os.environ, **python},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout.splitlines()[-1]) == {
+        "spark.master": "local[1]",
+        "spark.driver.memory": "600m",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.app.name": "mine",
+    }
