@@ -60,6 +60,7 @@ class Entry:
     max_ts: int | None = None
     previous: int = -1  # the entry before this one, -1: none
     files: tuple[DataFile, ...] = ()  # empty once compacted: then `PointReader.plan` knows the files
+    idle: bool = False  # nothing comes for now: readers need not wait for this point's horizon
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "files": [file.as_json() for file in self.files]}

@@ -101,6 +101,7 @@ class PointWriter:
         horizon: int,
         *,
         final: bool = False,
+        idle: bool = False,
         arrival: float | None = None,
         replace: bool = False,
     ) -> Entry:
@@ -109,7 +110,7 @@ class PointWriter:
         least, greatest = stamps_of(ordered)
         made = Entry(
             number=entry, rows=sum(f.rows for f in ordered), horizon=horizon, final=final,
-            arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered,
+            arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered, idle=idle,
         )  # fmt: skip
         head = self._head or self._find_head()
         if entry <= head.latest:

@@ -5,6 +5,7 @@ A filter on the storage key that all readers of the point apply first lets whole
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +37,16 @@ class PointInput:
             self._lease = take_lease(self._reader, self._query, position.get("entry"), seconds=self._seconds)
         after = position.get("entry", self._lease.position)
         entries = self._reader.entries(after)
-        rows, last, horizon, final = 0, after, position.get("horizon"), position.get("final", False)
-        taken = 0
+        rows = taken = 0
         for entry in entries:
             if rows and rows + entry.rows > limit:
                 break
-            rows, last, horizon, final, taken = (
-                rows + entry.rows,
-                entry.number,
-                entry.horizon,
-                entry.final,
-                taken + 1,
-            )
-        moved = {"entry": last, "horizon": horizon, "final": final}
-        if last == after:
+            rows, taken = rows + entry.rows, taken + 1
+        if not taken:
             return Taken([], position, 0)
+        end = entries[taken - 1]
+        last = end.number
+        moved = {"entry": last, "horizon": end.horizon, "final": end.final, "idle": end.idle}
         slices: list[Slice] = (
             [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
         )
@@ -70,6 +66,15 @@ class PointInput:
         """The query is gone for good."""
         if self._lease is not None:
             self._lease.release()
+
+
+def asleep(net: Network, idle: Iterable[str]) -> set[str]:
+    """Inputs that are idle, and everything that nothing but these feeds: nobody need wait for a point among them."""
+    found = set(idle)
+    for node in net.nodes.values():
+        if node.inputs and set(node.inputs) <= found:
+            found.add(node.name)
+    return found
 
 
 def point_frame(

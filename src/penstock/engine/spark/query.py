@@ -22,7 +22,7 @@ from penstock.engine.local.horizons import throughout
 from penstock.engine.policy import Situation, TrainPolicy
 from penstock.engine.spark.inputs import Input, Taken, input_for
 from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.points import PointInput
+from penstock.engine.spark.points import PointInput, asleep
 from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
 from penstock.engine.spark.ticks import first_train, ticks
 from penstock.engine.spark.train import Trains
@@ -112,6 +112,7 @@ class SubnetworkQuery:
         self._horizons: dict[str, int] = {}
         self._positions: dict[str, dict[str, Any]] = {}
         self._seen: dict[str, float] = {}
+        self._idle: list[str] = []
         self._final = False
         self._departed: float | None = None
         self._joins: dict[str, Roles] = {}
@@ -123,7 +124,7 @@ class SubnetworkQuery:
                 dict(ticket.horizons),
                 ticket.final,
             )
-            self._newest = dict(ticket.newest)
+            self._newest, self._idle = dict(ticket.newest), list(ticket.idle)
             self._joins = {name: Roles.of(plain) for name, plain in ticket.joins.items()}
             commit = self.log.commit(last)
             self._committed = last if commit is not None else last - 1
@@ -229,7 +230,7 @@ class SubnetworkQuery:
         horizons, idle = self._current(taken, now)
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons
-        passing = bool(self.sub.points) and horizons != self._horizons
+        passing = bool(self.sub.points) and (horizons != self._horizons or self._dozing(idle))
         closing = exhausted and self.close and not self._final and bool(self.stateful or self.sub.points)
         if not (fresh or moved or passing or closing):
             if exhausted:
@@ -238,6 +239,13 @@ class SubnetworkQuery:
         # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for nothing
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
+
+    def _dozing(self, idle: list[str]) -> bool:
+        """Whether readers of a point are to be told that nothing comes for now; that it wakes up, its tuples tell."""
+        if not idle:
+            return False
+        newly = asleep(self.sub.network, idle) - asleep(self.sub.network, self._idle)
+        return not newly.isdisjoint(self.sub.points)
 
     def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
         """How the coming train's diffused joins are spread: from the train before, and what its servers reported."""
@@ -266,7 +274,8 @@ class SubnetworkQuery:
             refused=refused, joins={name: roles.plain() for name, roles in self._joins.items()},
         )  # fmt: skip
         self.log.write_ticket(ticket)
-        self._horizons, self._final, self._last, self._departed = horizons, final, ticket.train, now
+        self._horizons, self._idle, self._final = horizons, idle, final
+        self._last, self._departed = ticket.train, now
         self._ticketed.set()
 
     def _current(self, taken: dict[str, Taken], now: float) -> tuple[dict[str, int], list[str]]:
@@ -281,12 +290,14 @@ class SubnetworkQuery:
                 found[name] = (
                     newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
                 )
-                silent = node.idle is not None and now - self._seen.get(name, now) > node.idle / 1e6
-                if silent and not part.slices:
-                    idle.append(name)
+                silent = node.idle is not None and now - self._seen.get(name, now) >= node.idle / 1e6
             else:
                 horizon = part.position.get("horizon")
                 found[name] = UNKNOWN if horizon is None else horizon
+                # its writer says so: it knows the sources, however far up they are
+                silent = part.position.get("idle", False) and not part.more
+            if silent and not part.slices:
+                idle.append(name)
         live = [h for n, h in found.items() if n not in idle]
         if live:
             found |= {n: max(found[n], min(live)) for n in idle}

@@ -21,6 +21,7 @@ from penstock.engine.spark.express import Express
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.plan import lay_out
+from penstock.engine.spark.points import asleep
 from penstock.engine.spark.sinks import StagedFiles, deliver, publish, remove_litter
 from penstock.engine.spark.state import stage_base
 from penstock.engine.spark.ticket import Commit, Ticket, TrainLog
@@ -107,8 +108,14 @@ class Trains:
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
         # readers of a point may rely on the horizon that this train itself has acted on
+        quiet = asleep(self.net, ticket.idle)
         points = {
-            n: {"files": outcome.points.get(n, []), "horizon": running.horizons[n], "final": ticket.final}
+            n: {
+                "files": outcome.points.get(n, []),
+                "horizon": running.horizons[n],
+                "final": ticket.final,
+                "idle": n in quiet,
+            }
             for n in self.sub.points
         }
         commit = Commit(
@@ -149,7 +156,12 @@ class Trains:
         for name, point in commit.points.items():
             files = [DataFile(**f) for f in point["files"]]
             self.writers[name].commit(
-                ticket.train, files, point["horizon"], final=point["final"], arrival=ticket.arrival
+                ticket.train,
+                files,
+                point["horizon"],
+                final=point["final"],
+                idle=point.get("idle", False),
+                arrival=ticket.arrival,
             )
 
     def staged_files(self, output: str) -> StagedFiles:
