@@ -222,3 +222,29 @@ def test_a_damaged_directory_names_the_missing_file(tmp_path):
     (tmp_path / "out" / "g000.slices").unlink()
     with pytest.raises(InputError, match=r"lacks its file g000\.slices"):
         open_slices(tmp_path / "out")
+
+
+def test_an_expressway_may_have_any_number(tmp_path):
+    rows = [row(0, 1, 0), row(0, 2, 1_200_000_000), row(1, 3, 2_147_483_647), row(1, 4, 5)]
+    source = write(tmp_path, rows)
+    slices = prepare(Plan(source, 2, span=span_of(source)), tmp_path / "out")
+    assert delivered(slices) == {
+        (0, 0): rows[:1],
+        (0, 1): rows[1:2],
+        (1, 0): rows[3:],
+        (1, 1): rows[2:3],
+    }
+    assert copies_of(span_of(source)) == Copies()
+
+
+def test_requests_alone_are_an_input_but_cannot_be_copied(tmp_path):
+    source = write(tmp_path, [row(t, 7, -1, 2, t) for t in range(3)])
+    span = span_of(source)
+    assert (span.xways, span.length) == (1, 0)
+    assert prepare(Plan(source, span=span), tmp_path / "out").manifest["rows"] == 3
+    for asked in ({"count": 2}, {"length": 4}):
+        with pytest.raises(InputError, match="without position reports has no expressways"):
+            copies_of(span, **asked)
+    (tmp_path / "rubbish.dat").write_text("rubbish\n")
+    with pytest.raises(InputError, match="has no row that keeps to the format"):
+        span_of(open_input(tmp_path / "rubbish.dat"))

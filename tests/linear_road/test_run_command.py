@@ -35,6 +35,7 @@ def call(*words: object) -> Any:
 def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path, rows: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "answers.csv").touch()
+    parquet = prepare(Plan(open_input(rows), format="parquet"), tmp_path / "parquet").path
     for words, sentence in (
         (("run", "--input", tmp_path / "no", "--out", tmp_path / "o"), "does not exist"),
         (("run", "--input", rows, "--out", tmp_path / "old"), "its checkpoint is not at"),
@@ -43,6 +44,7 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path, rows: Path) -> No
             "contradict each other",
         ),
         (("run", "--input", rows, "--out", tmp_path / "o", "--speed", 0), "--speed 0 is not above 0"),
+        (("run", "--input", parquet, "--out", tmp_path / "o"), "prepare them with --format csv"),
         (("rate", "--mode", "fast", "--out", tmp_path / "o"), "--mode fast is not known"),
         (("rate", "--from", 9, "--to", 3, "--out", tmp_path / "o"), "--to 3 is below --from 9"),
     ):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.linear_road.inputs import InputError
+from penstock.linear_road.run import run
 from penstock.linear_road.run_place import RunPlan, open_place
 
 
@@ -73,3 +74,31 @@ def test_kills_and_clean_stops_are_told_apart(tmp_path: Path, rows: Path) -> Non
         place.note(event)
     assert place.attempts() == {"starts": 3, "clean_stops": 1, "kills": 1}
     assert place.finished
+
+
+def test_a_place_whose_run_cannot_begin_is_left_as_it_was(tmp_path: Path, rows: Path) -> None:
+    (tmp_path / "there").mkdir()
+    open_place(RunPlan(rows, tmp_path / "out", checkpoint=tmp_path / "there")).discard()
+    assert not (tmp_path / "out").exists()
+    assert list((tmp_path / "there").iterdir()) == []
+    with pytest.raises(InputError, match="no row that keeps to the format"):
+        run(RunPlan(rubbish(tmp_path), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+    assert not open_place(RunPlan(rows, tmp_path / "out")).resumed, "another input is welcome"
+
+
+def rubbish(tmp_path: Path) -> Path:
+    (tmp_path / "rubbish.dat").write_text("rubbish\n")
+    return tmp_path / "rubbish.dat"
+
+
+def test_a_checkpoint_whose_out_is_gone(tmp_path: Path, rows: Path) -> None:
+    plan = RunPlan(rows, tmp_path / "out", checkpoint=tmp_path / "kept")
+    open_place(plan)
+    (tmp_path / "out").rmdir()
+    place = open_place(plan)
+    assert place.resumed
+    assert (tmp_path / "out").is_dir()
+    place.note("finished")
+    with pytest.raises(InputError, match=r"is finished, but its .*run.json is gone; remove the checkpoint"):
+        run(plan)

@@ -81,16 +81,20 @@ def copies_of(span: Span, *, count: int | None = None, length: float | None = No
     >>> copies_of(Span(1000, 50, 2, 2.0), length=6)
     Copies(count=3, vid=1000, qid=50, xway=2)
     """
+    if not span.length and (length is not None or count not in (None, 1)):
+        raise InputError("An input without position reports has no expressways that could be copied.")
     if length is not None:
         count = _count_for(span, length)
     count = 1 if count is None else count
     if count < 1:
         raise InputError(f"--copies {count} is too few; expected 1 or more.")
+    if count == 1:
+        return Copies()
     if max(span.vids, span.qids, span.xways) * count > _INT32:
         raise InputError(
             f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer copies."
         )
-    return Copies(count, span.vids, span.qids, span.xways) if count > 1 else Copies()
+    return Copies(count, span.vids, span.qids, span.xways)
 
 
 def _count_for(span: Span, length: float) -> int:
@@ -128,9 +132,10 @@ def _measured(source: Input) -> Span:
             reports = values[values[:, 0] == 0].astype(np.int64)
             roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
             wanderers.add(reports)
-    if not roads:
-        raise InputError(f"Input {source.path} has no position report that keeps to the format.")
-    xways = max(roads) // 2 + 1
+    if largest[0] < 0:
+        raise InputError(f"Input {source.path} has no row that keeps to the format.")
+    # Requests alone are an input too: one group, of no size.
+    xways = max(roads, default=0) // 2 + 1
     vids, qids = int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1
     return Span(vids, qids, xways, len(roads) / 2, tuple(wanderers.ranges))
 

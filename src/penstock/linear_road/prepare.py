@@ -238,6 +238,7 @@ class _Packer:
         home = self._home(rows.values)
         text, starts = rows.rendered() if self.plan.format == "csv" else _no_text(len(rows))
         chosen = [np.flatnonzero(home == b) for b in range(self.stored)]
+        assert sum(map(len, chosen)) == len(rows), "every row has its group"
         groups = [_Group.of(rows, text, starts, rows_of_group) for rows_of_group in chosen]
         for second in np.unique(rows.seconds).tolist():
             yield second, [group.slice(second, self.plan.format) for group in groups]
@@ -257,7 +258,8 @@ class _Packer:
         """The stored group of each row."""
         if self.plan.halves:
             return np.minimum(half_of(values), self.stored - 1)
-        xway = np.clip(values[:, XWAY_FIELD], 0, self.xways - 1)
+        # Wide enough: an expressway may have any number that a field can hold.
+        xway = np.clip(values[:, XWAY_FIELD].astype(np.int64), 0, self.xways - 1)
         return xway * self.stored // self.xways
 
     def _record(self) -> None:
@@ -361,7 +363,7 @@ def half_of(values: Array) -> Array:
     [7, 7, 4]
     """
     kind, vid, xway, way = (values[:, j] for j in (0, VID_FIELD, XWAY_FIELD, DIR_FIELD))
-    half = np.maximum(xway, 0) * 2 + np.where(kind == 0, np.clip(way, 0, 1), 0)
+    half = np.maximum(xway, 0).astype(np.int64) * 2 + np.where(kind == 0, np.clip(way, 0, 1), 0)
     follows = np.flatnonzero((kind[1:] != 0) & (kind[:-1] == 0) & (vid[1:] == vid[:-1])) + 1
     half[follows] = half[follows - 1]
     return half

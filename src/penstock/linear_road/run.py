@@ -67,18 +67,28 @@ def run(
     """
     place = open_place(plan)
     if place.finished:
-        return dict(json.loads((place.out / RUN).read_text(encoding="utf-8")))
+        return place.record()
     watcher = watcher or Watcher()
-    slices = _slices(plan, place, watcher.preparing)
-    drive = _drive(plan, place, slices)
-    drive, feed = whole_feed(drive, slices)
+    try:
+        slices = _slices(plan, place, watcher.preparing)
+        drive, feed = whole_feed(_drive(plan, place, slices), slices)
+    except InputError:
+        # An input that is refused must not keep its --out from a better one.
+        if not place.resumed:
+            place.discard()
+        raise
     return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run(session)
 
 
 def _slices(plan: RunPlan, place: RunPlace, progress: Bar) -> Slices:
     """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
     if is_slices(plan.source):
-        return open_slices(plan.source)
+        slices = open_slices(plan.source)
+        if slices.format != "csv":
+            raise InputError(
+                f"The slices {plan.source} are {slices.format}, which the network does not read; prepare them with --format csv."
+            )
+        return slices
     source = open_input(plan.source)
     span = span_of(source)
     groups = max(1, min(cores(), span.xways))

@@ -7,8 +7,10 @@ answers of two runs in one file would be worth nothing.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +86,16 @@ class RunPlace:
     out: Path
     checkpoint: Path
     resumed: bool = False
+    made: tuple[Path, ...] = ()
+    """The directories that were not there before."""
+
+    def discard(self) -> None:
+        """Leave everything as it was before a run that cannot begin."""
+        for entry in self.checkpoint.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        for path in reversed(self.made):
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
     @property
     def slices(self) -> Path:
@@ -121,6 +133,15 @@ class RunPlace:
     def finished(self) -> bool:
         return "finished" in self.events()
 
+    def record(self) -> dict[str, Any]:
+        """What a finished run has left."""
+        file = self.out / RUN
+        if not file.is_file():
+            raise InputError(
+                f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the checkpoint to run again."
+            )
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+
     def attempts(self) -> dict[str, int]:
         """How often the run was started, stopped cleanly, and killed."""
         events = self.events()
@@ -138,6 +159,7 @@ def open_place(plan: RunPlan) -> RunPlace:
             raise InputError(f"{name} {path} is a file; expected a directory.")
     if file.is_file():
         _same_run(plan, checkpoint, json.loads(file.read_text(encoding="utf-8")))
+        plan.out.mkdir(parents=True, exist_ok=True)
         return RunPlace(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
@@ -146,8 +168,9 @@ def open_place(plan: RunPlan) -> RunPlace:
         )
     if _has_entries(checkpoint):
         raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
-    place = RunPlace(plan.out, checkpoint)
-    for path in (plan.out, checkpoint):
+    paths = (plan.out, checkpoint)
+    place = RunPlace(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
+    for path in paths:
         path.mkdir(parents=True, exist_ok=True)
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
     return place
