@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.linear_road.atomic import atomic_path
-from penstock.linear_road.inputs import InputError, open_input
+from penstock.linear_road.inputs import InputError, history_beside, open_input
 
 
 def test_a_directory_gives_its_files_in_the_order_of_the_manifest(tmp_path: Path) -> None:
@@ -26,6 +26,27 @@ def test_a_flat_file_has_no_manifest(tmp_path: Path) -> None:
     (tmp_path / "a.dat").write_text("")
     found = open_input(tmp_path / "a.dat")
     assert (found.files, found.format, found.manifest) == ((tmp_path / "a.dat",), "csv", None)
+
+
+def test_a_directory_with_one_file_of_rows_is_that_file(tmp_path: Path) -> None:
+    for name in ("rows.dat", "expected.csv", "TollHistory.csv", "readme.txt"):
+        (tmp_path / name).write_text("")
+    found = open_input(tmp_path)
+    assert (found.path, found.files, found.manifest) == (tmp_path, (tmp_path / "rows.dat",), None)
+    assert history_beside(tmp_path) == tmp_path
+    (tmp_path / "rows.dat").unlink()
+    assert open_input(tmp_path).files == (tmp_path / "expected.csv",)
+    (tmp_path / "TollHistory.csv").unlink()
+    assert history_beside(tmp_path) is None
+    (tmp_path / "more.csv").write_text("")
+    with pytest.raises(InputError, match=r"the only one, or named rows\.dat"):
+        open_input(tmp_path)
+
+
+def test_what_a_generator_has_not_finished_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "rows-0-59.csv").write_text("")
+    with pytest.raises(InputError, match=r"has no manifest\.json"):
+        open_input(tmp_path)
 
 
 @pytest.mark.parametrize(

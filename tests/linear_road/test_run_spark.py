@@ -27,7 +27,7 @@ def test_golden_gives_its_expected_answers(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "warm_up", lambda _session, **_options: 0.0)
-    record = running.run(RunPlan(ROWS, tmp_path / "out", GOLDEN, speed=math.inf), session=spark)
+    record = running.run(RunPlan(GOLDEN, tmp_path / "out", speed=math.inf), session=spark)
     assert sorted(lines(tmp_path / "out" / "answers.csv")) == sorted(lines(GOLDEN / "expected.csv"))
     with (tmp_path / "out" / "dead_letters.csv").open(newline="") as file:
         letters = [(row["reason"], row["line"], row["raw"]) for row in csv.DictReader(file)]
@@ -36,7 +36,7 @@ def test_golden_gives_its_expected_answers(
     assert record["finished"]
     assert record["clock"] == "none: maximum speed, Emit = Time"
     assert record["answers"] == {"0": 2871, "1": 1103, "2": 699, "3": 164, "4": 283}
-    again = running.run(RunPlan(ROWS, tmp_path / "out", GOLDEN, speed=math.inf))
+    again = running.run(RunPlan(GOLDEN, tmp_path / "out", GOLDEN, speed=math.inf))
     assert again == json.loads((tmp_path / "out" / "run.json").read_text()), "done is done"
 
 

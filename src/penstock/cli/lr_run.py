@@ -34,7 +34,10 @@ _console = Console(stderr=True)
 
 def run(
     source: Annotated[
-        Path, typer.Option("--input", help="Generated DIR, flat FILE, or DIR of prepared slices.")
+        Path,
+        typer.Option(
+            "--input", help="Generated DIR, flat FILE (or DIR with one), or DIR of prepared slices."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Gets answers.csv, dead_letters.csv and run.json.")],
     history: Annotated[

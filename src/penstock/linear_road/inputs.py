@@ -1,18 +1,22 @@
-"""What every `--input` option takes: a generated directory with its manifest, or one flat file.
+"""What every `--input` option takes: a generated directory with its manifest, one flat file, or a directory with one such file.
 
 Idea: the tools never guess which files belong to an input or in which order they come; the manifest says it,
-and a single file needs no manifest.
+and a single file needs no manifest. History beside it is taken for its own.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 MANIFEST = "manifest.json"
+HISTORY_NAMES: tuple[str, ...] = ("TollHistory", "SegmentHistory")
 Format = Literal["csv", "parquet"]
+_SUFFIXES = (".dat", ".csv", ".parquet")
+_GENERATED = re.compile(r"rows-\d+-\d+")
 
 
 class InputError(ValueError):
@@ -30,11 +34,35 @@ class Input:
 
 
 def open_input(path: Path) -> Input:
-    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file."""
+    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file, also in a directory."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"Input {path} does not exist.")
-    return _open_directory(path) if path.is_dir() else _open_file(path)
+    if not path.is_dir():
+        return _open_file(path)
+    only = None if (path / MANIFEST).is_file() else _only_file(path)
+    return _open_directory(path) if only is None else replace(_open_file(only), path=path)
+
+
+def history_beside(path: Path) -> Path | None:
+    """The directory itself, if it holds one file of rows and history beside it, without a manifest; else None."""
+    if not path.is_dir() or (path / MANIFEST).is_file() or _only_file(path) is None:
+        return None
+    return path if any(file.stem in HISTORY_NAMES for file in path.iterdir()) else None
+
+
+def _only_file(path: Path) -> Path | None:
+    """The one file of rows in a directory: named `rows`, or the only one of its kind that is no history."""
+    files = [
+        file
+        for file in path.iterdir()
+        if file.suffix in _SUFFIXES and file.stem not in HISTORY_NAMES and file.is_file()
+    ]
+    if any(_GENERATED.fullmatch(file.stem) for file in files):
+        return None  # what a generator has not finished
+    named = [file for file in files if file.stem == "rows"]
+    found = named or files
+    return found[0] if len(found) == 1 else None
 
 
 def format_of(path: Path) -> Format:
@@ -76,7 +104,8 @@ def _manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
     if not file.is_file():
         raise InputError(
-            f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, or one flat file."
+            f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, or one flat file "
+            "(in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)."
         )
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))

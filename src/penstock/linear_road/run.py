@@ -157,7 +157,7 @@ class _Run:
         self._say_if_joined()
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
         self.warm_up_s = warm_up(session, partitions=self.feed.groups)
-        net = network(self.plan.history, self.place.feed, self.place.parts)
+        net = network(self.plan.past, self.place.feed, self.place.parts)
         runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
         pulse = Pulse(self.feed, self.place.feed)
         runtime.on_train(pulse.train_done)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.atomic import write_text
-from penstock.linear_road.inputs import InputError
+from penstock.linear_road.inputs import InputError, history_beside
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"
@@ -62,6 +62,11 @@ class RunPlan:
             )
 
     @property
+    def past(self) -> Path | None:
+        """The history: the one given, or what lies beside a flat file."""
+        return self.history or history_beside(self.source)
+
+    @property
     def ticks(self) -> bool:
         """Whether the run has a clock; at maximum speed there is none."""
         return math.isfinite(self.speed)
@@ -71,7 +76,7 @@ class RunPlan:
         return {
             "out": str(self.out.resolve()),
             "input": str(self.source.resolve()),
-            "history": None if self.history is None else str(self.history.resolve()),
+            "history": None if self.past is None else str(self.past.resolve()),
             "speed": self.speed if self.ticks else "max",
             "xways": self.length,
             "from": self.begin,

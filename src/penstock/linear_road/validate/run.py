@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from penstock.linear_road.atomic import write_text
-from penstock.linear_road.inputs import Input, InputError, open_input
+from penstock.linear_road.inputs import Input, InputError, history_beside, open_input
 from penstock.linear_road.validate.answers import answer_files, read_answers
 from penstock.linear_road.validate.comparison import EARLY, LATE, compare
 from penstock.linear_road.validate.history import history_files
@@ -42,6 +42,7 @@ def validate(
     the same call goes on with them.
     """
     source = open_input(path)
+    history = history or history_beside(path)
     _check(answers, expected, json_file)
     with _work(source, history, work) as directory, workspace(memory, directory) as con:
         oracle = consult(con, source, history, progress)
