@@ -44,3 +44,8 @@ def test_views_on_views_and_a_point_that_is_gone(net):
     with pytest.raises(NetworkError, match="'faster' reads 'fast'"):
         must_not_be_read(fast, [fast, faster])
     must_not_be_read(faster, [fast, faster])
+
+
+def test_an_ad_hoc_query_is_not_counted_with_the_network(net):
+    sub = at_point(net, "kept", "slow now", lambda s: s.filter("v < 2"), to=ps.memory())
+    assert list(at_free_names(sub, net).network.nodes) == ["kept", "slow now_filter_1", "slow now"]

@@ -224,9 +224,8 @@ class Runtime:
         """
         with self._lock:
             self._must_be_free(name)
-            return self._attach(
-                at_point(self.network, point, name, build, to=to, qos=qos), point, resume=resume
-            )
+            sub = at_point(self.network, point, name, build, to=to, qos=qos)
+            return self._attach(at_free_names(sub, self.network), point, resume=resume)
 
     def attach_view(
         self,
