@@ -56,6 +56,58 @@ def columns_differ_in_case():
     cars(schema="time TIMESTAMP, speed INT, Speed INT")
 
 
+@case
+def option_misspelt():
+    ps.csv("in/", CARS, heder=True)
+
+
+@case
+def option_of_spark_only():
+    ps.csv("in/", CARS, escape="x")
+
+
+@case
+def option_no_flag():
+    ps.csv("in/", CARS, header="yes")
+
+
+@case
+def option_two_characters():
+    ps.csv("in/", CARS, sep="||")
+
+
+@case
+def option_pattern_unknown_letter():
+    ps.csv("in/", CARS, timestampFormat="EEE dd/MM/yyyy")
+
+
+@case
+def option_pattern_open_quote():
+    ps.json("in/", CARS, timestampFormat="yyyy'T")
+
+
+@case
+def option_pattern_of_an_output():
+    cars().output("out", to=ps.csv("out/", timestampFormat="yyyy"))
+
+
+@case
+def option_compression_of_a_source():
+    ps.Network("n").source("cars", ps.parquet("in/", CARS, compression="zstd"))
+
+
+@case
+def option_compression_unknown():
+    cars().output("out", to=ps.parquet("out/", compression="zst"))
+
+
+@case
+def yaml_option_misspelt():
+    ps.from_yaml(
+        "network: n\nboxes:\n  s:\n    source:\n      csv: in/\n      schema: x INT\n      options: {heder: true}\n"
+    )
+
+
 # --- names and shape ---
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.errors import ExpressionError, shown
+from penstock.model.file_options import spelled
 from penstock.model.types import Schema, parse_schema
 
 if TYPE_CHECKING:
@@ -99,17 +100,11 @@ def _files(format_: str, path: str, schema: str | Schema | None, options: Mappin
     if not isinstance(path, str | PathLike):
         raise ExpressionError("no path", found=shown(path), expected="a text", hint=f"{format_}('in/')")
     parsed = None if schema is None else parse_schema(schema)
-    spelled = tuple(
-        sorted(
-            (key, str(value).lower() if isinstance(value, bool) else str(value))
-            for key, value in options.items()
-        )
-    )
-    return Files(format_, str(path), parsed, spelled)
+    return Files(format_, str(path), parsed, spelled(format_, options.items()))
 
 
 def csv(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
-    """CSV files: `header`, `sep`, `nullValue`, `timestampFormat` as in Spark."""
+    """CSV files: `header`, `sep`; sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark."""
     return _files("csv", path, schema, options)
 
 
@@ -148,12 +143,12 @@ def stamped(files: Files, stamp: Callable[..., Any] | str) -> Files:
 
 
 def json(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
-    """JSON lines."""
+    """JSON lines; sources: `timestampFormat` as in Spark."""
     return _files("json", path, schema, options)
 
 
 def parquet(path: str, schema: str | Schema | None = None, **options: Any) -> Files:
-    """Parquet files."""
+    """Parquet files; sinks: `compression`."""
     return _files("parquet", path, schema, options)
 
 

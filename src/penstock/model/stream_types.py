@@ -34,6 +34,8 @@ from penstock.model.boxes import (
     View,
 )
 from penstock.model.errors import ExpressionError
+from penstock.model.file_options import check_role
+from penstock.model.formats import Files
 from penstock.model.join_checks import check_distribution
 from penstock.model.places import placed, wrong
 from penstock.model.qos import QoS
@@ -75,6 +77,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
 
 
 def _source(node: Source, _inputs: Inputs) -> StreamType:
+    _check_options(node, node.format, "source")
     for name, length in (("lateness", node.lateness), ("idle", node.idle)):
         if length is not None and length < 0:
             raise wrong(node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more")
@@ -85,6 +88,12 @@ def _source(node: Source, _inputs: Inputs) -> StreamType:
     if type_ != "TIMESTAMP":
         raise wrong(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
     return StreamType(node.schema, node.timestamp)
+
+
+def _check_options(node: Node, format_: object, role: str) -> None:
+    if isinstance(format_, Files):
+        with placed(node.name, node.where, part=format_.format):
+            check_role(format_.format, format_.options, role)
 
 
 def _filter(node: Filter, inputs: Inputs) -> StreamType:
@@ -271,6 +280,7 @@ def retained(stream: StreamType) -> StreamType:
 
 
 def _output(node: Output, inputs: Inputs) -> StreamType:
+    _check_options(node, node.to, "sink")
     _check_qos(node, node.qos, inputs[0].schema)
     return inputs[0]
 

@@ -31,6 +31,7 @@ from penstock.model.boxes import (
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
+from penstock.model.file_options import Options, spelled
 from penstock.model.formats import (
     Callback,
     Console,
@@ -200,9 +201,15 @@ def _bare(entry: Entry, kind: str) -> SourceFormat | Sink:
 
 def _files(kind: str, items: dict[str, Entry]) -> Files:
     schema = _schema(items["schema"]) if "schema" in items else None
-    options = tuple(sorted(_pairs(items["options"]))) if "options" in items else ()
+    options = _options(kind, items["options"]) if "options" in items else ()
     stamp = _function(items["stamp"]) if "stamp" in items else None
     return Files(kind, items[kind].text(), schema, options, stamp, at_once=stamp is not None)
+
+
+def _options(kind: str, entry: Entry) -> Options:
+    pairs = _pairs(entry)
+    with entry.placed():
+        return spelled(kind, pairs)
 
 
 def _feed(kind: str, items: dict[str, Entry]) -> Feed:

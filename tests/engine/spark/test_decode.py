@@ -189,3 +189,51 @@ def test_json_bytes_that_are_no_text():
     assert dead[0][1] == "malformed: not UTF-8"
     _, dead = decoded(r'{"v": 1, "k": "\ud800"}', "v INT, k STRING", form=json_lines)
     assert dead[0][1] == "malformed: not UTF-8"
+
+
+SLOW = ["", "x,y\n"]  # without and with a row that sends the block the slow way
+
+
+@pytest.mark.parametrize("bad", SLOW)
+def test_times_by_a_pattern(bad):
+    text = "31/01/2024 10:00:00,1\n,2\n31/01/2024 10:00:00,3\n" + bad
+    rows, dead = decoded(text, "time TIMESTAMP, v INT", timestampFormat="dd/MM/yyyy HH:mm:ss")
+    ten = datetime(2024, 1, 31, 10, tzinfo=UTC)
+    assert rows == [(ten, 1, 0), (None, 2, 1), (ten, 3, 2)]
+    assert dead == (
+        {3: ("x,y", "malformed: column 'time': 'x' does not fit 'dd/MM/yyyy HH:mm:ss'")} if bad else {}
+    )
+
+
+def test_a_date_that_never_was_is_a_dead_letter():
+    rows, dead = decoded("30/02/2024\n29/02/2024\n", "time TIMESTAMP", timestampFormat="dd/MM/yyyy")
+    assert rows == [(datetime(2024, 2, 29, tzinfo=UTC), 1)]
+    assert dead[0][1] == "malformed: column 'time': '30/02/2024' is no time: day is out of range for month"
+
+
+def test_times_of_json_by_a_pattern():
+    rows, dead = decoded(
+        '{"t": "1.2.2024 3:04 PM"}\n{"t": "2024-02-01"}\n{"t": 5}\n',
+        "t TIMESTAMP",
+        form=json_lines,
+        timestampFormat="d.M.yyyy h:mm a",
+    )
+    assert rows == [
+        (datetime(2024, 2, 1, 15, 4, tzinfo=UTC), 0),
+        (datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC), 2),
+    ]
+    assert list(dead) == [1]
+
+
+@pytest.mark.parametrize("bad", SLOW)
+def test_another_quote_and_none(bad):
+    rows, _ = decoded("1,'a,''b'\n2,\"c\n" + bad, "v INT, k STRING", quote="'")
+    assert rows == [(1, "a,'b", 0), (2, '"c', 1)]
+    rows, _ = decoded('1,"c\n' + bad, "v INT, k STRING", quote="")
+    assert rows == [(1, '"c', 0)]
+
+
+@pytest.mark.parametrize("bad", SLOW)
+def test_comments_are_no_rows_but_count_as_lines(bad):
+    rows, _ = decoded("# one, two\n1,a\n#\n2,# b\n" + bad, "v INT, k STRING", comment="#")
+    assert rows == [(1, "a", 1), (2, "# b", 3)]

@@ -315,3 +315,14 @@ def test_rate_counts_up_without_gaps(tmp_path, monkeypatch):
             for r in table_.to_pylist()
         ]
     assert found == [(n, n, 1_000_000_000 + n * 100_000) for n in range(10)]
+
+
+@pytest.mark.parametrize("limits", CUTS)
+def test_comments_in_front_of_the_header(tmp_path, limits):
+    (tmp_path / "in").mkdir()
+    put(tmp_path / "in" / "a.csv", "# made by hand\n# twice\ntime,k,v\n1,a,1\n# in between\n2,b,2\n", 1)
+    put(tmp_path / "in" / "b.csv", "time,k,v\n3,c,3\n", 2)
+    src = source(csv(str(tmp_path / "in"), TEXT, header=True, comment="#"))
+    tuples, dead, _, _ = all_of(src, tmp_path / "place", limits)
+    assert [(t["v"], t["_seq"] & ((1 << SEQ_BITS) - 1)) for t in tuples] == [(1, 3), (2, 5), (3, 1)]
+    assert dead == []

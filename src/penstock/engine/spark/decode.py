@@ -25,6 +25,7 @@ from penstock.engine.spark.inputs import SEQ_BITS
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice
 from penstock.model.boxes import Source
+from penstock.model.time_patterns import TimePattern, time_pattern
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 
 _QUICK_ROWS = 4096
@@ -41,7 +42,7 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
             first = (slice_["file"] << SEQ_BITS) + slice_["line"]
             if slice_["line"] == 0:
                 chunk = chunk.removeprefix(_BOM)
-            if slice_["header"]:
+            for _ in range(slice_["header"]):
                 chunk, first = chunk.partition(b"\n")[2], first + 1
             kind = source.format.format  # type: ignore[union-attr]
             parse = _csv_block if kind == "csv" else _json_block
@@ -87,13 +88,15 @@ def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
     times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
     # times are read as text or numbers first: Arrow takes one form of them only, Spark and people several
     types |= dict.fromkeys(times, pa.string())
-    if chunk.startswith(_BOM) or _has_blank_line(chunk) or _has_hex(chunk):
+    if chunk.startswith(_BOM) or _has_blank_line(chunk) or _has_hex(chunk) or _has_comment(chunk, options):
         return None
     try:
         table = pacsv.read_csv(
             pa.BufferReader(chunk),
             pacsv.ReadOptions(column_names=names, use_threads=False, block_size=max(len(chunk) + 1, 1024)),
-            pacsv.ParseOptions(delimiter=options.get("sep", options.get("delimiter", ",")), ignore_empty_lines=False),
+            pacsv.ParseOptions(
+                delimiter=options.get("sep", ","), quote_char=options.get("quote", '"') or False, ignore_empty_lines=False
+            ),
             pacsv.ConvertOptions(
                 column_types=types, null_values=[options.get("nullValue", "")], strings_can_be_null=True, quoted_strings_can_be_null=False,
                 true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"],
@@ -101,7 +104,7 @@ def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
         )  # fmt: skip
         for name in times:
             at = names.index(name)
-            table = table.set_column(at, name, _times(table.column(name)))
+            table = table.set_column(at, name, _times(table.column(name), _pattern(source)))
     except (pa.ArrowInvalid, ValueError):
         return None
     if table.num_rows != chunk.count(b"\n") + (0 if chunk.endswith(b"\n") else 1):
@@ -109,8 +112,24 @@ def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
     return _numbered(table, np.arange(first, first + table.num_rows)), _no_dead()
 
 
-def _times(column: Any) -> Any:
-    """Texts as UTC times: ISO with or without zone, or seconds since 1970."""
+def _pattern(source: Source) -> TimePattern | None:
+    text = dict(source.format.options).get("timestampFormat")  # type: ignore[union-attr]
+    return None if text is None else time_pattern(text)
+
+
+def _by_pattern(column: Any, pattern: TimePattern) -> Any:
+    """Each different text is read once."""
+    encoded = pa.chunked_array(column).combine_chunks().dictionary_encode()
+    times = pa.array(
+        [pattern.read(text) for text in encoded.dictionary.to_pylist()], pa.timestamp("us", tz="UTC")
+    )
+    return times.take(encoded.indices)
+
+
+def _times(column: Any, pattern: TimePattern | None = None) -> Any:
+    """Texts as UTC times: by the source's pattern, else ISO with or without zone, or seconds since 1970."""
+    if pattern is not None:
+        return _by_pattern(column, pattern)
     utc = pa.timestamp("us", tz="UTC")
     try:
         times = pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), 1_000_000), utc)
@@ -132,6 +151,11 @@ def _has_hex(chunk: bytes) -> bool:
     return (b"0x" in chunk or b"0X" in chunk) and re.search(rb"(?:^|[^\w.])-?0[xX]", chunk) is not None
 
 
+def _has_comment(chunk: bytes, options: dict[str, str]) -> bool:
+    mark = options.get("comment", "").encode()
+    return bool(mark) and (chunk.startswith(mark) or b"\n" + mark in chunk)
+
+
 def _has_blank_line(chunk: bytes) -> bool:
     return (
         chunk[:1] in (b"", b"\n", b"\r") or b"\n\n" in chunk or b"\n\r\n" in chunk or chunk.endswith(b"\n\r")
@@ -141,9 +165,8 @@ def _has_blank_line(chunk: bytes) -> bool:
 def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
     options = dict(source.format.options)  # type: ignore[union-attr]
     null = options.get("nullValue", "")
-    sep = str(options.get("sep", options.get("delimiter", ",")))
-
-    split = _splitter(sep)
+    split, pattern = _splitter(options.get("sep", ","), options.get("quote", '"')), _pattern(source)
+    comment = options.get("comment", "")
 
     def values(text: str) -> list[Any]:
         fields = split(text)
@@ -154,20 +177,21 @@ def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
                 None if text == null and not (quoted and c.type in ("STRING", "BINARY")) else text,
                 c.type,
                 c.name,
+                pattern,
             )
             for (text, quoted), c in zip(fields, source.schema, strict=True)
         ]
 
-    return _line_by_line(source.schema, lines, first, values)
+    return _line_by_line(source.schema, lines, first, values, comment.encode())
 
 
-def _splitter(sep: str) -> Callable[[str], list[tuple[str, bool]]]:
+def _splitter(sep: str, quote: str = '"') -> Callable[[str], list[tuple[str, bool]]]:
     """Cuts a line into its fields, as Arrow does; with each whether it was quoted: a quoted empty text is no null."""
-    other = f"[^{re.escape(sep)}]*"
-    field = re.compile(f'(?:"((?:[^"]|"")*)"({other})|((?!"){other}))(?:{re.escape(sep)}|$)')
+    other, q = f"[^{re.escape(sep)}]*", re.escape(quote or '"')
+    field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
 
     def split(text: str) -> list[tuple[str, bool]]:
-        if '"' not in text:
+        if not quote or quote not in text:
             return [(part, False) for part in text.split(sep)]
         fields, at = [], 0
         while True:
@@ -175,7 +199,7 @@ def _splitter(sep: str) -> Callable[[str], list[tuple[str, bool]]]:
             if found is None:
                 raise ValueError("a quote is not closed")
             quoted = found[3] is None
-            fields.append((found[1].replace('""', '"') + found[2] if quoted else found[3], quoted))
+            fields.append((found[1].replace(quote * 2, quote) + found[2] if quoted else found[3], quoted))
             at = found.end()
             if at == len(text) and not found[0].endswith(sep):
                 return fields
@@ -193,11 +217,13 @@ def _json_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
 
 
 def _json_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
+    pattern = _pattern(source)
+
     def values(text: str) -> list[Any]:
         row = json.loads(text)
         if not isinstance(row, dict):
             raise ValueError("not a JSON object")  # noqa: TRY004 - a row is refused, no caller is at fault
-        return [_member(row.get(c.name), c.type, c.name) for c in source.schema]
+        return [_member(row.get(c.name), c.type, c.name, pattern) for c in source.schema]
 
     return _line_by_line(source.schema, lines, first, values)
 
@@ -215,15 +241,15 @@ def _spooled(source: Source, first: int, chunk: bytes) -> Decoded:
 
 
 def _line_by_line(
-    schema: Schema, lines: list[bytes], first: int, values: Callable[[str], list[Any]]
+    schema: Schema, lines: list[bytes], first: int, values: Callable[[str], list[Any]], comment: bytes = b""
 ) -> Decoded:
     good: list[list[Any]] = []
     numbers: list[int] = []
     dead: list[tuple[str, str, int]] = []
     for number, line in enumerate(lines, first):
         stripped = line.removesuffix(b"\r")
-        if not stripped:
-            continue  # an empty line is no row, but it counts as a line
+        if not stripped or (comment and stripped.startswith(comment)):
+            continue  # an empty line or a comment is no row, but it counts as a line
         try:
             # bytes that are no UTF-8 pass into BINARY columns only
             good.append(values(stripped.decode("utf-8", "surrogateescape")))
@@ -237,7 +263,7 @@ def _line_by_line(
     return _numbered(table, np.array(numbers, np.int64)), _dead(dead)
 
 
-def _from_text(text: str | None, type_: str, name: str) -> Any:
+def _from_text(text: str | None, type_: str, name: str, pattern: TimePattern | None = None) -> Any:
     """A field's text as a value of its column type; as with Arrow, numbers may have spaces around them."""
     if text is None:
         return None
@@ -247,9 +273,10 @@ def _from_text(text: str | None, type_: str, name: str) -> Any:
     if type_ == "STRING":
         return text
     try:
-        return _parsed(text, type_)
+        return pattern.read(text) if pattern is not None and type_ == "TIMESTAMP" else _parsed(text, type_)
     except (ValueError, KeyError, OverflowError) as error:
-        detail = str(error) if "range" in str(error) else f"{text!r} is no {type_}"
+        told = "range" in str(error) or (pattern is not None and type_ == "TIMESTAMP")
+        detail = str(error) if told else f"{text!r} is no {type_}"
         raise ValueError(f"column '{name}': {detail}") from None
 
 
@@ -278,7 +305,7 @@ def _seconds(text: str) -> int | float | str:
     return number if math.isfinite(number) else text
 
 
-def _member(value: Any, type_: str, name: str) -> Any:
+def _member(value: Any, type_: str, name: str, pattern: TimePattern | None = None) -> Any:
     if isinstance(value, dict) and set(value) == {"base64"} and type_ == "BINARY":
         return base64.b64decode(value["base64"])
     if type_ in ("TINYINT", "SMALLINT", "INT", "BIGINT") and isinstance(value, float) and value.is_integer():
@@ -286,6 +313,8 @@ def _member(value: Any, type_: str, name: str) -> Any:
     if isinstance(value, str):
         value.encode()  # refuses what was no UTF-8, and halves of characters
     try:
+        if pattern is not None and type_ == "TIMESTAMP" and isinstance(value, str):
+            return pattern.read(value)
         return convert(value, type_)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"column '{name}': {error}") from None

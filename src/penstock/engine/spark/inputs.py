@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,6 +121,7 @@ class TextFiles:
         self._log = log
         options = dict(files.options)
         self._header = files.format == "csv" and options.get("header", "false") == "true"
+        self._comment = options.get("comment", "").encode() if files.format == "csv" else b""
 
     def take(self, position: Position, limit: int) -> Taken:
         ordinal, byte, line = position.get("file", 0), position.get("byte", 0), position.get("line", 0)
@@ -129,7 +131,8 @@ class TextFiles:
             self._log.discover()
         while left > 0 and ordinal < len(self._log.known):
             name, size = self._log.known[ordinal]
-            end, lines = cut_lines(Path(name), byte, size, left)
+            head = self._head(Path(name)) if self._header and byte == 0 else 0
+            end, lines = cut_lines(Path(name), byte, size, max(left, head))
             if end > byte:
                 slices.append(
                     {
@@ -139,7 +142,7 @@ class TextFiles:
                         "start": byte,
                         "end": end,
                         "line": line,
-                        "header": self._header and byte == 0,
+                        "header": head,
                     }
                 )
                 left -= lines
@@ -148,6 +151,14 @@ class TextFiles:
                 ordinal, byte, line = ordinal + 1, 0, 0
         more = ordinal < len(self._log.known)
         return Taken(slices, {"file": ordinal, "byte": byte, "line": line}, limit - left, more=more)
+
+    def _head(self, path: Path) -> int:
+        """How many lines the header takes, with the comments in front of it."""
+        if not self._comment:
+            return 1
+        with path.open("rb") as file:
+            comments = takewhile(lambda line: line.startswith(self._comment), file)
+            return sum(1 for _ in comments) + 1
 
 
 def cut_lines(path: Path, start: int, size: int, limit: int) -> tuple[int, int]:
