@@ -16,13 +16,14 @@ from penstock.standing.windows import Last, Window
 
 SECOND = 1_000_000
 SCHEMAS = {
-    "cars": Schema.parse("time TIMESTAMP, k INT, v DOUBLE, name STRING, big BIGINT, ok BOOLEAN"),
+    "cars": Schema.parse("time TIMESTAMP, k INT, v DOUBLE, name STRING, big BIGINT, ok BOOLEAN, f FLOAT"),
     "tolls": Schema.parse("time TIMESTAMP, k INT, toll INT, name STRING"),
 }
 INFOS = {name: StreamInfo(name, schema, keep=7200 * SECOND) for name, schema in SCHEMAS.items()}
 
 _NAMES = ["", "a", "ab", "b", "ü", None]
 _SPEEDS = [0.0, -0.0, 0.5, 1.5, 20.0, float("nan"), float("inf"), -3.25, None]
+_FLOATS = [0.1, 0.2, 0.3, 0.5, -0.0, 16777216.0, float("nan"), float("-inf"), None]
 _BIGS = [0, 1, -1, 2**62, -(2**62), 7, None]
 
 
@@ -44,7 +45,7 @@ def trains(draw: Any, most: int = 5) -> list[tuple[str, pa.Table]]:
             }
             row["name"] = draw(st.sampled_from(_NAMES))
             if name == "cars":
-                row |= {"v": draw(st.sampled_from(_SPEEDS)), "big": draw(st.sampled_from(_BIGS)), "ok": draw(st.sampled_from([True, False, None]))}  # fmt: skip
+                row |= {"v": draw(st.sampled_from(_SPEEDS)), "big": draw(st.sampled_from(_BIGS)), "ok": draw(st.sampled_from([True, False, None])), "f": draw(st.sampled_from(_FLOATS))}  # fmt: skip
             else:
                 row["toll"] = draw(st.sampled_from([None, 0, 5, 9]))
             seqs[name] += 1
@@ -62,7 +63,8 @@ _ATOMS = [
     "k = 2", "k < 3", "k >= 1", "k BETWEEN 1 AND 3", "k <> 2", "k IN (0, 4)", "k NOT IN (1, 2)", "2 < k", "k > 1.5", "k = 1.5",
     "v < 20", "v >= 0.5", "v = 0", "v BETWEEN -5 AND 1", "v <> 20", "name = 'a'", "name < 'b'", "name >= 'ab'", "name LIKE 'a%'",
     "name IS NULL", "name IS NOT NULL", "v IS NOT NULL", "big > 0", "big <= -1", "big = 4611686018427387904", "big < 99999999999999999999",
-    "ok = true", "ok", "NOT ok", "k + 1 > 3", "big = k", "time >= TIMESTAMP '1970-01-01 00:01:45'", "NOT (k > 2)", "NOT (k BETWEEN 1 AND 2)",
+    "ok = true", "ok", "NOT ok", "k + 1 > 3", "big = k", "time >= TIMESTAMP '1970-01-01 00:01:45'", "NOT (k > 2)", "f = 0.1", "f <> 0.1", "f > 0.1", "f <= 0.3", "f < 0.2", "f >= 0.1e0", "f IN (0.1, 0.3)", "NOT (f BETWEEN 0.1 AND 0.3)",
+    "f > -0.1", "f = 16777217", "f + 0 > 0.25", "NOT (k BETWEEN 1 AND 2)",
 ]  # fmt: skip
 _TOLL_ATOMS = ["t.k > 0", "t.toll < 9", "t.name = 'a'", "t.toll IN (5, 9)", "t.k IS NOT NULL"]
 _TIES = [
@@ -74,6 +76,7 @@ _TIES = [
     "c.k + 1 = t.k",
     "c.k <> t.k",
     "c.big <= t.k",
+    "c.f <= t.toll",
 ]
 
 

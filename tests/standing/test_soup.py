@@ -185,3 +185,14 @@ def test_a_block_survives_the_way_back() -> None:
     assert back.entry == 7
     for slot, conjunction in made.query_stem.live("s").items():
         assert sorted(back.kept(slot, conjunction)) == sorted(block.scan(conjunction))
+
+
+@pytest.mark.parametrize(("where", "found"), [("v = 0.1", [0.1]), ("v <> 0.1", [0.2, 0.3]), ("v > 0.1", [0.2, 0.3]), ("v <= 0.3", [0.1, 0.2, 0.3]), ("v = 0.1e0", [])])  # fmt: skip
+def test_a_float_meets_a_decimal_as_a_float_in_every_mode(where: str, found: list[float]) -> None:
+    tuples = pa.table({"v": pa.array([0.1, 0.2, 0.3], pa.float32()), "_ts": [0, 1, 2], "_seq": [0, 1, 2]})
+    made = Soup([StreamInfo("s", Schema.parse("v FLOAT"))])
+    handles = [made.register(f"SELECT v FROM s WHERE {where}", mode=m).handle for m in ("P", "C", "NoMat")]
+    made.insert("s", tuples)
+    handles += [made.register(f"SELECT v FROM s WHERE {where}", mode=m).handle for m in ("P", "C", "NoMat")]
+    for handle in handles:
+        assert [round(v, 6) for v in values(made.invoke(handle))] == found

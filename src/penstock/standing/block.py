@@ -167,6 +167,8 @@ class Block:
 
 def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
     """Whether values > bound, or >= bound; NaN is above every number."""
+    if values.dtype.kind == "f":
+        bound = np.float64(bound)  # else numpy would round it to the column's 32 bits
     found = values > bound if open_ else values >= bound
     if values.dtype.kind == "f":
         found |= np.isnan(values)

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from sqlglot import exp
 
 from penstock.model.types import INTEGRAL, NUMERIC
@@ -22,6 +23,7 @@ from penstock.standing.query import Constant, Span
 from penstock.standing.windows import moment
 
 MOST_BRANCHES = 64
+MOST_FLOAT = float(np.finfo(np.float32).max)
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _OPERATORS: dict[type, str] = {
     exp.EQ: "=",
@@ -117,6 +119,7 @@ class _Given:
 
     kind: str  # number, text, truth, time, date
     value: Any
+    double: bool = False  # a number with an exponent, which SQL takes for a double
 
 
 def constant(node: exp.Expression) -> _Given | None:
@@ -125,11 +128,13 @@ def constant(node: exp.Expression) -> _Given | None:
     match node:
         case exp.Neg():
             inner = constant(node.this)
-            return _Given("number", -inner.value) if inner is not None and inner.kind == "number" else None
+            if inner is None or inner.kind != "number":
+                return None
+            return _Given("number", -inner.value, inner.double)
         case exp.Literal() if node.is_string:
             return _Given("text", node.this)
         case exp.Literal():
-            return _Given("number", Decimal(node.this))
+            return _Given("number", Decimal(node.this), double="e" in node.this.lower())
         case exp.Boolean():
             return _Given("truth", bool(node.this))
         case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
@@ -148,8 +153,18 @@ def span_of(column: str, type_: str, sign: str, given: _Given) -> Span | None:
     if type_ in INTEGRAL:
         return _whole_span(column, sign, Fraction(_number(column, type_, given)))
     if type_ in NUMERIC:
-        return _between(column, sign, float(_number(column, type_, given)))
+        value = float(_number(column, type_, given))
+        return _between(column, sign, as_float(value) if type_ == "FLOAT" and not given.double else value)
     return _between(column, sign, _plain(column, type_, given))
+
+
+def as_float(value: float) -> float:
+    """A constant as a FLOAT column meets it: 0.1 there is the nearest of 32 bits; beyond its range doubles are compared.
+
+    >>> as_float(0.1)
+    0.10000000149011612
+    """
+    return float(np.float32(value)) if abs(value) <= MOST_FLOAT else value
 
 
 def _number(column: str, type_: str, given: _Given) -> Decimal:

@@ -24,7 +24,7 @@ from penstock.model.durations import format_duration
 from penstock.model.errors import ExpressionError, did_you_mean
 from penstock.model.types import INTEGRAL, NUMERIC, Schema
 from penstock.standing.errors import QueryError
-from penstock.standing.factors import MIRRORED, branches, comparison, constant, span_of
+from penstock.standing.factors import MIRRORED, MOST_FLOAT, branches, comparison, constant, span_of
 from penstock.standing.query import (
     AGGREGATES,
     Branch,
@@ -267,6 +267,8 @@ class _Reading:
         mixed = one != other and not (one in INTEGRAL and other in INTEGRAL)
         if "BINARY" in (one, other) or (mixed and "BIGINT" in (one, other)):
             return None  # left to the evaluator: 64 bits do not fit into a double
+        if {one, other} == {"INT", "FLOAT"}:
+            return None  # compared as FLOAT, which numpy would not do
         return JoinFactor(left, left_column, sides[1], right, right_column)
 
     def _text(self, atom: exp.Expression, *, qualified: bool, stream: int = 0) -> str:
@@ -278,7 +280,7 @@ class _Reading:
             place, name = self.place(node)
             return exp.column(mangled(self.parts[place].alias, name) if qualified else name, quoted=True)
 
-        text = atom.copy().transform(renamed).sql(dialect=Dialect)
+        text = atom.copy().transform(self._float_literal).transform(renamed).sql(dialect=Dialect)
         schema = self.joined() if qualified else self.schemas[stream]
         try:
             found = bind(text, schema).type
@@ -292,6 +294,20 @@ class _Reading:
         if found != "BOOLEAN":
             raise QueryError(f"{atom.sql(dialect=Dialect)} is no condition", found=found, expected="BOOLEAN")
         return text
+
+    def _float_literal(self, node: exp.Expression) -> exp.Expression:
+        """In a residual a FLOAT column meets a decimal as it does in the index: as 32 bits, not as a double."""
+        given = constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
+        if given is None or given.kind != "number" or given.double or abs(given.value) > MOST_FLOAT:
+            return node
+        if not isinstance(node.parent, exp.Predicate | exp.Between | exp.In):
+            return node
+        other = node.parent.expression if node.arg_key == "this" else node.parent.this
+        while isinstance(other, exp.Paren):
+            other = other.this
+        if not isinstance(other, exp.Column) or self._type(*self.place(other)) != "FLOAT":
+            return node
+        return exp.cast(node.copy(), "FLOAT", dialect=Dialect)
 
     def joined(self) -> Schema:
         """All columns of all streams of FROM, as residuals of joins write them."""
