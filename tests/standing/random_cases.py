@@ -165,19 +165,21 @@ def joins(draw: Any) -> Case:
         if draw(st.booleans())
         else ", ".join(f"{w} FOR {a}" for a, _ in parts if (w := draw(windows())))
     )
-    return Case(f"SELECT {select} FROM {streams} WHERE {where} {each}", select, where, False, tuple(parts))
+    distinct = "COUNT" not in select and draw(st.integers(0, 3)) == 0
+    text = f"SELECT {'DISTINCT ' if distinct else ''}{select} FROM {streams} WHERE {where} {each}"
+    return Case(text, select, where, distinct, tuple(parts))
 
 
 def expected(
-    case: Case, asked: tuple[Window, ...], prefixes: dict[str, pa.Table], con: Any
+    case: Case, asked: tuple[Window, ...], prefixes: dict[str, pa.Table], con: Any, at: int | None = None
 ) -> list[tuple[Any, ...]]:
-    """DuckDB's answer on the prefix: the windows as conditions and limits, the rest as it stands."""
+    """DuckDB's answer on the prefix: the windows as conditions and limits, the rest as it stands. `at`: an earlier now."""
     newest = [
         max(t["_ts"].to_pylist())
         for n, t in prefixes.items()
         if t.num_rows and n in {s for _, s in case.parts}
     ]
-    now = max(newest) if newest else -(1 << 62)
+    now = at if at is not None else max(newest) if newest else -(1 << 62)
     sources = []
     for (alias, stream), window in zip(case.parts, asked, strict=True):
         con.register(f"all_{stream}", prefixes[stream])

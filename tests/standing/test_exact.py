@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from penstock.standing.soup import Soup
 from standing.random_cases import (
     INFOS,
     SCHEMAS,
+    SECOND,
     Case,
     connection,
     expected,
@@ -39,23 +41,49 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_stem, "_FAN", 2)
 
 
-def play(case: Case, fed: list[tuple[str, pa.Table]], mode: str | None, moment: int, *, remove: bool) -> None:
-    """Register at a moment, invoke before and after every train, and compare; something else is registered and removed meanwhile."""
-    soup = Soup(INFOS.values())
-    prefixes = {name: arrow_schema(schema).empty_table() for name, schema in SCHEMAS.items()}
+class Files:
+    """What connection points would keep: the trains of each stream, to be read again by time."""
+
+    def __init__(self) -> None:
+        self.trains: dict[str, list[pa.Table]] = {name: [] for name in SCHEMAS}
+
+    def add(self, stream: str, train: pa.Table) -> int:
+        self.trains[stream].append(train)
+        return len(self.trains[stream]) - 1
+
+    def read(self, stream: str, through: int, begin: int, end: int) -> pa.Table:
+        found = pa.concat_tables(self.trains[stream][: through + 1])
+        return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))
+
+    def all(self) -> dict[str, pa.Table]:
+        empty = {name: arrow_schema(schema).empty_table() for name, schema in SCHEMAS.items()}
+        return {name: pa.concat_tables([empty[name], *trains]) for name, trains in self.trains.items()}
+
+
+def play(
+    case: Case, fed: list[tuple[str, pa.Table]], mode: str | None, moment: int, *, remove: bool,
+    past: int | None = None, budget: int | None = None,
+) -> None:  # fmt: skip
+    """Register at a moment, invoke before and after every train, and compare; something else is registered and removed meanwhile.
+
+    `past`: also ask for the answer of an earlier second. `budget`: bytes of memory, beyond which tuples come from files.
+    """
+    files = Files()
+    soup = Soup(INFOS.values(), budget=budget, archive=files.read)
     asked = parse(case.text, INFOS).windows
     handle: Any = None
     other = soup.register("SELECT k FROM cars WHERE k > 1 AND v < 3").handle
     for number, (stream, table) in enumerate([("", None), *fed]):
         if table is not None:
-            soup.insert(stream, table)
-            prefixes[stream] = pa.concat_tables([prefixes[stream], table])
+            soup.insert(stream, table, entry=files.add(stream, table))
         if number >= moment and handle is None:
             handle = soup.register(case.text, mode=mode).handle
         if number == moment + 1 and remove:
             soup.unregister(other)
         if handle is not None:
-            assert rows_of(soup.invoke(handle)) == expected(case, asked, prefixes, CON)
+            for at in {None, None if past is None else past * SECOND}:
+                found = rows_of(soup.invoke(handle, at=at))
+                assert found == expected(case, asked, files.all(), CON, at)
 
 
 def _mode(case: Case, mode: str | None) -> str | None:
@@ -64,6 +92,8 @@ def _mode(case: Case, mode: str | None) -> str | None:
 
 
 _MODES = st.sampled_from([None, "P", "C", "NoMat"])
+_PAST = st.one_of(st.none(), st.integers(90, 160))
+_BUDGET = st.sampled_from([None, None, 0, 400, 2000])
 _CALM: dict[str, Any] = {
     "deadline": None,
     "suppress_health_check": [
@@ -75,26 +105,34 @@ _CALM: dict[str, Any] = {
 
 
 @settings(max_examples=100, **_CALM)
-@given(selections(), trains(), _MODES, st.integers(0, 4), st.booleans())
-def test_selections(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
-    play(case, fed, mode, moment, remove=remove)
+@given(selections(), trains(), _MODES, st.integers(0, 4), st.booleans(), _PAST, _BUDGET)
+def test_selections(
+    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
+) -> None:
+    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
 
 
 @settings(max_examples=60, **_CALM)
-@given(joins(), trains(), _MODES, st.integers(0, 4), st.booleans())
-def test_joins(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
-    play(case, fed, _mode(case, mode), moment, remove=remove)
+@given(joins(), trains(), _MODES, st.integers(0, 4), st.booleans(), _PAST, _BUDGET)
+def test_joins(
+    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
+) -> None:
+    play(case, fed, _mode(case, mode), moment, remove=remove, past=past, budget=budget)
 
 
 @pytest.mark.slow
 @settings(max_examples=FULL, **_CALM)
-@given(selections(), trains(8), _MODES, st.integers(0, 6), st.booleans())
-def test_selections_thousands(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
-    play(case, fed, mode, moment, remove=remove)
+@given(selections(), trains(8), _MODES, st.integers(0, 6), st.booleans(), _PAST, _BUDGET)
+def test_selections_thousands(
+    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
+) -> None:
+    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
 
 
 @pytest.mark.slow
 @settings(max_examples=FULL // 2, **_CALM)
-@given(joins(), trains(8), _MODES, st.integers(0, 6), st.booleans())
-def test_joins_thousands(case: Case, fed: Any, mode: str | None, moment: int, remove: bool) -> None:
-    play(case, fed, _mode(case, mode), moment, remove=remove)
+@given(joins(), trains(8), _MODES, st.integers(0, 6), st.booleans(), _PAST, _BUDGET)
+def test_joins_thousands(
+    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
+) -> None:
+    play(case, fed, _mode(case, mode), moment, remove=remove, past=past, budget=budget)

@@ -73,6 +73,7 @@ REFUSED = [
     ("SELECT k FROM cars WHERE time > 'soon'", "'soon' is not a time", "2026-01-01"),
     ("SELECT k FROM cars WHERE k + 1", "no condition", "BOOLEAN"),
     ("SELECT k FROM cars BEGIN now - 3 hours", "longer than stream 'cars' is retained", "at most 2 hours"),
+    ("SELECT k FROM cars BEGIN 0 END 7201", "longer than stream 'cars' is retained", "at most 2 hours"),
     ("SELECT k FROM cars BEGIN now END now - 1 hour", "ends before it begins", "swap"),
     ("SELECT k FROM cars BEGIN tomorrow", "BEGIN does not say when", "last 1000 tuples"),
     ("SELECT k FROM cars BEGIN now - 1 fortnight", "not a length of time", "10 seconds"),

@@ -77,14 +77,20 @@ class View:
         return found
 
     def check_retained(self, stream: str, prefix: Prefix, window: Window, now: int) -> None:
-        """Refuse a window that reaches back to what retention has deleted."""
-        begin, _ = window.span(now)
+        """Refuse a window that reaches back to what retention has deleted.
+
+        How many tuples up to END lie in the files is not known here: it is taken for all of them, until `answer` has read them.
+        """
+        begin, end = window.span(now)
         lost = prefix.lost
         if isinstance(window.begin, Last):
-            if prefix.count < window.begin.tuples and lost > NEVER:
+            if prefix.oldest >= lost:
+                return  # nothing is gone
+            there = prefix.held(lost, end) + (prefix.cold.rows if prefix.cold else 0)
+            if there < window.begin.tuples:
                 raise NotRetainedError(
                     f"stream '{stream}': the window is longer than what is retained", found=str(window),
-                    expected=f"at most {prefix.count} tuples now",
+                    expected=f"at most {there} tuples now",
                 )  # fmt: skip
         elif window.begin is not None and lost > NEVER and begin < lost:
             raise NotRetainedError(
@@ -99,17 +105,8 @@ def answer(
     """The query's answer on a view. `again`: not from what is kept, which belongs to the newest view only."""
     query = made.query
     now = view.now(query) if at is None else at
-    prefixes, cold = {}, False
-    for part, window in zip(query.parts, query.windows, strict=True):
-        prefix = view.prefixes[part.stream]
-        view.check_retained(part.stream, prefix, window, now)
-        begin, end = window.span(now)
-        count = window.begin.tuples if isinstance(window.begin, Last) else None
-        wider = soup.extended(part.stream, prefix, begin, end, count=count)
-        cold |= wider is not prefix
-        if part.stream not in prefixes or wider is not prefix:
-            prefixes[part.stream] = wider
-    seen = View({**view.prefixes, **prefixes}, view.version)
+    seen = _extended(soup, query, view, now)
+    cold = seen is not view
     if query.is_join:
         table = _joined(soup, made, seen, now, kept_pairs=not (cold or again))
     elif query.is_aggregate:
@@ -119,6 +116,23 @@ def answer(
         _check_size(size(found), soup)
         table = rows_of(found, query.items, soup.streams[query.parts[0].stream].schema)
     return distinct(table) if query.distinct else table
+
+
+def _extended(soup: Soup, query: StandingQuery, view: View, now: int) -> View:
+    """The view with what memory has let go, as far as the windows on each stream together need it; the same view if nothing."""
+    needs: dict[str, tuple[int, int]] = {}
+    for part, window in zip(query.parts, query.windows, strict=True):
+        prefix = view.prefixes[part.stream]
+        view.check_retained(part.stream, prefix, window, now)
+        begin, end = prefix.reaches(window, now), window.span(now)[1]
+        least, most = needs.get(part.stream, (begin, end))
+        needs[part.stream] = min(least, begin), max(most, end)
+    wider = {stream: soup.extended(stream, view.prefixes[stream], *need) for stream, need in needs.items()}
+    if all(wider[stream] is view.prefixes[stream] for stream in wider):
+        return view
+    for part, window in zip(query.parts, query.windows, strict=True):
+        view.check_retained(part.stream, wider[part.stream], window, now)
+    return View({**view.prefixes, **wider}, view.version)
 
 
 def _check_size(rows: int, soup: Soup) -> None:

@@ -56,18 +56,19 @@ class Prefix:
     cold: Cold | None = None
     lost: int = NEVER  # tuples before this time may have been deleted for good
     newest: int = NEVER
+    oldest: int = -NEVER  # the earliest time of any tuple that there ever was, also of those gone for good
     _least: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _cache: dict[Any, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(blocks: Sequence[Block], cold: Cold | None, lost: int, newest: int) -> Prefix:
+    def of(blocks: Sequence[Block], cold: Cold | None, lost: int, newest: int, oldest: int) -> Prefix:
         least, most, rows = (
             np.fromiter((getattr(b, name) for b in blocks), np.int64, len(blocks))
             for name in ("least", "newest", "rows")
         )
-        return Prefix(tuple(blocks), cold, lost, newest, least, most, rows)
+        return Prefix(tuple(blocks), cold, lost, newest, oldest, least, most, rows)
 
     @property
     def rows(self) -> int:
@@ -77,6 +78,19 @@ class Prefix:
     def count(self) -> int:
         """Tuples retained, in memory or not."""
         return self.rows + (self.cold.rows if self.cold else 0)
+
+    def held(self, begin: int, end: int) -> int:
+        """How many tuples between two times are in memory."""
+        return sum(piece.high - piece.low for piece in self.between(begin, end))
+
+    def reaches(self, window: Window, now: int) -> int:
+        """From when on a window needs tuples, as far as memory can tell: a count that it does not fill needs all that are retained."""
+        if not isinstance(window.begin, Last):
+            return max(window.span(now)[0], self.lost)
+        pieces = self.within(window, now)
+        if sum(piece.high - piece.low for piece in pieces) < window.begin.tuples:
+            return self.lost
+        return min(int(piece.block.stamps[piece.low]) for piece in pieces)
 
     def within(self, window: Window, now: int) -> list[Piece]:
         """The part of each block that lies in the window, in memory; both ends included."""
@@ -195,38 +209,34 @@ class DataSteM:
         budget: int | None = None,
     ) -> Prefix:
         """The prefix with a train more; the caller makes it visible by `show`."""
-        held, newest = list(self.prefix.blocks), self.prefix.newest
+        held, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
         for block in blocks:
             block.first = self.arrived
             self.arrived += block.rows
-            newest = max(newest, block.newest)
+            newest, oldest = max(newest, block.newest), min(oldest, block.least)
             held.append(block)
         _merge_small(held, index)
         lost = self.prefix.lost
         cold = self.prefix.cold
-        if self.stamped:
-            limit = (newest if horizon is None else min(horizon, newest)) - self.keep
-            held, dropped = _without_older(held, limit)
-            lost = max([lost, *(b.newest + 1 for b in dropped)])
-            if cold is not None and cold.newest < limit:
-                lost = max(lost, cold.newest + 1)
-                cold = None
-            elif cold is not None:
-                lost = max(lost, limit)  # the files may lose them at any time
+        if self.stamped and newest > NEVER:
+            # what is older may go at any time, here and in the files: from now on nobody is shown it, wherever blocks end
+            lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
+            held = _without_older(held, lost)
+            cold = None if cold is not None and cold.newest < lost else cold
         held, cold = _within_budget(held, cold, budget)
-        return Prefix.of(held, cold, lost, newest)
+        return Prefix.of(held, cold, lost, newest, oldest)
 
     def show(self, prefix: Prefix) -> None:
         """From here on invocations see it."""
         self.prefix = prefix
 
 
-def _without_older(blocks: list[Block], limit: int) -> tuple[list[Block], list[Block]]:
+def _without_older(blocks: list[Block], limit: int) -> list[Block]:
     """Without the leading blocks that are wholly older."""
     gone = 0
     while gone < len(blocks) - 1 and blocks[gone].newest < limit:
         gone += 1
-    return blocks[gone:], blocks[:gone]
+    return blocks[gone:]
 
 
 def _within_budget(

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.types import Schema
+from penstock.standing.columns import comparable
 from penstock.standing.errors import LimitError
 from penstock.standing.factors import MIRRORED
 from penstock.standing.query import Branch, JoinFactor, Part
@@ -49,10 +50,14 @@ class Candidates:
             parts = [(b.values(name), p) for b, p in self.found]
             values = [v[p] for (v, _), p in parts]
             valid = [np.ones(len(p), bool) if m is None else m[p] for (_, m), p in parts]
-            made = np.concatenate(values) if values else np.zeros(0)
+            made = np.concatenate(values) if values else self._no_values(name)
             good = np.concatenate(valid) if valid else np.zeros(0, bool)
             self._columns[name] = made, None if good.all() else good
         return self._columns[name]  # type: ignore[no-any-return]
+
+    def _no_values(self, name: str) -> np.ndarray:
+        """Of the column's own kind: texts do not compare with numbers, also where there are none."""
+        return comparable(gather([], self.schema, name), self.schema.type_of(name))[0]
 
     def arrow(self, name: str) -> pa.Array:
         return gather(self.found, self.schema, name)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from penstock.model.errors import did_you_mean
 from penstock.standing.answers import View, answer, current_of, pairs_of, rebuilt
 from penstock.standing.block import Block, make_blocks
-from penstock.standing.data_stem import DataSteM, Piece, Prefix
+from penstock.standing.data_stem import NEVER, DataSteM, Piece, Prefix
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.joins import Candidates, Pairs, join
 from penstock.standing.language import joined_schema, parse
@@ -237,7 +237,7 @@ class Soup:
     def set_lost(self, stream: str, lost: int) -> None:
         """Say that tuples before a time had been deleted before this process began."""
         with self._gate:
-            prefix = replace(self._stems[stream].prefix, lost=lost)
+            prefix = replace(self._stems[stream].prefix, lost=lost, oldest=NEVER)
             self._stems[stream].show(prefix)
             self.view = self.view.with_prefix(stream, prefix)
 
@@ -317,13 +317,10 @@ class Soup:
             tree = self._trees[key] = SharedTree(selection, column)
         return tree
 
-    def extended(
-        self, stream: str, prefix: Prefix, begin: int, end: int, *, count: int | None = None
-    ) -> Prefix:
-        """The prefix with tuples that memory has let go, as far as the window needs them (P38)."""
+    def extended(self, stream: str, prefix: Prefix, begin: int, end: int) -> Prefix:
+        """The prefix with tuples between two times that memory has let go (P38)."""
         cold = prefix.cold
-        short = cold is not None and count is not None and prefix.rows < count
-        if cold is None or (not short and (begin > cold.newest or count is not None)):
+        if cold is None or begin > cold.newest:
             return prefix
         if self.archive is None:
             raise QueryError(f"stream '{stream}': the window needs tuples that are no longer in memory")
@@ -332,7 +329,7 @@ class Soup:
         first = -(1 << 50)
         for block in blocks:
             block.first, first = first, first + block.rows
-        return Prefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest)
+        return Prefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest, prefix.oldest)
 
     # -- watching
 

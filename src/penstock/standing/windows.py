@@ -80,7 +80,9 @@ class Window:
 
     @property
     def reach(self) -> int | None:
-        """How far behind `now` it looks at most, in microseconds, if that can be said."""
+        """How far behind `now` it looks at least, in microseconds, if that can be said."""
+        if isinstance(self.begin, At) and isinstance(self.end, At):
+            return self.end.us - self.begin.us
         return self.begin.back if isinstance(self.begin, Now) else None
 
     @property
