@@ -131,10 +131,10 @@ class Runtime:
 
     def stop(self) -> None:
         """Finish the trains in hand, leave windows open, end what this runtime started."""
-        if self._upkeep is not None:
-            self._upkeep.stop()
         for query in list(self.queries.values()):
             query.stop()
+        if self._upkeep is not None:
+            self._upkeep.stop()  # its last round sees the last trains
         if self.records is not None:
             self.records.close()
         if self._ours and self._spark is not None:
