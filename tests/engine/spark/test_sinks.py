@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import penstock as ps
 from penstock.engine.spark.decode import read_slices
 from penstock.engine.spark.sinks import STAGING, StagedFiles, publish, remove_litter
+from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Source
 from penstock.model.formats import csv
 from penstock.model.formats import json as json_lines
 from penstock.model.types import Schema, arrow_schema
+from penstock.rewrite.subnetworks import split
 
 SCHEMA = Schema.parse("time TIMESTAMP, k STRING, v INT")
 ROWS = [
@@ -99,3 +103,39 @@ def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_pa
     assert not os.path.exists(old[0])  # noqa: PTH110
     assert os.path.exists(new[0])  # noqa: PTH110
     publish(needed)
+
+
+def trains(tmp_path, *, place="checkpoint"):
+    """The trains of a sub-network with two outputs to one directory."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.rows([], "time TIMESTAMP, k STRING, v INT"), timestamp="time")
+    for name in ("one", "other"):
+        cars.output(name, to=ps.parquet(str(tmp_path / "out")))
+    (sub,) = split(net)
+    return Trains(sub, None, tmp_path / place, partitions=1)
+
+
+def written(made, *outputs, train=0):
+    for output in outputs:
+        publish(made.staged_files(output).write(TABLE, train, 0))
+
+
+def test_a_new_checkpoint_writes_beside_the_files_of_the_old_one(tmp_path):
+    written(trains(tmp_path), "one")
+    written(trains(tmp_path), "one")  # started again: train 0 is run once more
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
+    written(trains(tmp_path, place="new"), "one")
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+
+
+def test_a_place_given_up_and_made_anew_is_another(tmp_path):
+    first = trains(tmp_path)
+    written(first, "one")
+    shutil.rmtree(first.place)  # detached
+    written(trains(tmp_path), "one")
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+
+
+def test_two_outputs_to_one_directory_keep_apart(tmp_path):
+    written(trains(tmp_path), "one", "other")
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2

@@ -1,7 +1,8 @@
 """Where outputs go. Files are staged beside their final place and moved there when the train is committed.
 
-A file's final name tells query, train and partition: a train that is run again writes the same files. Staged names are
-unique, so what an orphan of a killed driver still writes harms nobody.
+A file's final name tells output, run, train and partition: a train that is run again writes the same files, and another
+checkpoint (or a query that was attached anew) writes others beside them. Staged names are unique, so what an orphan of a
+killed driver still writes harms nobody.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class StagedFiles:
     format: str
     options: tuple[tuple[str, str], ...]
     schema: Schema
-    query: str
+    owner: str  # output and run, in the files' names
     stamp: Function | None = None
     at_once: bool = False
 
@@ -74,7 +75,7 @@ class StagedFiles:
         return "shown" if self.at_once else "moves"
 
     def final(self, train: int, part: str) -> str:
-        return str(Path(self.path) / f"part-{self.query}-{train:08d}-{part}.{self.format}")
+        return str(Path(self.path) / f"part-{self.owner}-{train:08d}-{part}.{self.format}")
 
 
 def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:

@@ -32,6 +32,7 @@ from penstock.model.types import SEQ, STAMP
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
+from penstock.store.durable import read_record, write_record
 from penstock.store.manifest import DataFile
 from penstock.store.point import PointWriter
 
@@ -52,6 +53,7 @@ class Trains:
         self.sub, self.net, self.spark, self.checkpoint = sub, sub.network, spark, checkpoint
         self.place = checkpoint / "queries" / sub.name
         self.log = TrainLog(self.place)
+        self.run = _run_of(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
         self.journey: type[Journey] = Express if self.layout.rooted else Journey
@@ -169,7 +171,8 @@ class Trains:
         to = self.net.outputs[output].to
         assert isinstance(to, Files)
         schema = self.net.types[output].schema
-        return StagedFiles(to.path, to.format, to.options, schema, self.sub.name, to.stamp, to.at_once)
+        owner = f"{output}-{self.run}"
+        return StagedFiles(to.path, to.format, to.options, schema, owner, to.stamp, to.at_once)
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
@@ -178,6 +181,16 @@ class Trains:
             if self.net.nodes[reader].kind in ("output", "connection_point", "view"):
                 found += [reader, *self.terminals(reader)]
         return found
+
+
+def _run_of(place: Path) -> str:
+    """What tells this place's output files from those of any other: made with the place, and kept as long as it."""
+    path = place / "run.json"
+    try:
+        return str(read_record(path)["run"])
+    except FileNotFoundError:
+        write_record(path, {"run": uuid.uuid4().hex[:8]})
+        return str(read_record(path)["run"])
 
 
 def _source_of(net: Network, name: str) -> str:

@@ -101,4 +101,5 @@ def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
 def answer_files(answers: Path) -> Iterator[Path]:
     """The finished answer files of all outputs, in the order of trains; a file that is there never changes."""
     found = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
-    return iter(sorted(found, key=lambda file: (file.name, file.parent.name)))
+    # a name ends in the numbers of train and partition
+    return iter(sorted(found, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))
