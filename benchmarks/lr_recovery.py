@@ -22,7 +22,7 @@ from rich.console import Console
 
 from common import options, scratch, show, write_result
 from penstock.linear_road.copies import copies_of
-from penstock.linear_road.driver_process import driver_note
+from penstock.linear_road.drive import read_note
 from penstock.linear_road.rate_plan import RatePlan, Window, busiest
 from penstock.linear_road.rate_set import RateSet, prepare_set
 from penstock.linear_road.responses import Responses
@@ -47,16 +47,16 @@ def killed_and_gone_on(words: list[str], out: Path, at: int) -> tuple[float, flo
     process = subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    while driver_note(feed).get("next", 0) <= at:
+    while read_note(feed).get("next", 0) <= at:
         if process.poll() is not None:
             raise SystemExit(f"the run ended before it could be killed ({process.returncode})")
         time.sleep(_TICK)
     os.killpg(process.pid, signal.SIGKILL)
     killed = time.monotonic()
     process.wait()
-    stood = driver_note(feed).get("next", 0)
+    stood = read_note(feed).get("next", 0)
     again = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while again.poll() is None and driver_note(feed).get("next", 0) <= stood:
+    while again.poll() is None and read_note(feed).get("next", 0) <= stood:
         time.sleep(_TICK)
     driving = time.monotonic() - killed
     again.wait()

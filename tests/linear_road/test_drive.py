@@ -14,7 +14,7 @@ import pytest
 from penstock.linear_road import drive as drive_module
 from penstock.linear_road import targets
 from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
-from penstock.linear_road.drive import STATE_FILE, Drive, drive, prepare_for
+from penstock.linear_road.drive import STATE_FILE, Drive, drive, prepare_for, read_note
 from penstock.linear_road.inputs import InputError
 from penstock.linear_road.targets import DirectoryTarget, StreamTarget, TargetError, file_name, open_target
 
@@ -220,7 +220,7 @@ def test_a_clean_stop_pauses_the_clock_and_a_resumed_drive_goes_on(source, tmp_p
     timer = threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGTERM))
     prepare_for(Drive(source), tmp_path / "p")
     timer.start()
-    first = drive(Drive(tmp_path / "p", str(target), speed=20))
+    first = drive(Drive(tmp_path / "p", str(target), speed=20, most_late=5))
     timer.join()
     assert first.stopped_at is not None
     assert not first.valid
@@ -248,6 +248,19 @@ def test_after_a_crash_the_clock_has_gone_on_and_nothing_comes_twice(source, tmp
     assert report.overdue_at_resume > 0
     assert report.late_seconds == 0, "the driver itself was not slow"
     assert not list(target.glob(".t*"))
+
+
+@pytest.mark.parametrize("report", [None, {"late_seconds": 9, "valid": True}])
+def test_what_an_earlier_attempt_was_behind_is_not_forgotten(source, tmp_path, report):
+    target = tmp_path / "to"
+    drive(Drive(source, str(target), speed=100, end=6, most_late=100))
+    behind = {"late_seconds": 2, "first_late": 1, "overdue": 3}
+    (target / STATE_FILE).write_text(json.dumps({"next": 6, "behind": behind, "report": report}))
+    Clock.load(target).paused().save(target / CLOCK_FILE)
+    found = drive(Drive(source, str(target), speed=100, resume=True, most_late=100))
+    assert (found.late_seconds, found.first_late, found.overdue_at_resume) == (2, 1, 3)
+    assert not found.valid
+    assert read_note(target)["behind"] == behind
 
 
 def test_resuming_at_another_speed_is_refused(source, tmp_path):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from golden_input import report
 
 from penstock.linear_road.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive import Drive
-from penstock.linear_road.driver_process import DriverProcess, driver_note
+from penstock.linear_road.drive import STATE_FILE, Drive, feed_of
+from penstock.linear_road.driver_process import DriverProcess
 from penstock.linear_road.inputs import open_input
 from penstock.linear_road.prepare import Plan, prepare
+from penstock.linear_road.run import RunError, Watcher, _Run
+from penstock.linear_road.run_place import RunPlan, open_place
+from penstock.linear_road.slices import open_slices
 
 
 @pytest.fixture
@@ -44,7 +50,8 @@ def test_a_clean_stop_pauses_the_clock(plan: Drive, tmp_path: Path) -> None:
     driver.stop()
     assert Clock.load(driver.to).paused_at is not None
     assert driver.note()["report"]["stopped_at"] > 2
-    assert driver.failure() is None, "it has reported"
+    stopped_at = driver.note()["report"]["stopped_at"]
+    assert driver.failure() == f"it was stopped at second {stopped_at}", "the input is not through"
 
 
 def test_when_the_run_is_killed_the_driver_ends_and_the_clock_goes_on(plan: Drive, tmp_path: Path) -> None:
@@ -54,7 +61,47 @@ def test_when_the_run_is_killed_the_driver_ends_and_the_clock_goes_on(plan: Driv
     driver.process.stdin.close()
     driver.process.wait(10)
     assert Clock.load(driver.to / CLOCK_FILE).paused_at is None
-    assert driver_note(driver.to)["report"] is None
+    assert driver.note()["report"] is None
+
+
+def test_the_report_of_an_earlier_attempt_does_not_count(plan: Drive, tmp_path: Path) -> None:
+    driver = started(plan, tmp_path)
+    driver.stop()
+    again = DriverProcess.start(Drive(tmp_path / "absent", to=plan.to, resume=True), tmp_path / "again.log")
+    assert again.note()["report"] is None
+    again.process.wait(60)
+    assert "absent" in (again.failure() or "")
+    assert again.note()["next"] > 2, "where to go on is kept"
+    again.stop()
+
+
+def test_a_driver_that_lost_its_target_or_was_killed_has_failed(plan: Drive, tmp_path: Path) -> None:
+    driver = started(plan, tmp_path)
+    note = driver.note()
+    driver.process.kill()
+    driver.process.wait(10)
+    ended = {"lost": None, "stopped_at": None}
+    for told, code, why in (
+        ({**ended, "lost": "/feed was lost at second 7"}, 0, "/feed was lost at second 7"),
+        ({**ended, "stopped_at": 7}, 0, "it was stopped at second 7"),
+        (ended, -9, "exit code -9"),
+        (ended, 0, None),
+    ):
+        driver.process.returncode = code
+        (driver.to / STATE_FILE).write_text(json.dumps({**note, "report": told}))
+        driver.log.write_text("")
+        assert driver.failure() == why
+
+
+def test_a_driver_that_stopped_short_does_not_end_a_run(plan: Drive, tmp_path: Path) -> None:
+    feed = feed_of(plan, open_slices(plan.source))
+    place = open_place(RunPlan(tmp_path / "rows.dat", tmp_path / "out"))
+    following = _Run(
+        RunPlan(tmp_path / "rows.dat", tmp_path / "out"), place, plan, feed, threading.Event(), Watcher()
+    )
+    driver = SimpleNamespace(running=False, failure=lambda: None, note=lambda: {"next": 7})
+    with pytest.raises(RunError, match=r"ended before its time: it got to second 7, not to 1000"):
+        following._follow(None, driver, None)  # type: ignore[arg-type]
 
 
 def test_a_driver_that_cannot_start_says_why(plan: Drive, tmp_path: Path) -> None:

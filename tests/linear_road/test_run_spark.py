@@ -35,6 +35,7 @@ def test_golden_gives_its_expected_answers(
         assert letters == [(row["why"], row["line"], row["raw"]) for row in csv.DictReader(file)]
     assert record["finished"]
     assert record["clock"] == "none: maximum speed, Emit = Time"
+    assert record["rates"]["tuples_in_per_s"] > record["rates"]["answers_per_s"] > 0
     assert record["answers"] == {"0": 2871, "1": 1103, "2": 699, "3": 164, "4": 283}
     again = running.run(RunPlan(GOLDEN, tmp_path / "out", GOLDEN, speed=math.inf))
     assert again == json.loads((tmp_path / "out" / "run.json").read_text()), "done is done"

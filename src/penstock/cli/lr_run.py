@@ -200,11 +200,9 @@ def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
     rows, cost = record["input"]["rows"], record["cost"]
     size = "" if record["input"]["xways"] is None else f" at L = {record['input']['xways']:g}"
     yield f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up {record['warm_up']['seconds']:.1f} s apart."
-    if cost:
-        yield (
-            f"{cost['tuples_in_per_s']:,.0f} tuples/s in, {cost['tuples_out_per_s']:,.0f} answers/s out, "
-            f"{cost['cores']:.2f} cores, {cost['memory_mb']:,.0f} MB."
-        )
+    rates = record["rates"]
+    used = f", {cost['cores']:.2f} cores, {cost['memory_mb']:,.0f} MB" if cost else ""
+    yield f"{rates['tuples_in_per_s']:,.0f} tuples/s in, {rates['answers_per_s']:,.0f} answers/s out{used}."
     yield f"Clock: {record['clock']}."
     yield f"{out}/answers.csv, {out}/dead_letters.csv, {out}/run.json"
     if not record["finished"]:

@@ -27,6 +27,7 @@ from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.copies import Copies, copies_of, span_of
 from penstock.linear_road.csv_rows import Array
 from penstock.linear_road.inputs import Format, InputError, open_input
+from penstock.linear_road.lateness import Behind, Lateness
 from penstock.linear_road.prepare import Plan, Progress, prepare, silent
 from penstock.linear_road.slices import (
     Slice,
@@ -93,7 +94,10 @@ class Drive:
 
 @dataclass(frozen=True)
 class DriveReport:
-    """What a drive did. `valid` is false if it fell behind, was stopped, or lost its target."""
+    """What a drive did. `valid` is false if it fell behind, was stopped, or lost its target.
+
+    What was late counts over all attempts (`late_seconds`, `first_late`, `overdue_at_resume`); the rest tells of the last one.
+    """
 
     source: str
     to: str
@@ -124,41 +128,6 @@ class DriveReport:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass
-class Lateness:
-    """How late each second came, in wall-clock seconds, weighed by its rows.
-
-    >>> late = Lateness()
-    >>> late.add(10, 0.001, 99)
-    >>> late.add(11, 0.5, 1)
-    >>> late.milliseconds()
-    {'p50': 1.0, 'p99': 1.0, 'max': 500.0}
-    """
-
-    seconds: list[int] = field(default_factory=list)
-    late: list[float] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-
-    def add(self, second: int, late: float, rows: int) -> None:
-        self.seconds.append(second)
-        self.late.append(late)
-        self.rows.append(rows)
-
-    def milliseconds(self) -> dict[str, float] | None:
-        """The lateness of the median tuple, of the 99th percentile, and of the latest; None if nothing was measured."""
-        if not self.late:
-            return None
-        late = np.array(self.late) * 1000
-        order = np.argsort(late, kind="stable")
-        share = np.cumsum(np.array(self.rows)[order]) / sum(self.rows)
-        p50, p99 = (float(late[order][np.searchsorted(share, p)]) for p in (0.5, 0.99))
-        return {"p50": round(p50, 3), "p99": round(p99, 3), "max": round(float(late.max()), 3)}
-
-    def beyond(self, limit: float) -> list[int]:
-        """The seconds that came later than `limit`."""
-        return [second for second, late in zip(self.seconds, self.late, strict=True) if late > limit]
 
 
 @dataclass(frozen=True)
@@ -342,12 +311,12 @@ class _Run:
     progress: Progress
     say: Say
     lateness: Lateness = field(default_factory=Lateness)
+    behind: Behind = field(default_factory=Behind)
     rows: int = 0
     bytes: int = 0
     stopped_at: int | None = None
     lost: str | None = None
     clock: Clock | None = None
-    overdue: int = 0
     _resumed_at: float = 0.0
     _recorded: float = 0.0
     _warned: bool = False
@@ -382,7 +351,9 @@ class _Run:
             self._keep_clock(clock.resumed())
             # A paused clock made nothing fall due meanwhile.
             self._resumed_at = time.time() if clock.paused_at is None else 0.0
-        return max(self.feed.begin, _recorded_next(path))
+        note = read_note(path)
+        self.behind = Behind(**note.get("behind", {}))
+        return max(self.feed.begin, int(note.get("next", 0)))
 
     def _tried(self, second: int) -> bool:
         try:
@@ -419,25 +390,24 @@ class _Run:
         rows = sum(piece.rows for piece in slices)
         assert self.clock is not None
         if self.clock.ticks and self.clock.due(second) < self._resumed_at:
-            self.overdue += 1
+            self.behind = self.behind.unattended()
         elif rows and self.clock.ticks:
-            self.lateness.add(second, time.time() - self.clock.due(second), rows)
-            self._warn(second)
+            late = time.time() - self.clock.due(second)
+            self.lateness.add(second, late, rows)
+            if late > self.plan.most_late / self.plan.speed:
+                self.behind = self.behind.late(second)
+                self._warn(second, late * self.plan.speed)
         self.rows += rows
         self.bytes += sum(len(piece.data) for piece in slices)
         self._record(second + 1)
         self.progress(second + 1 - self.feed.begin, self.feed.end - self.feed.begin)
 
-    def _warn(self, second: int) -> None:
-        if not self._warned and self.lateness.late[-1] > self._limit():
+    def _warn(self, second: int, late: float) -> None:
+        if not self._warned:
             self._warned = True
-            late = self.lateness.late[-1] * self.plan.speed
             self.say(
                 f"The driver fell behind: second {second} came {late:.1f} s late; this run is not valid."
             )
-
-    def _limit(self) -> float:
-        return self.plan.most_late / self.plan.speed
 
     def _keep_clock(self, clock: Clock) -> None:
         self.clock = clock
@@ -453,7 +423,12 @@ class _Run:
         ):
             return
         self._recorded = time.time()
-        note = {"next": following, "rows": self.rows, "report": None if report is None else report.as_json()}
+        note = {
+            "next": following,
+            "rows": self.rows,
+            "behind": self.behind.as_json(),
+            "report": None if report is None else report.as_json(),
+        }
         file = self.target.path / STATE_FILE
         if report is not None:
             write_text(file, json.dumps(note, indent=2) + "\n")
@@ -463,7 +438,6 @@ class _Run:
         aside.replace(file)
 
     def _report(self, wall: float, cpu: float) -> DriveReport:
-        late = self.lateness.beyond(self._limit())
         manifest = self.feed.slices.manifest
         # Copies made by --prepare and copies made on the way out are stated together.
         stored = Copies(**manifest["copies"])
@@ -485,25 +459,37 @@ class _Run:
             refused_rows_passed_on=manifest["refused_rows_passed_on"],
             lateness_ms=self.lateness.milliseconds(),
             most_late_allowed_s=self.plan.most_late,
-            late_seconds=len(late),
-            first_late=late[0] if late else None,
+            late_seconds=self.behind.late_seconds,
+            first_late=self.behind.first_late,
             stopped_at=self.stopped_at,
             lost=self.lost,
-            valid=not late and not self.overdue and self.stopped_at is None,
+            valid=not self.behind and self.stopped_at is None,
             wall_seconds=round(wall, 3),
             cpu_seconds=round(cpu, 3),
             cpu_share=round(cpu / wall, 4) if wall else 0.0,
             clock="none: maximum speed, Emit = Time" if self.plan.speed == MAXIMUM else "wall clock",
-            overdue_at_resume=self.overdue,
+            overdue_at_resume=self.behind.overdue,
         )
 
 
-def _recorded_next(path: Path) -> int:
-    """The second after the last one that surely went out; a second delivered twice is skipped by its files."""
+def read_note(path: Path) -> dict[str, Any]:
+    """The note that a driver keeps beside what it delivers; empty before its first one.
+
+    `next`: the second after the last one that surely went out (one delivered twice is skipped by its files); `behind`: see
+    `lateness.Behind`; `report`: how it ended.
+    """
     try:
-        return int(json.loads((path / STATE_FILE).read_text(encoding="utf-8"))["next"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
+        found = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def drop_report(path: Path) -> None:
+    """Take the report of an earlier attempt out of the note, so that nobody takes it for the next one's."""
+    note = read_note(path)
+    if note.get("report") is not None:
+        write_text(path / STATE_FILE, json.dumps({**note, "report": None}) + "\n")
 
 
 def rates(slices: Slices) -> Array:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.child import end_at_once, last_said, when_parent_is_gone
-from penstock.linear_road.drive import STATE_FILE, Drive, drive
+from penstock.linear_road.drive import Drive, drive, drop_report, read_note
 
 
 @dataclass
@@ -30,6 +30,7 @@ class DriverProcess:
     @classmethod
     def start(cls, plan: Drive, log: Path) -> DriverProcess:
         """Start driving; what the driver says goes to `log`."""
+        drop_report(Path(plan.to))
         command = [sys.executable, "-m", __name__, json.dumps(_as_json(plan))]
         with log.open("ab") as said:
             # A session of its own: Ctrl-C in a terminal reaches the run, and the run tells the driver.
@@ -56,22 +57,18 @@ class DriverProcess:
 
     def note(self) -> dict[str, Any]:
         """How far the driver is: `next` second, `rows` so far, `report` when it has ended."""
-        return driver_note(self.to)
+        return read_note(self.to)
 
     def failure(self) -> str | None:
-        """What a driver that ended without a report said last; None if it is running or has reported."""
-        if self.running or self.note().get("report") is not None:
+        """Why a driver has ended before the end of its input; None if it is running or has got there."""
+        if self.running:
             return None
-        return last_said(self.log) or f"exit code {self.process.returncode}"
-
-
-def driver_note(to: Path) -> dict[str, Any]:
-    """The note that a driver keeps beside what it delivers; empty before its first one."""
-    try:
-        found = json.loads((to / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        report = self.note().get("report")
+        if report is None or self.process.returncode != 0:
+            return last_said(self.log) or f"exit code {self.process.returncode}"
+        if report["lost"] is not None:
+            return str(report["lost"])
+        return None if report["stopped_at"] is None else f"it was stopped at second {report['stopped_at']}"
 
 
 def _as_json(plan: Drive) -> dict[str, Any]:

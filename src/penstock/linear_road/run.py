@@ -138,6 +138,7 @@ class _Run:
     stop: threading.Event
     watcher: Watcher
     warm_up_s: float = 0.0
+    wall_s: float = 0.0
     stopped: bool = False
     gave_up_at: int | None = None
     _began: float = field(default_factory=time.time)
@@ -167,7 +168,9 @@ class _Run:
             runtime.start()
             driver = DriverProcess.start(self.drive, self.place.log)
             sampler.start()
+            begun = time.monotonic()
             self._follow(runtime, driver, pulse)
+            self.wall_s = time.monotonic() - begun
             sampler.stop()
         finally:
             if driver is not None:
@@ -197,6 +200,8 @@ class _Run:
                 runtime.wait_idle(timeout=_DRAIN, quiet=0.5)
             return
         failure = driver.failure()
+        if failure is None and (reached := driver.note().get("next", 0)) < self.feed.end:
+            failure = f"it got to second {reached}, not to {self.feed.end}"
         if failure is not None:
             raise RunError(f"The driver ended before its time: {failure}")
         runtime.finish()
@@ -247,6 +252,7 @@ class _Run:
         self, report: dict[str, Any], pulse: Pulse, sampler: Sampler, responses: Responses
     ) -> dict[str, Any]:
         scored_from = max(self.plan.scored_from or 0, self.feed.begin)
+        cost = sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole()
         return {
             "kind": "linear-road-run",
             "started": datetime.fromtimestamp(self._began, UTC).isoformat(timespec="seconds"),
@@ -262,15 +268,24 @@ class _Run:
             "input": self._input(report),
             "attempts": self.place.attempts(),
             "driver": report,
-            "rates": {
-                "tuples_in": pulse.rows_in,
-                "answers": int(responses.all_answers.sum()),
-                "trains": pulse.trains,
-            },
+            "rates": self._rates(pulse, cost, int(responses.all_answers.sum())),
             "latency": responses.figures() if self.plan.ticks else {},
             "answers": {str(kind): int(count) for kind, count in enumerate(responses.all_answers)},
-            "cost": sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole(),
+            "cost": cost,
             "series": self._series(sampler, responses),
+        }
+
+    def _rates(self, pulse: Pulse, cost: dict[str, Any], answers: int) -> dict[str, Any]:
+        """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call without a clock or samples."""
+        wall = max(self.wall_s, 1e-3)
+        sampled = cost if self.plan.ticks else {}
+        return {
+            "tuples_in": pulse.rows_in,
+            "answers": answers,
+            "trains": pulse.trains,
+            "wall_s": round(wall, 3),
+            "tuples_in_per_s": sampled.get("tuples_in_per_s") or round(pulse.rows_in / wall, 1),
+            "answers_per_s": sampled.get("tuples_out_per_s") or round(pulse.rows_out / wall, 1),
         }
 
     def _input(self, report: dict[str, Any]) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def _outcome(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
 
 def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
     given, cost, warm_up = run.get("input", {}), run.get("cost", {}), run.get("warm_up", {})
+    rates = run.get("rates", {})
     found = {
         "started": run.get("started"),
         "tuples": given.get("rows"),
@@ -112,8 +113,8 @@ def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
         "clock": run.get("clock"),
         "rows refused": run.get("dead_letters"),
         "warm-up, not scored (s)": warm_up.get("seconds"),
-        "tuples/s in": cost.get("tuples_in_per_s"),
-        "answers/s out": cost.get("tuples_out_per_s"),
+        "tuples/s in": rates.get("tuples_in_per_s", cost.get("tuples_in_per_s")),
+        "answers/s out": rates.get("answers_per_s", cost.get("tuples_out_per_s")),
         "cores used": cost.get("cores"),
         "memory (MB)": cost.get("memory_mb"),
         "most backlog (s)": cost.get("backlog_s"),

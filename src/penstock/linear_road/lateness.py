@@ -1,0 +1,71 @@
+"""How late a drive was: each second of one attempt, and what all attempts together have to answer for.
+
+Idea: response times are worth nothing on a late stream, whichever attempt was late. So what came late or fell due unattended is
+kept in the driver's note and handed on to whoever goes on, after a clean stop and after a kill.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Lateness:
+    """How late each second came, in wall-clock seconds, weighed by its rows.
+
+    >>> late = Lateness()
+    >>> late.add(10, 0.001, 99)
+    >>> late.add(11, 0.5, 1)
+    >>> late.milliseconds()
+    {'p50': 1.0, 'p99': 1.0, 'max': 500.0}
+    """
+
+    seconds: list[int] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+    def add(self, second: int, late: float, rows: int) -> None:
+        self.seconds.append(second)
+        self.late.append(late)
+        self.rows.append(rows)
+
+    def milliseconds(self) -> dict[str, float] | None:
+        """The lateness of the median tuple, of the 99th percentile, and of the latest; None if nothing was measured."""
+        if not self.late:
+            return None
+        late = np.array(self.late) * 1000
+        order = np.argsort(late, kind="stable")
+        share = np.cumsum(np.array(self.rows)[order]) / sum(self.rows)
+        p50, p99 = (float(late[order][np.searchsorted(share, p)]) for p in (0.5, 0.99))
+        return {"p50": round(p50, 3), "p99": round(p99, 3), "max": round(float(late.max()), 3)}
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What an input was behind, over all attempts to drive it.
+
+    >>> Behind().late(7).late(9).unattended()
+    Behind(late_seconds=2, first_late=7, overdue=1)
+    """
+
+    late_seconds: int = 0
+    first_late: int | None = None
+    overdue: int = 0
+
+    def late(self, second: int) -> Behind:
+        """A second came too late."""
+        first = second if self.first_late is None else self.first_late
+        return replace(self, late_seconds=self.late_seconds + 1, first_late=first)
+
+    def unattended(self) -> Behind:
+        """A second fell due while nobody drove."""
+        return replace(self, overdue=self.overdue + 1)
+
+    def __bool__(self) -> bool:
+        return self.late_seconds > 0 or self.overdue > 0
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
