@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from diffusion.worlds import ArrowEngine, network
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from diffusion.worlds import ArrowEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
 from penstock.model.errors import NetworkError
+from penstock.model.network import Network
 from penstock.testing import values
 
 ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
@@ -60,6 +65,35 @@ def test_the_policies_lose_the_same_in_loops_and_on_arrow():
             for kind in (LocalEngine, ArrowEngine)
         )
         assert values(one) == values(other)
+
+
+LONG = [{s: [(t, 1, t) for t in range(at, at + 50)] for s in ("left", "right")} for at in range(0, 200, 50)]
+
+
+@ENGINES
+@pytest.mark.parametrize("when_full", ["error", "drop", "replace"])
+def test_room_is_judged_after_expiry_in_trains_longer_than_the_window(kind, when_full):
+    whole = engine_of(kind).run(LONG).outputs["out"]
+    # a server holds 11 seconds of the slave and its part of the master; far less than a train
+    engine = engine_of(kind, memory=24, when_full=when_full)
+    for train in LONG:
+        engine.train(train)
+        assert sum(r.dropped + r.replaced for r in engine.logics["pairs"].reports) == 0
+    assert values(engine.finish().outputs["out"]) == values(whole)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(world=worlds(), memory=st.integers(1, 12), when_full=st.sampled_from(["drop", "replace"]))
+def test_loops_and_arrow_lose_the_same(world, memory, when_full):
+    nodes = [
+        replace(n, diffusion=replace(n.diffusion, memory=memory, when_full=when_full))
+        if n.name == "pairs"
+        else n
+        for n in world.network.nodes.values()
+    ]
+    one, other = (run(kind(Network.of("two", nodes)), world) for kind in (LocalEngine, ArrowEngine))
+    assert values(one.result.outputs["out"]) == values(other.result.outputs["out"])
+    assert world.pairs(one.result.outputs["out"]) <= world.truth()
 
 
 def test_without_a_bound_the_machine_is_the_bound(monkeypatch):

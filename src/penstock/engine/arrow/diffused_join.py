@@ -7,6 +7,7 @@ server therefore compares its 1/k of all pairs and no more, also while both stre
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,7 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical
 from penstock.engine.arrow.pairs import Found, Pairing
 from penstock.engine.arrow.state import Buffer, Parts
-from penstock.engine.diffused.memory import does_not_fit, machine_room
+from penstock.engine.diffused.memory import does_not_fit, machine_room, with_room
 from penstock.engine.diffused.owner import decided_by_left
 from penstock.engine.diffused.roles import NEVER, Report, Roles, first_roles
 from penstock.model.boxes import Join
@@ -51,12 +52,13 @@ class DiffusedJoin(Parts):
         # a tuple that goes everywhere is late everywhere; one dead letter is enough
         _, late = self.gate.admit([self._mine(rows) for rows in came])
         new = [self._marked(canonical(rows), s) for s, rows in enumerate(self.gate.admit(came)[0])]
-        (left, right), dropped = self._with_room(new)
+        horizons = self.gate.act(horizons)
+        (left, right), dropped = self._with_room(new, horizons, final=final)
         old = self.left.rows
         self.right.append(right)
         found = [*self._find(left, self.right.rows), *self._find(old, right)]
         self.left.append(left)
-        expire(self.node, self.left, self.right, self.gate.act(horizons), final=final)
+        expire(self.node, self.left, self.right, horizons, final=final)
         replaced = self._shrink()
         self.report = self._told(new, found, dropped, replaced, time.perf_counter() - began)
         out = concat([f.pairs for f in found], self.pairing.schema)
@@ -91,20 +93,29 @@ class DiffusedJoin(Parts):
 
     # -- memory
 
-    def _with_room(self, new: list[Any]) -> tuple[list[Any], int]:
+    def _with_room(self, new: list[Any], horizons: tuple[int, ...], *, final: bool) -> tuple[list[Any], int]:
         """Policy 'drop': tuples that find no room, in the order of their timestamps, take no part."""
         memory = self.node.diffusion.memory
         if memory is None or self.node.diffusion.when_full != "drop":
             return new, 0
-        room = max(0, memory - len(self.left) - len(self.right))
-        stamps = np.concatenate([integers(rows, STAMP) for rows in new])
-        if len(stamps) <= room:
+        held = [integers(buffer.rows, STAMP) for buffer in (self.left, self.right)]
+        came = [integers(rows, STAMP) for rows in new]
+        if sum(map(len, [*held, *came])) <= memory:
             return new, 0
+        stamps, sides = np.concatenate(came), np.repeat([0, 1], [len(came[0]), len(came[1])])
+        order = np.argsort(stamps, kind="stable")
+        fits = with_room(
+            memory,
+            ((ts, side) for side in (0, 1) for ts in held[side].tolist()),
+            zip(stamps[order].tolist(), sides[order].tolist(), strict=True),
+            self.node.within,
+            (math.inf, math.inf) if final else (horizons[0], horizons[1]),
+        )
         kept = np.zeros(len(stamps), bool)
-        kept[np.argsort(stamps, kind="stable")[:room]] = True
-        sizes = new[0].num_rows
-        parts = [rows.filter(pa.array(m)) for rows, m in zip(new, (kept[:sizes], kept[sizes:]), strict=True)]
-        return parts, len(stamps) - room
+        kept[order] = fits
+        size = len(came[0])
+        parts = [rows.filter(pa.array(m)) for rows, m in zip(new, (kept[:size], kept[size:]), strict=True)]
+        return parts, len(stamps) - int(kept.sum())
 
     def _shrink(self) -> int:
         """Policy 'replace': the oldest tuples give way. By default: what does not fit is an error."""

@@ -7,6 +7,7 @@ as on Spark.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from penstock.engine.diffused.memory import does_not_fit
@@ -60,9 +61,10 @@ class DiffusedJoin(JoinLogic):
         in_time, late = self.gate.admit(inputs)
         answer = Answer(dead=late)
         sent = self._route(in_time)
-        for server in self.servers:
-            self._serve(server, sent[server.number], answer)
         reached = self.gate.act(horizons)
+        for server in self.servers:
+            # of a final train nothing is kept: only its own tuples can still meet
+            self._serve(server, sent[server.number], (inf, inf) if final else reached, answer)
         for server in self.servers:
             self._forget(server, reached, final=final)
         self.reports = [self._told(server, sent[server.number]) for server in self.servers]
@@ -90,13 +92,18 @@ class DiffusedJoin(JoinLogic):
         self.turn += 1
         return self.roles.wheel[self.turn % len(self.roles.wheel)]
 
-    def _serve(self, server: Server, came: list[tuple[int, Held]], answer: Answer) -> None:
+    def _serve(
+        self, server: Server, came: list[tuple[int, Held]], horizons: tuple[float, ...], answer: Answer
+    ) -> None:
         server.operations = server.dropped = server.replaced = 0
         memory, policy = self.node.diffusion.memory, self.node.diffusion.when_full
         for side, held in came:
-            if memory is not None and policy == "drop" and server.held >= memory:
-                server.dropped += 1
-                continue
+            if memory is not None and policy == "drop":
+                now = held.row[STAMP]
+                self._let_go(server, (min(now, horizons[0]), min(now, horizons[1])))
+                if server.held >= memory:
+                    server.dropped += 1
+                    continue
             for other in server.sides[1 - side]:
                 left, right = (held, other) if side == 0 else (other, held)
                 self._compare(server, left, right, answer)
@@ -110,11 +117,14 @@ class DiffusedJoin(JoinLogic):
         if self._equal(left.row, right.row):
             self._give(left.row, right.row, answer)
 
-    def _forget(self, server: Server, horizons: tuple[int, ...], *, final: bool) -> None:
+    def _let_go(self, server: Server, horizons: tuple[float, ...]) -> None:
+        """Drop what no tuple at or after these times (of left and right) can reach (S04)."""
         after, before = self.node.within
         for side, reach, horizon in ((0, after, horizons[1]), (1, before, horizons[0])):
-            kept = [] if final else [h for h in server.sides[side] if h.row[STAMP] + reach >= horizon]
-            server.sides[side][:] = kept
+            server.sides[side][:] = [h for h in server.sides[side] if h.row[STAMP] + reach >= horizon]
+
+    def _forget(self, server: Server, horizons: tuple[int, ...], *, final: bool) -> None:
+        self._let_go(server, (inf, inf) if final else horizons)
         memory = self.node.diffusion.memory
         if memory is not None and server.held > memory:
             self._give_way(server, server.held - memory)
