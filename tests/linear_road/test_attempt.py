@@ -73,6 +73,14 @@ def test_options_that_a_run_refuses_end_the_rating(
         attempt(tmp_path, prepared).run()
 
 
+def test_a_run_that_was_stopped_before_it_drove_is_void(
+    tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake(tmp_path, monkeypatch, "sys.exit(130)\n")
+    trial = attempt(tmp_path, prepared).run()
+    assert (trial["void"], trial["crashed"]) == ("the trial was stopped", None)
+
+
 def test_after_a_crash_the_search_goes_on_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = json.dumps(record(finished=False, driver={"stopped_at": 9}))
     body = f"if length > 1: {CRASHES}(out / 'run.json').write_text('''{kept}''')\n"

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from golden_input import GOLDEN, needs_data
+from typer.testing import CliRunner
 
+from penstock.cli import lr_rate
+from penstock.cli.lr import lr_app
 from penstock.linear_road import rate as rating
 from penstock.linear_road.copies import Copies
 from penstock.linear_road.drive import Drive, feed_of
@@ -203,6 +206,37 @@ def test_a_rating_is_found_written_down_and_gone_on_with(tmp_path: Path, carries
     assert "L = 1.5 is 3 shifted copies of them" in " ".join(result["what_was_shortened"])
     rating.rate(chosen)
     assert len(carries) == 4, "nothing is tried again"
+    shortened = " ".join(result["what_was_shortened"])
+    for part in (
+        "1 of the 4 minutes of traffic",
+        "not the 180 of the benchmark",
+        "history has 1 days, not the 69",
+    ):
+        assert part in shortened
+    assert "of the three hours" not in shortened
+
+
+def test_without_from_and_base_a_rating_stays_below_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[RatePlan] = []
+
+    def refuse(chosen: RatePlan, _watcher: object) -> None:
+        plans.append(chosen)
+        raise InputError("enough")
+
+    monkeypatch.setattr(lr_rate, "run_rating", refuse)
+    for words in (
+        ["--to", "10"],
+        ["--to", "2"],
+        [],
+        ["--from", "3", "--base", "1.5", "--to", "4"],
+        ["--to", "0.7"],
+    ):
+        given = ["rate", "--out", str(tmp_path / "o"), *words]
+        found = CliRunner().invoke(lr_app(given), given)
+    assert [(p.begin, p.base, p.end) for p in plans] == [(10, 5, 10), (2, 2, 2), (50, 5, None), (3, 1.5, 4)]
+    assert "--to 0.7 is no size" in found.output
 
 
 def test_the_truth_of_a_copy_is_what_the_driver_delivers(tmp_path: Path) -> None:

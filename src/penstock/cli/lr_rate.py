@@ -38,15 +38,21 @@ def rate(
     minutes: Annotated[
         int, typer.Option("--minutes", help="Scored minutes of the confirming run (peak).")
     ] = 15,
-    begin: Annotated[float, typer.Option("--from", help="The first L tried.")] = 50,
+    begin: Annotated[
+        float | None, typer.Option("--from", help="The first L tried; 50, or --to if that is less.")
+    ] = None,
     end: Annotated[float | None, typer.Option("--to", help="The largest L tried.")] = None,
     trial_minutes: Annotated[int, typer.Option("--trial-minutes", help="Scored minutes of a trial.")] = 3,
     warm_up: Annotated[
         int, typer.Option("--warm-up", help="Seconds before them that are checked but not timed.")
     ] = 120,
     base: Annotated[
-        float, typer.Option("--base", help="Expressways generated; a larger L is shifted copies of them.")
-    ] = 5,
+        float | None,
+        typer.Option(
+            "--base",
+            help="Expressways generated, 5 or --to if that is less; a larger L is shifted copies of them.",
+        ),
+    ] = None,
     traffic_minutes: Annotated[
         int, typer.Option("--traffic-minutes", help="Length of the generated traffic, 180 in the benchmark.")
     ] = 180,
@@ -64,8 +70,8 @@ def rate(
     """Find the largest L that is answered in real time, all right and none late: doubling, bisecting, confirming."""
     try:
         plan = RatePlan(
-            out, mode, minutes, begin, end, trial_minutes, warm_up, base, traffic_minutes, days, seed, prepared, master,
-            keep,
+            out, mode, minutes, _or_less(begin, 50, end), end, trial_minutes, warm_up, _or_less(base, 5, end),
+            traffic_minutes, days, seed, prepared, master, keep,
         )  # fmt: skip
         with _sigterm_as_ctrl_c(), _watched() as watcher:
             result = run_rating(plan, watcher)
@@ -85,6 +91,13 @@ def rate(
     show(result, out)
     typer.echo(f"page with plots: {page}")
     raise typer.Exit(0 if result["rating"] else NOTHING)
+
+
+def _or_less(given: float | None, usual: float, most: float | None) -> float:
+    """What was given, or the usual, but not more than the largest L."""
+    if given is not None:
+        return given
+    return usual if most is None else min(usual, most)
 
 
 @contextmanager

@@ -97,6 +97,9 @@ def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
         watcher = running.Watcher(screen.preparing, screen.say, screen.look, take_signals)
         try:
             return running.run(plan, stop=stop, watcher=watcher)
+        except running.RunStopped as stopped:
+            typer.echo(str(stopped), err=True)
+            raise typer.Exit(STOPPED) from stopped
         except (running.RunError, PenstockError) as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(FAILED) from error

@@ -8,6 +8,7 @@ Whole copies only: a vehicle may drive on several expressways of the input, and 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -116,12 +117,15 @@ def stated_span(source: Input) -> Span | None:
     return Span(int(stated["vid_limit"]), int(stated["qid_limit"]), math.ceil(length), length)
 
 
-def span_of(source: Input) -> Span:
-    """The span of an input: what its manifest states, or else measured in one pass over its accepted rows."""
-    return stated_span(source) or _measured(source)
+def span_of(source: Input, between: Callable[[], None] = lambda: None) -> Span:
+    """The span of an input: what its manifest states, or else measured in one pass over its accepted rows.
+
+    `between`: called after each block of that pass; what it raises ends the pass.
+    """
+    return stated_span(source) or _measured(source, between)
 
 
-def _measured(source: Input) -> Span:
+def _measured(source: Input, between: Callable[[], None]) -> Span:
     largest = np.full(csv_rows.FIELDS, -1, np.int64)
     roads: set[int] = set()
     wanderers = Wanderers()
@@ -132,6 +136,7 @@ def _measured(source: Input) -> Span:
             reports = values[values[:, 0] == 0].astype(np.int64)
             roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
             wanderers.add(reports)
+        between()
     if largest[0] < 0:
         raise InputError(f"Input {source.path} has no row that keeps to the format.")
     # Requests alone are an input too: one group, of no size.

@@ -42,7 +42,11 @@ _MOST_BEHIND = 40.0
 _SMALL = 1.0
 """An L that any machine carries: a run that crashes there would crash anywhere."""
 
-_BAD_OPTIONS = 2
+_WHOLE_DAY, _WHOLE_HISTORY = 180, 69
+"""Minutes of traffic and days of history in the benchmark."""
+
+_BAD_OPTIONS, _STOPPED = 2, 130
+_STOPPED_TRIAL = "the trial was stopped"
 _PENSTOCK: tuple[str, ...] = (sys.executable, "-m", "penstock.cli.main")
 Trial = dict[str, Any]
 
@@ -163,7 +167,9 @@ class Attempt:
         said = last_said(self.log) or "it said nothing"
         if code == _BAD_OPTIONS:
             raise RateError(f"The trial at L = {self.step.length:g} was refused ({self.log}): {said}")
-        return crashed(self.step, self.window, f"exit code {code}: {said}", took)
+        trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
+        # Somebody has stopped it before it drove anything.
+        return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == _STOPPED else trial
 
     def _command(self) -> list[str]:
         options: dict[str, Any] = {
@@ -278,7 +284,7 @@ def _void(record: dict[str, Any]) -> str | None:
     if report.get("late_seconds"):
         return f"the driver fell behind in {report['late_seconds']} seconds, first at {report['first_late']}"
     if not record["finished"] or report.get("stopped_at") is not None:
-        return "the trial was stopped"
+        return _STOPPED_TRIAL
     return None
 
 
@@ -307,12 +313,15 @@ def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
     whole, rest = prepared.copies(rating)
     copies = whole + (1 if rest else 0)
     cut = prepared.cut
-    found = [
-        f"trials score {plan.trial_minutes} minutes of the busiest {plan.length_of_day} minutes of traffic"
-    ]
+    minutes = plan.length_of_day
+    found = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
+    if minutes < _WHOLE_DAY:
+        found.append(f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark")
+    if plan.days < _WHOLE_HISTORY:
+        found.append(f"the history has {plan.days} days, not the {_WHOLE_HISTORY} of the benchmark")
     if plan.mode == "peak":
         found.append(
-            f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the three hours, the first {plan.warm_up} s "
+            f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first {plan.warm_up} s "
             "of it checked but not timed; vehicles that left before are not in its state"
         )
     if copies > 1:

@@ -42,7 +42,7 @@ class RatePlan:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise InputError(f"--mode {self.mode} is not known; expected peak or full.")
-        for name, value in (("--from", self.begin), ("--to", self.end), ("--base", self.base)):
+        for name, value in (("--to", self.end), ("--from", self.begin), ("--base", self.base)):
             if value is not None and (value < 0.5 or 2 * value != round(2 * value)):
                 raise InputError(f"{name} {value:g} is no size; expected 0.5, 1, 1.5 and so on.")
         if self.end is not None and self.end < self.begin:

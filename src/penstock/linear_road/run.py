@@ -43,6 +43,33 @@ class RunError(RuntimeError):
     """A run that could not go on; the message is one clear sentence."""
 
 
+class RunStopped(RuntimeError):  # noqa: N818 - to be stopped is no error
+    """A run that was stopped before anything was driven; the same call goes on."""
+
+    def __init__(self) -> None:
+        super().__init__("Stopped before anything was driven; the same command goes on.")
+
+
+@dataclass(frozen=True)
+class Heed:
+    """Looks whether a run shall stop, between the steps of whatever is long."""
+
+    stop: threading.Event
+
+    def __call__(self) -> None:
+        if self.stop.is_set():
+            raise RunStopped
+
+    def bar(self, shown: Bar) -> Bar:
+        """A progress report that looks each time."""
+
+        def progress(done: int, total: int) -> None:
+            self()
+            shown(done, total)
+
+        return progress
+
+
 @dataclass(frozen=True)
 class Watcher:
     """Who is told how a run goes; every part may be left out."""
@@ -63,24 +90,25 @@ def run(
 ) -> dict[str, Any]:
     """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly.
 
+    A run that is stopped before anything was driven has nothing to return: `RunStopped`.
     `session`: a Spark session to run on, which stays; by default one is made for the run.
     """
     place = open_place(plan)
     if place.finished:
         return place.record()
-    watcher = watcher or Watcher()
+    watcher, heed = watcher or Watcher(), Heed(stop or threading.Event())
     try:
-        slices = _slices(plan, place, watcher.preparing)
+        slices = _slices(plan, place, watcher.preparing, heed)
         drive, feed = whole_feed(_drive(plan, place, slices), slices)
     except InputError:
         # An input that is refused must not keep its --out from a better one.
         if not place.resumed:
             place.discard()
         raise
-    return _Run(plan, place, drive, feed, stop or threading.Event(), watcher).run(session)
+    return _Run(plan, place, drive, feed, heed.stop, watcher).run(session)
 
 
-def _slices(plan: RunPlan, place: RunPlace, progress: Bar) -> Slices:
+def _slices(plan: RunPlan, place: RunPlace, shown: Bar, heed: Heed) -> Slices:
     """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
@@ -90,10 +118,10 @@ def _slices(plan: RunPlan, place: RunPlace, progress: Bar) -> Slices:
             )
         return slices
     source = open_input(plan.source)
-    span = span_of(source)
+    span = span_of(source, heed)
     groups = max(1, min(cores(), span.xways))
     cut = Plan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
-    return prepare(cut, place.slices, progress)
+    return prepare(cut, place.slices, heed.bar(shown))
 
 
 def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
@@ -145,20 +173,28 @@ class _Run:
 
     def run(self, given: Any) -> dict[str, Any]:
         self.place.feed.mkdir(parents=True, exist_ok=True)
+        heed = Heed(self.stop)
+        heed()
         self.place.note("started")
         session = given or local_session(self.plan.master)
         try:
-            return self._with_session(session)
+            return self._with_session(session, heed)
+        except RunStopped:
+            self.place.note("stopped")
+            raise
         finally:
             if given is None:
                 session.stop()
 
-    def _with_session(self, session: Any) -> dict[str, Any]:
+    def _with_session(self, session: Any, heed: Heed) -> dict[str, Any]:
         self.watcher.spark_started()
+        heed()
         self._say_if_joined()
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
         self.warm_up_s = warm_up(session, partitions=self.feed.groups)
+        heed()
         net = network(self.plan.past, self.place.feed, self.place.parts)
+        heed()
         runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
         pulse = Pulse(self.feed, self.place.feed)
         runtime.on_train(pulse.train_done)
