@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cli.test_look import call
+from penstock.cli import query
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.point import PointWriter
@@ -15,18 +16,23 @@ from penstock.store.point import PointWriter
 SCHEMA = Schema.parse("time TIMESTAMP, k INT, n BIGINT")
 
 
+def put(place, entry, point="minutes"):
+    """One more entry: keys entry * 10 and on, five of them."""
+    writer = PointWriter(place, point, SCHEMA, "k")
+    rows = [
+        {"time": n * 1_000_000, "k": entry * 10 + n, "n": n, "_ts": n * 1_000_000, "_seq": n}
+        for n in range(5)
+    ]
+    table = pa.Table.from_pylist(rows, schema=arrow_schema(SCHEMA))
+    writer.commit(entry, writer.stage(entry, [table]), entry * 1_000_000, final=False, arrival=0.0)
+
+
 @pytest.fixture
 def checkpoint(tmp_path):
     """A point of four entries with keys of their own each, stored by k; two dead letters."""
     place = tmp_path / "checkpoint"
-    writer = PointWriter(place, "minutes", SCHEMA, "k")
     for entry in range(4):
-        rows = [
-            {"time": n * 1_000_000, "k": entry * 10 + n, "n": n, "_ts": n * 1_000_000, "_seq": n}
-            for n in range(5)
-        ]
-        table = pa.Table.from_pylist(rows, schema=arrow_schema(SCHEMA))
-        writer.commit(entry, writer.stage(entry, [table]), entry * 1_000_000, final=False, arrival=0.0)
+        put(place, entry)
     letters = [
         {"raw": f"bad {n}", "reason": "malformed: why", "offset": n, "box": "cars", "source": "cars"}
         for n in range(2)
@@ -85,14 +91,18 @@ def test_dead_letters(spark, checkpoint):
         ("SELECT * FROM minuets", (), "no connection point 'minuets'"),
         ("SELECT * FROM minuets", (), "did you mean 'minutes'"),
         ("SELECT ((k FROM minutes", (), "the query does not parse"),
-        ("DELETE FROM minutes", (), "a query is one SELECT from one connection point"),
-        (
-            "SELECT * FROM minutes a JOIN minutes b ON a.k = b.k",
-            (),
-            "a query is one SELECT from one connection point",
-        ),
+        ("DELETE FROM minutes", (), "a query is one SELECT from connection points"),
+        ("SELECT 1", (), "the query reads no connection point"),
+        ("SELECT * FROM minutes a JOIN minutes b ON a.k = b.k", ("--follow",), "and JOIN does not"),
         ("SELECT * FROM minutes", ("--format", "xml"), "no format 'xml'; use table, csv or json"),
         ("SELECT count(*) FROM minutes", ("--follow",), "--follow goes tuple by tuple"),
+        (
+            "SELECT try_sum(n) FROM minutes",
+            ("--follow",),
+            "--follow goes tuple by tuple, and try_sum does not",
+        ),
+        ("SELECT * FROM (SELECT DISTINCT n FROM minutes)", ("--follow",), "and DISTINCT does not"),
+        ("SELECT * FROM (SELECT n FROM minutes LIMIT 5)", ("--follow",), "and LIMIT does not"),
         ("SELECT * FROM dead_letters", ("--follow",), "dead letters cannot be followed"),
         ("SELECT nothing FROM minutes", (), "nothing"),
         ("SELECT 1 / 0 FROM minutes", (), "ivide"),
@@ -104,3 +114,73 @@ def test_errors_are_text(spark, checkpoint, sql, more, message):
     assert message in result.output
     assert "Traceback" not in result.output
     assert "at org.apache.spark" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys", "files"),
+    [
+        ("SELECT * FROM (SELECT k + 100 AS k FROM minutes) WHERE k = 112", [112], 4),
+        ("WITH minutes AS (SELECT k + 100 AS k FROM minutes) SELECT k FROM minutes WHERE k = 112", [112], 4),
+        ("SELECT m.k FROM minutes AS m(time, n, k) WHERE m.k = 4", [4] * 4, 4),
+        ("SELECT m.k FROM MINUTES m WHERE m.k = 12", [12], 1),
+    ],
+)
+def test_a_condition_chooses_files_only_at_the_stored_column(spark, checkpoint, sql, keys, files):
+    rows, told = asked(checkpoint, sql)
+    assert [r["k"] for r in rows] == keys
+    assert f"reading {files} of 4 files" in told
+
+
+def test_a_join_of_two_points_and_dead_letters(spark, checkpoint):
+    put(checkpoint, 1, "hours")
+    rows, told = asked(checkpoint, "SELECT m.k, h.n FROM minutes m JOIN hours h ON m.k = h.k ORDER BY m.k")
+    assert rows == [{"k": 10 + n, "n": n} for n in range(5)]
+    assert "reading 4 of 4 files" in told
+    assert "reading 1 of 1 files" in told
+    rows, _ = asked(checkpoint, "SELECT count(*) AS c FROM hours, dead_letters")
+    assert rows == [{"c": 10}]
+
+
+@pytest.fixture
+def followed(monkeypatch, checkpoint):
+    """followed(sql, *more): two entries come while it is followed, one in each pause, then Ctrl-C."""
+
+    def call_it(sql, *more):
+        pauses = iter([4, 5])
+
+        def pause():
+            entry = next(pauses, None)
+            if entry is None:
+                raise KeyboardInterrupt
+            put(checkpoint, entry)
+
+        monkeypatch.setattr("penstock.cli.query._pause", pause)
+        result = call("query", checkpoint, sql, "--follow", *more)
+        assert result.exit_code == 0, result.output
+        return [line for line in result.stdout.splitlines() if line[:1] in "{k0123456789"]
+
+    return call_it
+
+
+def test_follow_shows_everything_once(spark, followed):
+    lines = followed("SELECT k FROM minutes", "--format", "json")
+    assert sorted(json.loads(line)["k"] for line in lines) == [e * 10 + n for e in range(6) for n in range(5)]
+
+
+def test_follow_ends_when_the_limit_is_reached_over_all(spark, followed):
+    assert len(followed("SELECT k FROM minutes", "--format", "json", "--limit", "23")) == 23
+
+
+def test_the_header_of_a_csv_comes_first_and_once(spark, followed):
+    lines = followed("SELECT k, n FROM minutes WHERE k >= 50", "--format", "csv")
+    assert lines == ["k,n", *(f"{50 + n},{n}" for n in range(5))]
+
+
+def test_rows_reach_a_pipe_at_once(spark, checkpoint, monkeypatch):
+    """Not only when the process ends: each batch is flushed."""
+    flushed = []
+    monkeypatch.setattr(query.sys.stdout, "flush", lambda: flushed.append(True), raising=False)
+    shown = query.Shown(None, "csv")
+    shown.show(pa.table({"k": [1]}))
+    shown.show(pa.table({"k": [2]}))
+    assert len(flushed) >= 2

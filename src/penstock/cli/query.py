@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import logging
+import os
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,14 +16,15 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.load import told
-from penstock.model.errors import PenstockError, did_you_mean
+from penstock.cli.query_text import DEAD, Asked, parse
+from penstock.model.errors import PenstockError
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.leases import take_lease
+from penstock.store.leases import ReaderLease, take_lease
 from penstock.store.point import PointReader
 from penstock.store.predicates import key_ranges
 
-_DEAD = "dead_letters"
 _POLL = 0.2  # seconds
+_LIMIT = 100
 
 Checkpoint = Annotated[
     Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
@@ -34,24 +39,22 @@ def query(
     follow: Annotated[
         bool, typer.Option("--follow", help="After what is retained, go on with what comes, until Ctrl-C.")
     ] = False,
-    limit: Annotated[int, typer.Option(help="Show at most so many rows (0: all).")] = 100,
+    limit: Annotated[
+        int | None,
+        typer.Option(help="Show at most so many rows (0: all); 100 if not given, with --follow all.", min=0),
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
-    """Ask a connection point in Spark SQL: all that is retained there; with --follow, then what comes, nothing twice."""
+    """Ask connection points in Spark SQL: all that is retained there; with --follow (one point), then what comes, nothing twice."""
     with told():
-        if form not in ("table", "csv", "json"):
+        if form not in _FORMS:
             raise PenstockError(f"no format '{form}'; use table, csv or json")
-        asked = parse(checkpoint, sql)
-        from penstock.engine.spark.session import local_session
-
-        if asked.point != _DEAD:
-            _ask_point(checkpoint, asked, local_session(), follow=follow, limit=limit, form=form)
-        elif follow:
-            raise PenstockError("dead letters cannot be followed; leave out --follow")
-        else:
-            spark = local_session()
-            spark.createDataFrame(DeadLetters(checkpoint).read()).createOrReplaceTempView(_DEAD)
-            _show(_answer(spark, sql), limit, form)
+        try:
+            _ask(checkpoint, parse(checkpoint, sql), follow=follow, limit=limit, form=form)
+        except BrokenPipeError:
+            # whoever read us has seen enough; what is still buffered has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
 
 
 def dead_letters(
@@ -63,84 +66,80 @@ def dead_letters(
         letters = DeadLetters(checkpoint)
         for reason, count in letters.counts().items():
             typer.echo(f"{count:>8,}  {reason}")
-        _show(letters.read(), limit, "table")
+        Shown(limit, "table").show(letters.read())
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A query on one connection point: its text, the point, the condition, and whether it goes tuple by tuple."""
-
-    sql: str
-    point: str
-    where: str
-    tuplewise: bool
-
-
-def parse(checkpoint: Path, sql: str) -> Asked:
-    """Read the SELECT; refuse what is none, or asks for a point that is not there."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    points = (
-        sorted(p.name for p in (checkpoint / "points").glob("*") if p.is_dir()) if checkpoint.is_dir() else []
-    )
-    if not checkpoint.is_dir():
-        raise PenstockError(f"{checkpoint} is no checkpoint: there is no such directory")
-    try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
-    except SqlglotError as error:
-        raise PenstockError(f"the query does not parse: {str(error).splitlines()[0]}") from None
-    tables = list(tree.find_all(exp.Table))
-    if not isinstance(tree, exp.Select) or len(tables) != 1:
-        raise PenstockError("a query is one SELECT from one connection point; joins belong into a network")
-    point = tables[0].name
-    if point not in (*points, _DEAD):
+def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, form: str) -> None:
+    if follow and DEAD in asked.points:
+        raise PenstockError("dead letters cannot be followed; leave out --follow")
+    if follow and asked.whole:
         raise PenstockError(
-            f"no connection point '{point}' in {checkpoint}; {did_you_mean(point, [*points, _DEAD])}"
+            f"--follow goes tuple by tuple, and {asked.whole} does not, or is not known to: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT, "
+            "joins and aggregates, or put the windows into the network"
         )
-    where = tree.args["where"].this.sql(dialect="spark") if tree.args.get("where") else ""
-    whole = any(tree.args.get(part) for part in ("group", "order", "limit", "distinct", "having")) or any(
-        tree.find_all(exp.AggFunc, exp.Window)
-    )
-    return Asked(sql, point, where, tuplewise=not whole)
+    from penstock.engine.spark.session import local_session
 
-
-def _ask_point(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limit: int, form: str) -> None:
-    if follow and not asked.tuplewise:
-        raise PenstockError(
-            "--follow goes tuple by tuple: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT and aggregates, or put the windows into the network"
-        )
     try:
-        _read_on(checkpoint, asked, spark, follow=follow, limit=limit, form=form)
+        with ExitStack() as leases:
+            if follow:
+                _follow(checkpoint, asked, local_session(), Shown(limit or None, form), leases)
+            else:
+                _once(
+                    checkpoint,
+                    asked,
+                    local_session(),
+                    Shown(_LIMIT if limit is None else limit, form),
+                    leases,
+                )
     except KeyboardInterrupt:
         # the way to end --follow, whatever it is doing just then
         if not follow:
             raise
 
 
-def _read_on(checkpoint: Path, asked: Asked, spark: Any, *, follow: bool, limit: int, form: str) -> None:
-    """What is retained, then (`follow`) what comes."""
-    reader = PointReader(checkpoint, asked.point)
-    # the lease keeps what we are about to read from being deleted by the process that runs the network
-    with take_lease(reader, f"query-{time.time_ns()}", seconds=60.0) as lease:
-        first, shown = lease.position + 1, 0
-        while True:
-            latest = reader.latest()
-            last = latest.number if latest is not None else -1
-            if last >= first or shown == 0:
-                table = _rows(spark, reader, asked, first, last)
-                if table.num_rows or not follow:
-                    _show(table, limit, form, header=shown == 0)
-                first, shown = last + 1, shown + 1
-            if not follow:
-                return
-            lease.renew(last)
-            time.sleep(_POLL)
+def _once(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
+    """All that is retained."""
+    for name in asked.points:
+        if name == DEAD:
+            spark.createDataFrame(DeadLetters(checkpoint).read()).createOrReplaceTempView(DEAD)
+            continue
+        reader, lease = _reader(checkpoint, name, leases)
+        _view(spark, reader, asked, lease.position + 1, _newest(reader))
+    shown.show(_answer(spark, asked.sql))
 
 
-def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> Any:
-    """Run the query on the files that may hold what it asks for."""
+def _follow(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
+    """What is retained, then what comes, until Ctrl-C or until as many rows as were asked for are shown."""
+    reader, lease = _reader(checkpoint, asked.points[0], leases)
+    first, begun = lease.position + 1, False
+    while not shown.full:
+        last = _newest(reader)
+        if last >= first or not begun:
+            _view(spark, reader, asked, first, last)
+            shown.show(_answer(spark, asked.sql))
+            first, begun = last + 1, True
+        lease.renew(last)
+        if not shown.full:
+            _pause()
+
+
+def _pause() -> None:
+    time.sleep(_POLL)
+
+
+def _reader(checkpoint: Path, name: str, leases: ExitStack) -> tuple[PointReader, ReaderLease]:
+    """The lease keeps what we are about to read from being deleted by the process that runs the network."""
+    reader = PointReader(checkpoint, name)
+    return reader, leases.enter_context(take_lease(reader, f"query-{time.time_ns()}", seconds=60.0))
+
+
+def _newest(reader: PointReader) -> int:
+    latest = reader.latest()
+    return latest.number if latest is not None else -1
+
+
+def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> None:
+    """The point's entries from `first` to `last` as a table of Spark: the files that may hold what is asked for."""
     from pyspark.sql import functions as F
 
     from penstock.engine.spark.admission import ddl
@@ -163,8 +162,7 @@ def _rows(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
         frame = frame.where(F.col("_entry").between(plan.first, plan.last))
     else:
         frame = spark.createDataFrame([], names)
-    frame.select(*[f"`{c}`" for c in schema.names]).createOrReplaceTempView(asked.point)
-    return _answer(spark, asked.sql)
+    frame.select(*[f"`{c}`" for c in schema.names]).createOrReplaceTempView(reader.name)
 
 
 def _answer(spark: Any, sql: str) -> Any:
@@ -180,27 +178,45 @@ def _answer(spark: Any, sql: str) -> Any:
         raise PenstockError(f"the query failed: {str(error).strip().splitlines()[0]}") from None
 
 
-def _show(table: Any, limit: int, form: str, *, header: bool = True) -> None:
-    rows = table.slice(0, limit).to_pylist() if limit else table.to_pylist()
-    if form == "json":
-        import json
+@dataclass
+class Shown:
+    """Shows answers as they come: the header of a CSV once and first, at most `limit` rows over all (None, 0: no limit)."""
 
-        for row in rows:
-            typer.echo(json.dumps(row, default=str))
-    elif form == "csv":
-        import csv
+    limit: int | None
+    form: str
+    rows: int = 0
+    begun: bool = False
 
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        if header:
-            writer.writerow(table.column_names)
-        writer.writerows(row.values() for row in rows)
-    else:
-        _table(table.column_names, rows)
-    if limit and table.num_rows > limit:
-        typer.echo(f"... and {table.num_rows - limit:,} more (--limit 0 shows all)", err=True)
+    @property
+    def full(self) -> bool:
+        return bool(self.limit) and self.rows >= (self.limit or 0)
+
+    def show(self, table: Any) -> None:
+        left = self.limit - self.rows if self.limit else table.num_rows
+        rows = table.slice(0, left).to_pylist()
+        if rows or not self.begun:
+            _FORMS[self.form](table.column_names, rows, header=not self.begun)
+            sys.stdout.flush()  # whoever reads a pipe wants each row when it is there
+        self.begun, self.rows = True, self.rows + len(rows)
+        if table.num_rows > left:
+            typer.echo(f"... and {table.num_rows - left:,} more (--limit 0 shows all)", err=True)
 
 
-def _table(names: list[str], rows: list[dict[str, Any]]) -> None:
+def _json(_names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+    del header
+    for row in rows:
+        typer.echo(json.dumps(row, default=str))
+
+
+def _csv(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if header:
+        writer.writerow(names)
+    writer.writerows(row.values() for row in rows)
+
+
+def _table(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+    del header
     from rich.console import Console
     from rich.table import Table
 
@@ -215,3 +231,6 @@ def _table(names: list[str], rows: list[dict[str, Any]]) -> None:
             )
         )
     Console().print(made)
+
+
+_FORMS = {"table": _table, "csv": _csv, "json": _json}

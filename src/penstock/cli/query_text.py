@@ -1,0 +1,126 @@
+"""What a query on a checkpoint asks: which connection points, which of their files, and whether it can be followed.
+
+What is not surely understood costs only time or is refused: a condition chooses files only where it stands right at the
+stored table, and a query is followed only if all of it, inner queries too, looks at one tuple at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.model.binding import Dialect
+from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.functions import names
+
+DEAD = "dead_letters"
+# what needs more than the tuple at hand, wherever in the query it stands
+_WHOLE: dict[type[exp.Expression], str] = {
+    exp.Group: "GROUP BY",
+    exp.Having: "HAVING",
+    exp.Order: "ORDER BY",
+    exp.Sort: "SORT BY",
+    exp.Limit: "LIMIT",
+    exp.Fetch: "FETCH",
+    exp.Offset: "OFFSET",
+    exp.Distinct: "DISTINCT",
+    exp.Window: "OVER",
+    exp.Qualify: "QUALIFY",
+    exp.Pivot: "PIVOT",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Join: "JOIN",
+    exp.SetOperation: "UNION",
+}
+# functions of one tuple that networks do not have, but people ask with
+_MORE_SCALARS = (
+    "array", "date_add", "date_diff", "date_format", "date_sub", "datediff", "explode", "format_number", "from_unixtime", "get_json_object",
+    "hash", "lpad", "make_timestamp", "map", "md5", "named_struct", "posexplode", "rpad", "sha2", "split", "struct", "to_date", "to_json",
+    "to_timestamp", "try_to_timestamp", "unix_timestamp", "xxhash64",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query: its text, the points it reads, the condition on the stored columns (one point only), and what is not
+    tuple by tuple in it ('' if nothing).
+    """
+
+    sql: str
+    points: tuple[str, ...]
+    where: str
+    whole: str
+
+
+def parse(checkpoint: Path, sql: str) -> Asked:
+    """Read the SELECT; refuse what is none, or asks for a point that is not there."""
+    if not checkpoint.is_dir():
+        raise PenstockError(f"{checkpoint} is no checkpoint: there is no such directory")
+    try:
+        tree = sqlglot.parse_one(sql, dialect="spark")
+    except SqlglotError as error:
+        raise PenstockError(f"the query does not parse: {str(error).splitlines()[0]}") from None
+    if not isinstance(tree, exp.Query):
+        raise PenstockError("a query is one SELECT from connection points")
+    known = [*sorted(p.name for p in (checkpoint / "points").glob("*") if p.is_dir()), DEAD]
+    points = tuple(dict.fromkeys(_points(tree, known, checkpoint)))
+    if not points:
+        raise PenstockError(f"the query reads no connection point; {did_you_mean('', known)}")
+    return Asked(sql, points, _stored_condition(tree), "JOIN" if len(points) > 1 else _whole(tree, sql))
+
+
+def _points(tree: exp.Query, known: list[str], checkpoint: Path) -> Iterator[str]:
+    by_lower = {name.lower(): name for name in known}  # as Spark, which looks at no case
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        name = table.name.lower()
+        if name in by_lower:
+            yield by_lower[name]
+        elif name not in own:
+            raise PenstockError(
+                f"no connection point '{table.name}' in {checkpoint}; {did_you_mean(table.name, known)}"
+            )
+
+
+def _stored_condition(tree: exp.Query) -> str:
+    """The WHERE of a SELECT right from a table: only there are its columns surely the stored ones."""
+    at = tree.args.get("from_") or tree.args.get("from")
+    table = at.this if at is not None else None
+    plain = (
+        isinstance(tree, exp.Select)
+        and isinstance(table, exp.Table)
+        and not any(
+            tree.args.get(part) for part in ("joins", "laterals", "with_", "with", "sample", "pivots")
+        )
+        and not any(table.args.get(part) for part in ("joins", "laterals", "pivots", "sample"))
+        and not (table.args.get("alias") and table.args["alias"].args.get("columns"))
+        and len(list(tree.find_all(exp.Table))) == 1
+    )
+    condition = tree.args.get("where")
+    return condition.this.sql(dialect="spark") if plain and condition is not None else ""
+
+
+def _whole(tree: exp.Query, sql: str) -> str:
+    """What in the query looks at more than one tuple, or may do so."""
+    for node in tree.walk():
+        for kind, word in _WHOLE.items():
+            if isinstance(node, kind):
+                return word
+    if len(list(tree.find_all(exp.Table))) - len(list(tree.find_all(exp.CTE))) > 1:
+        return "a second look at the table"
+    return next(iter(_unsure(sql)), "an aggregate" if tree.find(exp.AggFunc) else "")
+
+
+def _unsure(sql: str) -> Iterable[str]:
+    """Functions that may be aggregates: all that are not known to look at one tuple. Here each keeps its written name."""
+    scalars = {name.lower() for name in (*names(), *_MORE_SCALARS)}
+    try:
+        tree: Any = sqlglot.parse_one(sql, dialect=Dialect)
+    except SqlglotError:
+        return ["a form that we do not know"]
+    return [node.name for node in tree.find_all(exp.Anonymous) if node.name.lower() not in scalars]
