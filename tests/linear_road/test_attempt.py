@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from road_run import answers, dry
 from test_rate import plan, record
 
 from penstock.cli.lr_rate import line, table_of
 from penstock.linear_road import child
 from penstock.linear_road import rate as rating
+from penstock.linear_road.drive import Drive, drive
 from penstock.linear_road.rate_set import RateSet, prepare_set
 from penstock.linear_road.report import rating_page
 from penstock.linear_road.search import Next
@@ -114,6 +116,60 @@ def test_what_a_killed_rating_left_never_meets_the_next_trial(tmp_path: Path) ->
         assert rating.fresh_place(wanted).name == f"003-try-1.5+{number}"
     (tmp_path / "trials" / "003-try-1").mkdir()
     assert sorted(p.name for p in wanted.parent.iterdir()) == ["003-try-1"]
+
+
+def test_a_driver_that_fell_behind_voids_what_was_judged(
+    tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = json.dumps(record(driver={"late_seconds": 2, "first_late": 61}))
+    fake(tmp_path, monkeypatch, f"(out / 'run.json').write_text('{kept}'); (out / 'answers.csv').touch()\n")
+    tried = attempt(tmp_path, prepared)
+    trial = tried.run()
+    assert (trial["pass"], trial["void"]) == (False, "the driver fell behind in 2 seconds, first at 61")
+    assert trial["wrong"] == trial["validation"]["types"]["0"]["missing"] + sum(
+        trial["validation"]["types"][kind]["missing"] for kind in "1234"
+    ), "what is missing is wrong"
+    assert trial["wrong"] > 0
+    assert not (tried.place / "answers.csv").exists(), "answers are not kept unless asked for"
+
+
+def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
+    chosen = plan(tmp_path, **{**SMALL, "base": 1})
+    prepared = prepare_set(chosen, lambda _name, _done, _total: None, 1)
+    tried = rating.Attempt(chosen, prepared, Next("try", 1.5), 0)
+    assert prepared.copies(1.5) == (1, 0.5)
+    window = tried.window
+    drive(
+        Drive(
+            prepared.slices.path,
+            to=str(tmp_path / "in"),
+            speed=float("inf"),
+            begin=window.begin,
+            end=window.end,
+            length=1.5,
+            groups=2,
+        )
+    )
+    dry(tmp_path, prepared.history).all()
+    right = answers(tmp_path)
+    file = tried.place / "answers.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("\n".join(right) + "\n")
+    verdict = tried._verdict()
+    assert (verdict.wrong, verdict.copies) == (0, 2)
+    assert sum(found.got for found in verdict.types.values()) == len(right) > 100
+
+    assert prepared.slices.span is not None
+    of_copy = [
+        i
+        for i, line in enumerate(right)
+        if line[0] == "0" and int(line.split(",")[1]) >= prepared.slices.span.vids
+    ]
+    assert 0 < len(of_copy) < len(right) / 2, "the second copy is smaller"
+    file.write_text("\n".join(line for i, line in enumerate(right) if i != of_copy[0]) + "\n")
+    verdict = tried._verdict()
+    assert (verdict.wrong, verdict.types[0].missing) == (1, 1)
+    assert verdict.faults[0].startswith("copy 1, toll notice")
 
 
 # -- children end with their parent

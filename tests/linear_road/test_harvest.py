@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from golden_input import GOLDEN, needs_data, report
 
+from penstock.linear_road import reading
 from penstock.linear_road.copies import span_of
 from penstock.linear_road.drive import Drive, feed_of
 from penstock.linear_road.harvest import LETTER_COLUMNS, Letter, Origins, gather_answers, write_letters
@@ -73,12 +74,34 @@ def test_places_over_several_files(tmp_path: Path) -> None:
     ]
 
 
-def test_a_killed_preparation_keeps_the_places_of_refused_rows(tmp_path: Path) -> None:
-    rows = [report(t, 1, 6000) for t in range(5)]
+def test_a_killed_preparation_keeps_the_places_of_refused_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [report(t, 1, 6000) for t in range(50)]
+    rows[40:40] = ["even more rubbish"]
     rows[2:2] = ["rubbish", "more rubbish"]
     (tmp_path / "rows.dat").write_text("\n".join(rows) + "\n")
-    slices = prepare(Plan(open_input(tmp_path / "rows.dat"), lenient=True), tmp_path / "slices")
-    assert slices.refused[:, :3].tolist() == [[1, 0, 1], [1, 0, 2]]
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 400)
+    plan, out = Plan(open_input(tmp_path / "rows.dat"), lenient=True), tmp_path / "slices"
+    blocks: list[int] = []
+
+    def dies(done: int, _total: int) -> None:
+        blocks.append(done)
+        if len(blocks) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(plan, out, dies)
+    assert not (out / "manifest.json").exists()
+    # What a killed process wrote after its last note is cut off again.
+    with (out / ".g000.slices.part").open("ab") as torn:
+        torn.write(b"half a ro")
+    slices = prepare(plan, out, lambda done, _total: blocks.append(done))
+    assert blocks == sorted(set(blocks[:-1])) + blocks[-1:], "no block is cut twice"
+    whole = prepare(plan, tmp_path / "whole")
+    assert slices.refused.tolist() == whole.refused.tolist()
+    assert slices.refused[:, :3].tolist() == [[1, 0, 1], [1, 0, 2], [39, 0, 1]]
+    assert (out / "g000.slices").read_bytes() == (tmp_path / "whole" / "g000.slices").read_bytes()
 
 
 def test_letters_have_a_header_and_survive_commas_and_quotes(tmp_path: Path) -> None:
