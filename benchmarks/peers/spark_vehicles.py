@@ -130,7 +130,7 @@ def main() -> None:
     chosen = options(__doc__)
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise SystemExit(
-            "transformWithState in Python needs the package protobuf; install it: pip install protobuf"
+            "transformWithState in Python needs the package protobuf; install the extra: pip install penstock[bench]"
         )
     feed = feed_of(chosen)
     spark = session()
