@@ -120,6 +120,21 @@ def test_a_query_attached_to_a_point(cars):
     assert list(problems(part.network)) == []
 
 
+def test_a_query_that_joins_another_point(cars):
+    cars.connection_point("kept")
+    cars.filter("spd > 90").connection_point("fast")
+    cars.connection_point("other")
+    part = at_point(
+        cars.network, "kept", "q",
+        lambda s: s.join(s.network.stream("fast"), on="vid", within="1 minute"), to=ps.console(),
+    )  # fmt: skip
+    assert (part.inputs, part.points, part.outputs) == (("kept", "fast"), (), ("q",))
+    assert list(part.network.nodes) == ["kept", "fast", "join_1", "q"]
+    assert list(problems(part.network)) == []
+    alone = at_point(cars.network, "kept", "q", lambda s: s.network.stream("fast"), to=ps.console())
+    assert alone.inputs == ("fast",)
+
+
 def test_a_query_at_no_point(cars):
     cars.connection_point("kept")
     with pytest.raises(ps.NetworkError) as caught:

@@ -146,6 +146,25 @@ def test_what_ran_apart_cannot_run_as_one_nor_the_other_way_round(tmp_path):
         take(tmp_path / "one", net(shared=False))
 
 
+def looking(condition, *, on="k"):
+    net = ps.Network("m")
+    a, b = (
+        net.source(n, ps.csv(n, SCHEMA), timestamp="time").connection_point(f"p{n}", key="k") for n in "ab"
+    )
+    a.filter(condition, name="f").join(b, on=on, within="1 minute", name="pairs").output("o", to=ps.console())
+    return net
+
+
+def test_a_join_that_looked_keys_up_is_not_asked_for_others(tmp_path):
+    """It has passed over the partners of the other keys."""
+    take(tmp_path / "one", looking("k = 3"))
+    take(tmp_path / "one", looking("k = 3"))
+    with pytest.raises(NetworkError, match="box 'pairs'.*which keys it looks up changed"):
+        take(tmp_path / "one", looking("k = 5"))
+    take(tmp_path / "all", looking("k = 3", on="v"))
+    take(tmp_path / "all", looking("k = 5", on="v"))
+
+
 def test_a_checkpoint_of_another_network(tmp_path):
     take(tmp_path, windows())
     other = ps.Network("another")

@@ -10,9 +10,10 @@ import time
 import pytest
 
 import penstock as ps
+from penstock.engine.local.engine import LocalEngine
 from penstock.engine.policy import AsSoonAsPossible
 from penstock.store.point import PointReader
-from runtime.streams import put
+from runtime.streams import SCHEMA, put, rows_of, source
 
 ATTACHES = 100 if os.environ.get("PENSTOCK_SOAK") == "1" else 3
 
@@ -50,6 +51,45 @@ def until(condition, running, seconds=120.0):
         running.check()
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.02)
+
+
+def test_a_join_of_two_points_is_exact_at_the_seam(spark, tmp_path):
+    """Attached in the middle: pairs within the history, across the seam and of what comes, each once."""
+
+    def ask(s):
+        return s.join(s.network.stream("doors"), on="k", within="3 seconds")
+
+    def ask_one(s):
+        return ask(s.filter("k = 3"))
+
+    net = ps.Network("two")
+    for name in ("a", "b"):
+        source(net, tmp_path, name).filter("v >= 0", name=f"all {name}").connection_point(
+            {"a": "cars", "b": "doors"}[name], key="k", keep="100 days"
+        )
+    rows = {name: [rows_of(at, 20, seed) for at in range(0, 100, 20)] for seed, name in enumerate("ab")}
+    sink, only = ps.memory(), ps.memory()
+    with ps.Runtime(net, spark, tmp_path / "checkpoint", policy=AsSoonAsPossible(50)) as running:
+        for part in range(5):
+            if part == 3:
+                assert running.wait_idle(timeout=120, quiet=0.5)
+                running.attach("pairs", "cars", ask, to=sink)
+                running.attach("of three", "cars", ask_one, to=only)
+            for name in "ab":
+                put(tmp_path / name, str(part), rows[name][part])
+        assert running.wait_idle(timeout=120, quiet=1.0)
+        assert running.queries["pairs"].sub.inputs == ("cars", "doors")
+    one = ps.Network("reference")
+    a, b = (one.source(n, ps.rows([], SCHEMA), timestamp="time") for n in "ab")
+    a.join(b, on="k", within="3 seconds").output("pairs", to=ps.memory())
+    given = {name: [row for part in rows[name] for row in part] for name in "ab"}
+    expected = LocalEngine(one).run([given], final=False).outputs["pairs"]
+    assert len(expected) > 50
+    # the last seconds wait for what may still come; they are the same ones for all that has been shown
+    found = {tuple(row.values()) for row in sink.rows}
+    assert len(found) == len(sink.rows)
+    assert found == {tuple(row.values()) for row in expected}
+    assert sorted(map(tuple, map(dict.values, only.rows))) == sorted(pair for pair in found if pair[1] == 3)
 
 
 @pytest.mark.slow

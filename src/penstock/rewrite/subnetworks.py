@@ -147,6 +147,7 @@ def at_point(
 ) -> SubNetwork:
     """A query attached to a connection point or view (A25, A30): `build` goes on from its stream, the end is output `name`.
 
+    `build` may join other points in (A50): `lambda s: s.join(s.network.stream("other"), ...)`; it reads those that it names.
     Without `to` there is no output: `build` itself ends in a view (A28) or connection point.
     """
     if point not in network.points:
@@ -157,9 +158,20 @@ def at_point(
             expected="the name of a connection point or view",
             hint=did_you_mean(point, network.points),
         )
-    start = replace(network.nodes[point], inputs=(), about=replace(network.nodes[point].about, group=()))
-    made = Network.of(name, [start], given={point: network.types[point]})
+    starts = [
+        replace(node, inputs=(), about=replace(node.about, group=())) for node in network.points.values()
+    ]
+    made = Network.of(name, starts, given={start.name: network.types[start.name] for start in starts})
     end = build(made.stream(point))
     if to is not None:
         made.output(name, end, to=to, qos=qos)
-    return SubNetwork(name, made, (point,), tuple(n for n in made.points if n != point), tuple(made.outputs))
+    read = tuple(n for n in network.points if made.readers(n)) or (point,)
+    return _reading(made, network, read)
+
+
+def _reading(made: Network, network: Network, read: tuple[str, ...]) -> SubNetwork:
+    """The query without the points that it does not read."""
+    nodes = [node for node in made.nodes.values() if node.name not in network.points or node.name in read]
+    given = {point: network.types[point] for point in read}
+    own = Network.of(made.name, nodes, given=given, groups=_groups(made, nodes))
+    return SubNetwork(own.name, own, read, tuple(n for n in own.points if n not in read), tuple(own.outputs))

@@ -26,14 +26,14 @@ def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
     """The network and the views that were attached to it; what is attached to a point that is gone is refused."""
     grown = network
     for sub in attached.values():
-        (point,) = sub.inputs
-        if point not in grown.points:
-            raise NetworkError(
-                f"'{sub.name}' is attached to '{point}', which the network does not have any more",
-                box=sub.name, where=caller(), hint=f"detach it first: detach('{sub.name}')",
-            )  # fmt: skip
+        for point in sub.inputs:
+            if point not in grown.points:
+                raise NetworkError(
+                    f"'{sub.name}' is attached to '{point}', which the network does not have any more",
+                    box=sub.name, where=caller(), hint=f"detach it first: detach('{sub.name}')",
+                )  # fmt: skip
         if sub.points:
-            own = [node for node in sub.network.nodes.values() if node.name != point]
+            own = [node for node in sub.network.nodes.values() if node.name not in sub.inputs]
             grown = Network.of(grown.name, [*grown.nodes.values(), *own], groups=grown.groups)
     return grown
 

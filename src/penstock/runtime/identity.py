@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.spark.plan import lay_out
+from penstock.engine.spark.points import pushed_ranges
 from penstock.model.boxes import Function, Join, Node, Output, Trait
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
 from penstock.model.formats import Callback, Memory
@@ -43,8 +44,20 @@ def facts(subs: tuple[SubNetwork, ...], partitions: int, *, fuse: bool) -> dict[
                 # one entry is spread by Spark's hash of its keys, several by a hash of their own: the state lies accordingly
                 entries = "one" if len(stage.entries) == 1 else "several"
                 place = {"place": f"{sub.name}/{stage.name}", "partitions": partitions, "entries": entries}
-                found[name] = {**place, "inputs": inputs, **_configuration(node)}
+                found[name] = {**place, "inputs": inputs, **_configuration(node), **_looked_up(sub, node)}
     return found
+
+
+def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Any]:
+    """A join that looks keys up in a point has seen those only: with other ranges its state would lack partners."""
+    if not isinstance(node, Join):
+        return {}
+    points = [
+        (name, getattr(sub.network.nodes[name], "key", None)) for name in node.inputs if name in sub.inputs
+    ]
+    ranges = {name: pushed_ranges(sub.network, name, key) for name, key in points if key is not None}
+    found = {name: str(each) for name, each in ranges.items() if each is not None}
+    return {"looked up": found} if found else {}
 
 
 def _configuration(node: Node) -> dict[str, Any]:
@@ -180,6 +193,7 @@ def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str
         "inputs": "what comes in",
         "partitions": "the number of partitions",
         "entries": "how its stage is fed",
+        "looked up": "which keys it looks up",
     }.get(key, key)
     return NetworkError(
         f"its state in checkpoint {checkpoint} was made by another configuration: {what} changed",

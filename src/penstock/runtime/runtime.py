@@ -220,6 +220,7 @@ class Runtime:
     ) -> SubnetworkQuery:
         """An ad-hoc query at a connection point: all that is retained there, then what comes (A30), until detached.
 
+        It may join other points in: `lambda s: s.join(s.network.stream("other"), on="k", within="1 minute")`.
         `resume` goes on instead where a query of this name was when the runtime was last stopped.
         """
         with self._lock:
@@ -256,7 +257,7 @@ class Runtime:
         claim_attached(place, sub, self._facts((sub,)))
         self._attached[sub.name] = sub
         query = self._begin(sub, lease=_LEASE)
-        self.records.event("attach", sub.name, point=point, resume=resume)
+        self.records.event("attach", sub.name, point=point, inputs=list(sub.inputs), resume=resume)
         return query
 
     def _give_up(self, sub: SubNetwork) -> None:

@@ -1,6 +1,7 @@
 """Connection points as inputs: history first, then what comes, by the same entries (A48, A51).
 
-A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49).
+A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49), and so does a join
+on it whose other side has such a filter (A50). The manifest's ranges choose the files; without any, histories are merged in order of time.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.engine.spark.admission import ddl
 from penstock.engine.spark.inputs import Taken
 from penstock.engine.spark.ticket import Position, Slice
-from penstock.model.boxes import Filter
+from penstock.model.boxes import Filter, Join
 from penstock.model.network import Network
 from penstock.model.types import SEQ, STAMP
 from penstock.store.leases import ReaderLease, take_lease
@@ -108,7 +109,27 @@ def point_frame(
 def pushed_ranges(net: Network, name: str, key: str) -> Any:
     """Ranges of the storage key outside of which no reader looks; None if any reader wants it all."""
     readers = [net.nodes[r] for r in net.readers(name)]
-    if len(readers) != 1 or not isinstance(readers[0], Filter) or not readers[0].predicate:
-        return None
     schema = net.types[name].schema
-    return key_ranges(readers[0].predicate, key, schema.type_of(key)) if key in schema else None
+    if len(readers) != 1 or key not in schema:
+        return None
+    match readers[0]:
+        case Filter(predicate=predicate) if predicate:
+            return key_ranges(predicate, key, schema.type_of(key))
+        case Join() as join if not join.spread:
+            return _looked_up(net, name, join, key)
+    return None
+
+
+def _looked_up(net: Network, name: str, join: Join, key: str) -> Any:
+    """A join on the storage key whose other side is filtered by it looks its partners up (A50): no other key can match."""
+    if join.inputs[0] == join.inputs[1]:
+        return None
+    side = join.inputs.index(name)
+    other = net.nodes[join.inputs[1 - side]]
+    theirs = [pair[1 - side] for pair in join.on if pair[side] == key]
+    if not theirs or not isinstance(other, Filter) or not other.predicate:
+        return None
+    type_ = net.types[name].schema.type_of(key)
+    if net.types[other.name].schema.type_of(theirs[0]) != type_:
+        return None  # compared after a cast: its ranges are not ours
+    return key_ranges(other.predicate, theirs[0], type_)
