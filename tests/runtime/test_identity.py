@@ -159,7 +159,7 @@ def test_a_join_that_looked_keys_up_is_not_asked_for_others(tmp_path):
     """It has passed over the partners of the other keys."""
     take(tmp_path / "one", looking("k = 3"))
     take(tmp_path / "one", looking("k = 3"))
-    with pytest.raises(NetworkError, match="box 'pairs'.*which keys it looks up changed"):
+    with pytest.raises(NetworkError, match=r"box 'pairs'.*which keys it looks up changed"):
         take(tmp_path / "one", looking("k = 5"))
     take(tmp_path / "all", looking("k = 3", on="v"))
     take(tmp_path / "all", looking("k = 5", on="v"))
