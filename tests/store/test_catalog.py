@@ -170,6 +170,35 @@ def test_one_catalog_serves_several_threads(catalog):
     assert len(catalog.events()) == 8
 
 
+def test_estimates_are_marked_for_good(catalog):
+    exact, guessed = BoxCount("slow", 10, 5), BoxCount("slow", 10, 4, estimated=True)
+    for train in range(30):
+        catalog.record_train(TrainRecord("main", train, 0.0, 1.0, 10, (guessed if train == 3 else exact,)))
+    assert catalog.trains("main", 30)[-1].boxes == (exact,)
+    assert catalog.counts()["slow"] == BoxCount("slow", 300, 149, estimated=True)
+
+
+def test_a_catalog_of_the_first_format_is_brought_up_to_date(tmp_path):
+    path = tmp_path / "catalog.db"
+    made = Catalog(path)
+    made.record_train(record(0))
+    made.close()
+    db = sqlite3.connect(path)
+    db.executescript("""
+        DROP VIEW selectivities;
+        ALTER TABLE box_counts DROP COLUMN estimated;
+        ALTER TABLE past_counts DROP COLUMN estimated;
+        CREATE VIEW selectivities AS SELECT box FROM box_counts;
+        PRAGMA user_version = 1;
+    """)
+    db.close()
+    for _ in range(2):
+        again = Catalog(path)
+        assert again.counts()["slow"] == record(0).boxes[0]
+        assert again.trains("main") == [record(0)]
+        again.close()
+
+
 def test_what_is_no_catalog_is_refused(tmp_path):
     path = tmp_path / "catalog.db"
     path.write_bytes(b"this is no database at all" * 50)

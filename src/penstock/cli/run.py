@@ -120,20 +120,31 @@ def view(network: Any, status: Status) -> Any:
             sub.name, str(sub.trains), f"{sub.rows:,}", f"{sub.rate:,.0f}", f"{sub.length:,}", f"{sub.train:.2f}", f"{sub.trigger:.2f}",
             ", ".join(sub.idle),
         )  # fmt: skip
-    arrows = Table()
-    for heading in ("box", "in", "out", "selectivity", "dead"):
-        arrows.add_column(heading, justify="left" if heading == "box" else "right")
-    for name, count in status.boxes.items():
-        ratio = "" if count.selectivity is None else f"{count.selectivity:.3f}"
-        arrows.add_row(
-            name, f"{count.rows_in:,}", f"{count.rows_out:,}", ratio, f"{count.dead:,}" if count.dead else ""
-        )
     outputs = Table()
     for heading in ("output", "latency p50 s", "p95", "p99", "max"):
         outputs.add_column(heading, justify="left" if heading == "output" else "right")
     for name, latency in status.latency.items():
         outputs.add_row(name, *(f"{x:.2f}" for x in (latency.p50, latency.p95, latency.p99, latency.max)))
-    return Group(subs, arrows, outputs, f"dead letters: {status.dead:,}")
+    return Group(subs, _arrows(status), outputs, f"dead letters: {status.dead:,}")
+
+
+def _arrows(status: Status) -> Any:
+    """What flows into each box and out of it: in all, a second, in the last train. '~': partly estimated."""
+    from rich.table import Table
+
+    arrows = Table()
+    for heading in ("box", "in", "in/s", "last train", "out", "out/s", "last train", "selectivity", "dead"):
+        arrows.add_column(heading, justify="left" if heading == "box" else "right")
+    for name, count in status.boxes.items():
+        about = "~" if count.estimated else ""
+        cells = [f"{count.rows_in:,}", "", "", f"{count.rows_out:,}", "", ""]
+        if (flow := status.flows.get(name)) is not None:
+            cells[1:3] = f"{flow.rate_in:,.0f}", f"{flow.train_in:,}"
+            cells[4:] = f"{flow.rate_out:,.0f}", f"{flow.train_out:,}"
+        ratio = "" if count.selectivity is None else f"{about}{count.selectivity:.3f}"
+        cells = [f"{about}{cell}" if cell else "" for cell in cells]
+        arrows.add_row(name, *cells, ratio, f"{count.dead:,}" if count.dead else "")
+    return arrows
 
 
 def _summary(status: Status, place: Path, *, stopped: bool) -> None:

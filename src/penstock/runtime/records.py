@@ -30,6 +30,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.catalog import Catalog
 from penstock.store.records import BoxCount, Latency, TrainRecord
 
+_TRAINS = 32  # rates are those of so many trains
 _WINDOW = 512  # latency samples kept for each output
 _LATENCY_EVERY = 2.0  # seconds between two latency records of an output
 _PREFIX = "penstock-"
@@ -57,13 +58,32 @@ class Status:
     boxes: dict[str, BoxCount]
     latency: dict[str, Latency]
     dead: int
+    flows: dict[str, Flow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What goes into a box and out of it now: tuples a second, and in its last train with tuples."""
+
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    train_in: int = 0
+    train_out: int = 0
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """What a box did in one train."""
+
+    time: float
+    count: BoxCount
 
 
 @dataclass
 class _Running:
     """What is remembered about a sub-network between trains."""
 
-    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=32))  # (time, rows)
+    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_TRAINS))  # (time, rows)
     rows: int = 0
     trains: int = 0
     train: float = 0.0
@@ -81,6 +101,7 @@ class Records:
         self._running: dict[str, _Running] = {}
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
+        self._flows: dict[str, deque[_Passage]] = {}
         self._latency: dict[str, deque[float]] = {}
         self._told: dict[str, float] = {}
         self._epochs: dict[str, int] = {}  # of diffused joins
@@ -116,7 +137,9 @@ class Records:
         """Take note of a committed train."""
         now = time.time()
         boxes = tuple(
-            BoxCount(name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0))
+            BoxCount(
+                name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0), "estimated" in c
+            )
             for name, c in done.commit.counts.items()
         )
         record = TrainRecord(done.subnetwork, done.ticket.train, done.started, now, done.ticket.rows, boxes)
@@ -124,6 +147,8 @@ class Records:
             self._note(done, now)
             for count in boxes:
                 self._boxes[count.box] = _sum(self._boxes.get(count.box, BoxCount(count.box)), count)
+                if not done.ticket.empty:
+                    self._flows.setdefault(count.box, deque(maxlen=_TRAINS)).append(_Passage(now, count))
             self.dead += done.commit.dead
             self._outputs(done, now)
         self.catalog.record_train(record)
@@ -150,12 +175,15 @@ class Records:
         mine.idle = tuple(done.ticket.idle)
 
     def _outputs(self, done: TrainDone, now: float) -> None:
-        """Latency from arrival to sink: of the tuples that left now, when this train's input was seen to be there."""
-        if done.ticket.empty:
+        """Latency from arrival to sink of the oldest tuple behind those that left now: its way through the points
+        above, and what it waited in a backlog, included.
+        """
+        since = done.ticket.since
+        if since is None:
             return
-        for name in done.outputs:
+        for name in done.outcome.left:
             samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
-            samples.append(now - done.ticket.arrival)
+            samples.append(max(0.0, now - since))
             if now - self._told.get(name, 0.0) >= _LATENCY_EVERY:
                 self._told[name] = now
                 latency = Latency.of(name, now, samples)
@@ -173,6 +201,7 @@ class Records:
                 dict(self._boxes),
                 {name: figures for name, figures in latency.items() if figures is not None},
                 self.dead,
+                {name: _flow(passed, now) for name, passed in self._flows.items()},
             )
 
     def _status(self, name: str) -> SubnetworkStatus:
@@ -209,7 +238,19 @@ def _sum(one: BoxCount, other: BoxCount) -> BoxCount:
         one.rows_out + other.rows_out,
         one.dead + other.dead,
         one.dropped + other.dropped,
+        one.estimated or other.estimated,
     )
+
+
+def _flow(passed: deque[_Passage], now: float) -> Flow:
+    """Rates from the first of the trains remembered until now, so that they fall when nothing comes."""
+    last, later = passed[-1].count, list(passed)[1:]
+    span = now - passed[0].time
+    rates = [
+        sum(rows) / span if later and span > 0 else 0.0
+        for rows in zip(*((p.count.rows_in, p.count.rows_out) for p in later), strict=True)
+    ] or [0.0, 0.0]
+    return Flow(rates[0], rates[1], last.rows_in, last.rows_out)
 
 
 class _Listener(StreamingQueryListener):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from penstock.store.records import (
     TrainRecord,
 )
 
-FORMAT = 1
+FORMAT = 2
 _TABLES = """
 CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
 CREATE TABLE nodes (version INTEGER, place INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
@@ -43,10 +43,10 @@ CREATE TABLE arrows (version INTEGER, tail TEXT, head TEXT, place INTEGER, PRIMA
 CREATE TABLE trains (subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
                      PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
 CREATE TABLE box_counts (subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
-                         dropped INTEGER, PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
+                         dropped INTEGER, estimated INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
 CREATE TABLE past_trains (subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
 CREATE TABLE past_counts (subnetwork TEXT, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER, dropped INTEGER,
-                          PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
+                          estimated INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
 CREATE TABLE latencies (id INTEGER PRIMARY KEY, output TEXT, time REAL, samples INTEGER, p50 REAL, p95 REAL, p99 REAL, max REAL);
 CREATE INDEX latencies_by_output ON latencies (output, id);
 CREATE TABLE places (name TEXT, kind TEXT, path TEXT, time REAL, PRIMARY KEY (name, kind)) WITHOUT ROWID;
@@ -55,21 +55,33 @@ CREATE VIEW totals AS
   SELECT subnetwork, sum(trains) AS trains, sum(rows_in) AS rows_in, sum(duration) AS duration FROM (
     SELECT subnetwork, trains, rows_in, duration FROM past_trains
     UNION ALL SELECT subnetwork, 1, rows_in, duration FROM trains) GROUP BY subnetwork;
+"""
+_SELECTIVITIES = """
 CREATE VIEW selectivities AS
   SELECT box, sum(rows_in) AS rows_in, sum(rows_out) AS rows_out, sum(dead) AS dead, sum(dropped) AS dropped,
-         CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
-    SELECT box, rows_in, rows_out, dead, dropped FROM past_counts
-    UNION ALL SELECT box, rows_in, rows_out, dead, dropped FROM box_counts) GROUP BY box;
+         max(estimated) AS estimated, CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
+    SELECT box, rows_in, rows_out, dead, dropped, estimated FROM past_counts
+    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated FROM box_counts) GROUP BY box;
 """
+# What takes a catalog from a format to the next one.
+_UPGRADES = {
+    1: """
+ALTER TABLE box_counts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE past_counts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+DROP VIEW selectivities;"""
+    + _SELECTIVITIES
+}
+_COUNTED = "box, rows_in, rows_out, dead, dropped, estimated"
 _ROLL_UP = """
 INSERT INTO past_trains SELECT subnetwork, count(*), sum(rows_in), sum(duration) FROM trains
   WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork
   ON CONFLICT DO UPDATE SET trains = trains + excluded.trains, rows_in = rows_in + excluded.rows_in,
     duration = duration + excluded.duration;
-INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped) FROM box_counts
+INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated) FROM box_counts
   WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, box
   ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
-    dead = dead + excluded.dead, dropped = dropped + excluded.dropped;
+    dead = dead + excluded.dead, dropped = dropped + excluded.dropped,
+    estimated = max(estimated, excluded.estimated);
 DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
 DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t
 """
@@ -96,7 +108,10 @@ class Catalog:
             found = db.execute("PRAGMA user_version").fetchone()[0]
             if found == 0:
                 db.execute("PRAGMA journal_mode = WAL")
-                db.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
+                self._become(db, FORMAT, _TABLES + _SELECTIVITIES)
+            while found in _UPGRADES:
+                self._become(db, found + 1, _UPGRADES[found])
+                found += 1
         except sqlite3.DatabaseError as error:
             raise StoreError(
                 f"{self.path} is no catalog",
@@ -109,6 +124,10 @@ class Catalog:
                 found=f"format {found}",
                 expected=f"format {FORMAT}",
             )
+
+    @staticmethod
+    def _become(db: sqlite3.Connection, number: int, script: str) -> None:
+        db.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
 
     def _db(self) -> sqlite3.Connection:
         """The connection of the calling thread; transactions are opened by hand."""
@@ -210,7 +229,7 @@ class Catalog:
             row = (sub, train, record.start, record.end, record.rows_in, record.duration)
             db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?)", row)
             boxes = [(sub, train, *astuple(count)) for count in record.boxes]
-            db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?)", boxes)
+            db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", boxes)
             self._roll_up(db, sub)
 
     def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
@@ -236,8 +255,8 @@ class Catalog:
         return found[::-1]
 
     def _boxes(self, subnetwork: str, train: int) -> tuple[BoxCount, ...]:
-        sql = "SELECT box, rows_in, rows_out, dead, dropped FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
-        return tuple(BoxCount(*row) for row in self._rows(sql, subnetwork, train))
+        sql = f"SELECT {_COUNTED} FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
+        return tuple(_box_count(row) for row in self._rows(sql, subnetwork, train))
 
     def totals(self) -> dict[str, Totals]:
         """Trains, tuples and time of each sub-network, over all time."""
@@ -248,8 +267,8 @@ class Catalog:
 
     def counts(self) -> dict[str, BoxCount]:
         """What each box did, over all time."""
-        rows = self._rows("SELECT box, rows_in, rows_out, dead, dropped FROM selectivities ORDER BY box")
-        return {row[0]: BoxCount(*row) for row in rows}
+        rows = self._rows(f"SELECT {_COUNTED} FROM selectivities ORDER BY box")
+        return {row[0]: _box_count(row) for row in rows}
 
     def selectivity(self, box: str, last: int | None = None) -> float | None:
         """Tuples out for each tuple in, over all time or the last trains; None if none came."""
@@ -307,6 +326,11 @@ class Catalog:
                  AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3"""
         rows = self._rows(sql, kind, subject, last)
         return [Event(kind, subject, at, json.loads(detail)) for kind, subject, at, detail in rows][::-1]
+
+
+def _box_count(row: tuple[Any, ...]) -> BoxCount:
+    *counts, estimated = row
+    return replace(BoxCount(*counts), estimated=bool(estimated))
 
 
 def _now(at: float | None) -> float:

@@ -24,7 +24,8 @@ _ALL = 2**63 - 1
 Extent = tuple[int | None, int | None]  # least and greatest timestamp
 _ENTRIES = pa.schema(
     [("number", pa.int64()), ("rows", pa.int64()), ("horizon", pa.int64()), ("final", pa.bool_()), ("arrival", pa.float64()),
-     ("min_ts", pa.int64()), ("max_ts", pa.int64()), ("previous", pa.int64()), ("idle", pa.bool_())]
+     ("min_ts", pa.int64()), ("max_ts", pa.int64()), ("previous", pa.int64()), ("idle", pa.bool_()),
+     ("since", pa.float64())]
 )  # fmt: skip
 
 

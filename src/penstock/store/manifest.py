@@ -61,6 +61,7 @@ class Entry:
     previous: int = -1  # the entry before this one, -1: none
     files: tuple[DataFile, ...] = ()  # empty once compacted: then `PointReader.plan` knows the files
     idle: bool = False  # nothing comes for now: readers need not wait for this point's horizon
+    since: float | None = None  # when the oldest tuple behind these came to the network; wall time, seconds
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "files": [file.as_json() for file in self.files]}

@@ -103,6 +103,7 @@ class PointWriter:
         final: bool = False,
         idle: bool = False,
         arrival: float | None = None,
+        since: float | None = None,
         replace: bool = False,
     ) -> Entry:
         """Make a train's files visible, all or none. The same entry again is no-op; another content needs `replace`."""
@@ -111,6 +112,7 @@ class PointWriter:
         made = Entry(
             number=entry, rows=sum(f.rows for f in ordered), horizon=horizon, final=final,
             arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered, idle=idle,
+            since=since,
         )  # fmt: skip
         head = self._head or self._find_head()
         if entry <= head.latest:

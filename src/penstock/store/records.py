@@ -52,13 +52,14 @@ class Topology:
 
 @dataclass(frozen=True)
 class BoxCount:
-    """What one box did in one train, or over many."""
+    """What one box did in one train, or over many; `estimated`: in some trains it was not counted but guessed from the others."""
 
     box: str
     rows_in: int = 0
     rows_out: int = 0
     dead: int = 0
     dropped: int = 0
+    estimated: bool = False
 
     @property
     def selectivity(self) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -161,6 +162,49 @@ def test_the_log_of_files_survives_a_torn_line(tmp_path):
     again = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")
     assert again.known == log.known
     assert path.read_text().endswith("\n")
+
+
+def test_when_the_oldest_tuple_of_a_train_arrived(tmp_path, monkeypatch):
+    """Whatever lies there at the first look has come just then; later ones when they got their name here."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    src = source(csv(str(folder), TEXT))
+    put(folder / "a.csv", "1,a,1\n2,a,2\n", 100)
+    taken_from = input_for(src, tmp_path / "p")
+    first = time.time()
+    put(folder / "b.csv", "3,a,3\n", 200)
+    one = taken_from.take({}, 1)
+    two = taken_from.take(one.position, 9)
+    assert first - 1 < two.arrived == one.arrived <= time.time()
+    time.sleep(0.05)
+    put(tmp_path / "c.csv", "4,a,4\n", 300)  # old by its own time
+    before = time.time()
+    (tmp_path / "c.csv").rename(folder / "c.csv")
+    time.sleep(0.2)
+    three = input_for(src, tmp_path / "p").take(two.position, 9)
+    assert before - 0.02 < three.arrived < before + 0.15
+    # the time is remembered with the file
+    assert input_for(src, tmp_path / "p").take(two.position, 9).arrived == three.arrived
+    assert input_for(src, tmp_path / "p").take(three.position, 9).arrived is None
+
+
+def test_a_list_of_files_without_times_is_read(tmp_path):
+    put(tmp_path / "a.csv", "1,a,1\n", 100)
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "files.jsonl").write_text(json.dumps([str(tmp_path / "a.csv"), 6]) + "\n")
+    taken = input_for(source(csv(str(tmp_path / "a.csv"), TEXT)), tmp_path / "p").take({}, 9)
+    assert (taken.rows, taken.arrived) == (1, None)
+
+
+def test_rows_of_a_rate_arrive_when_they_are_due(tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "time", lambda: now[0])
+    taken_from = input_for(source(rate(10)), tmp_path / "p")
+    position = taken_from.take({}, 100).position
+    now[0] += 3.0
+    one = taken_from.take(position, 20)
+    assert (one.rows, one.arrived) == (20, pytest.approx(1000.1))
+    assert taken_from.take(one.position, 20).arrived == pytest.approx(1002.1)
 
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere/*.csv", "none.csv"])

@@ -52,9 +52,9 @@ class FeedInput:
                 continue  # a writer that was stopped has delivered this one again
             slices += [self._slice(at, *file) for file in delivery["files"]]
             rows, last, newest = rows + _rows(delivery), at, at * _SECOND
-        return Taken(
-            slices, {"byte": byte, "at": last}, rows, newest if slices else None, more=bool(self._lines)
-        )
+        arrived = _written(slices[0]["path"]) if slices else None
+        newest, more = newest if slices else None, bool(self._lines)
+        return Taken(slices, {"byte": byte, "at": last}, rows, newest, more=more, arrived=arrived)
 
     def _slice(self, at: int, name: str, group: int, size: int, rows: int) -> Slice:
         path = str(self._path / name)
@@ -89,6 +89,14 @@ class FeedInput:
             ) from None
         delivery: dict[str, Any] = found
         return delivery
+
+
+def _written(path: str) -> float | None:
+    """When the file of a delivery was written; deliveries come in order, so the first one tells."""
+    try:
+        return Path(path).stat().st_mtime
+    except OSError:
+        return None
 
 
 def _rows(delivery: dict[str, Any]) -> int:

@@ -36,7 +36,10 @@ _PATIENCE = 0.2  # seconds to wait for a slow iterable before a shorter train is
 
 @dataclass(frozen=True)
 class Taken:
-    """What an input gives to a train; `newest`: its largest `_ts` if that is known without reading."""
+    """What an input gives to a train; `newest`: its largest `_ts` if that is known without reading.
+
+    `arrived`: when the oldest of its tuples came to the network (wall time in seconds), if that is known.
+    """
 
     slices: list[Slice]
     position: Position
@@ -44,6 +47,7 @@ class Taken:
     newest: int | None = None
     refused: list[dict[str, Any]] = field(default_factory=list)
     more: bool = False
+    arrived: float | None = None
 
 
 class Input(Protocol):
@@ -77,10 +81,15 @@ class FileLog:
         self._path, self._log = Path(path), place / "files.jsonl"
         place.mkdir(parents=True, exist_ok=True)
         self.known: list[tuple[str, int]] = []
+        self._arrived: list[float | None] = []
+        # what lies there when the network first looks has come to it just now
+        self._born = 0.0 if self._log.exists() else time.time()
         if self._log.exists():
             # a last line without its end was being written when the process died; it is discovered again
             lines = self._log.read_text().splitlines(keepends=True)
-            self.known = [tuple(json.loads(line)) for line in lines if line.endswith("\n")]
+            found = [json.loads(line) for line in lines if line.endswith("\n")]
+            self.known = [(name, size) for name, size, *_ in found]
+            self._arrived = [rest[0] if rest else None for _, _, *rest in found]
             if lines and not lines[-1].endswith("\n"):
                 # never in place: the numbers of all files hang on it
                 aside = self._log.with_name("files.aside")
@@ -90,17 +99,26 @@ class FileLog:
 
     def discover(self) -> None:
         """Look for new files; a file must be whole when its name appears, as for Spark's own file source."""
+        # of a file that was moved here, only the time of its change of name tells when
         fresh = sorted(
-            (s.st_mtime_ns, str(p), s.st_size) for p, s in self._candidates() if str(p) not in self._names
+            (s.st_mtime_ns, str(p), s.st_size, max(s.st_ctime, self._born))
+            for p, s in self._candidates()
+            if str(p) not in self._names
         )
         if not fresh:
             return
         with self._log.open("a") as log:
-            for _, name, size in fresh:
-                log.write(json.dumps([name, size]) + "\n")
-        for _, name, size in fresh:
+            for _, name, size, arrived in fresh:
+                log.write(json.dumps([name, size, arrived]) + "\n")
+        for _, name, size, arrived in fresh:
             self.known.append((name, size))
+            self._arrived.append(arrived)
             self._names.add(name)
+
+    def arrived(self, slices: list[Slice]) -> float | None:
+        """When the first of the slices' files came; None if an older version has listed it."""
+        known = [self._arrived[s["file"]] for s in slices]
+        return min((at for at in known if at is not None), default=None)
 
     def _candidates(self) -> Iterator[tuple[Path, Any]]:
         if self._path.is_dir():
@@ -150,7 +168,8 @@ class TextFiles:
             if byte >= size:
                 ordinal, byte, line = ordinal + 1, 0, 0
         more = ordinal < len(self._log.known)
-        return Taken(slices, {"file": ordinal, "byte": byte, "line": line}, limit - left, more=more)
+        position = {"file": ordinal, "byte": byte, "line": line}
+        return Taken(slices, position, limit - left, more=more, arrived=self._log.arrived(slices))
 
     def _head(self, path: Path) -> int:
         """How many lines the header takes, with the comments in front of it."""
@@ -261,6 +280,7 @@ class ParquetFiles:
             newest,
             refused,
             more=ordinal < len(self._log.known),
+            arrived=self._log.arrived(slices),
         )
 
 
@@ -341,13 +361,10 @@ class Spool:
         end = self._end_of(start) if start < self._spooled else self._pull(limit)
         if end == start:
             return Taken([], position or {"row": start}, 0)
-        slice_ = {
-            "kind": "spool",
-            "path": str(self._place / f"{end:012d}.jsonl"),
-            "row": start,
-            "rows": end - start,
-        }
-        return Taken([slice_], {"row": end}, end - start, more=end < self._spooled)
+        path = self._place / f"{end:012d}.jsonl"
+        slice_ = {"kind": "spool", "path": str(path), "row": start, "rows": end - start}
+        arrived = path.stat().st_mtime
+        return Taken([slice_], {"row": end}, end - start, more=end < self._spooled, arrived=arrived)
 
     def _end_of(self, start: int) -> int:
         return min(int(p.stem) for p in self._place.glob("*.jsonl") if int(p.stem) > start)
@@ -390,12 +407,13 @@ class RateInput:
 
     def take(self, position: Position, limit: int) -> Taken:
         start, first = position.get("start", int(time.time() * 1e6)), position.get("row", 0)
-        due = int((time.time() * 1e6 - start) * self._rate / 1e6)
-        count = max(0, min(limit, due - first))
+        ready = int((time.time() * 1e6 - start) * self._rate / 1e6)
+        count = max(0, min(limit, ready - first))
         slices = (
             [{"kind": "rate", "row": first, "rows": count, "start": start, "rate": self._rate}]
             if count
             else []
         )
         newest = start + (first + count - 1) * 1_000_000 // self._rate if count else None
-        return Taken(slices, {"start": start, "row": first + count}, count, newest)
+        due = start / 1e6 + (first + 1) / self._rate
+        return Taken(slices, {"start": start, "row": first + count}, count, newest, arrived=due)

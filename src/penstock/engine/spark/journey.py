@@ -29,14 +29,14 @@ from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.watch import Watch
 from penstock.engine.spark.writer import FrameWriter
-from penstock.model.boxes import ConnectionPoint, Node, Source, View
+from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
 from penstock.model.formats import Feed, Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
 if TYPE_CHECKING:
     from penstock.engine.spark.train import Trains
 
-_SAMPLE = 16  # one train in so many counts what goes into and out of each native box
+_SAMPLE = 16  # one train in so many counts what native boxes let through
 
 
 class Journey:
@@ -129,9 +129,13 @@ class Journey:
             self.watch,
             guarded=node.name in self.trains.guarded,
         )
-        if self.sampled:
+        if self.sampled and self._must_be_counted(node):
             frame = self.watch.on(frame, f"{node.name}#out", rows="count(1)")
         self._keep(node.name, frame)
+
+    def _must_be_counted(self, node: Node) -> bool:
+        """What other boxes let through is what comes less what they refuse; what is written is counted there."""
+        return isinstance(node, Filter | Drop) and not self.trains.terminals(node.name)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
         """Tuples that several jobs need are computed once."""
@@ -326,16 +330,40 @@ class Journey:
         for name in self.layout.native:
             if refused[name]:
                 self.outcome.count(name, dead=refused[name])
-            if self.sampled:
-                self._count_native(name, out, refused)
+            self._count_native(self.net.nodes[name], out, refused)
 
-    def _count_native(self, name: str, out: dict[str, int], refused: Counter[str]) -> None:
-        came = sum(out[behind(self.net, up)] for up in self.net.nodes[name].inputs)
+    def _count_native(self, node: Node, out: dict[str, int], refused: Counter[str]) -> None:
+        name, ups = node.name, [behind(self.net, up) for up in node.inputs]
+        came = sum(out[up] for up in ups)
+        sound = came - refused[name]
+        passed = self._passed(node, sound, refused)
+        out[name] = self.trains.estimates.guess(name, sound, self._share(node)) if passed is None else passed
+        counts = {"in": came, "out": out[name]}
+        if passed is None or any("estimated" in self.outcome.counts.get(up, {}) for up in ups):
+            counts["estimated"] = 1
+        self.outcome.count(name, **counts)
+
+    def _passed(self, node: Node, sound: int, refused: Counter[str]) -> int | None:
+        """What a native box let through of the tuples it did not refuse, if that is known."""
+        name = node.name
         # what boxes further down would refuse never got here, see Guards
         chain = next((g.chain for g in self.trains.guards.values() if name in g.chain), ())
         taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
-        out[name] = self.watch.counts(f"{name}#out").get("rows", 0) + taken
-        self.outcome.count(name, **{"in": came, "out": out[name]})
+        if name in self.outcome.written:
+            return self.outcome.written[name] + taken
+        if not isinstance(node, Filter | Drop):
+            return sound
+        if not sound or self._share(node) == 1.0:
+            return sound
+        if not self.sampled:
+            return None
+        passed = int(self.watch.counts(f"{name}#out").get("rows", 0)) + taken
+        self.trains.estimates.learn(name, sound, passed)
+        return passed
+
+    def _share(self, node: Node) -> float | None:
+        """The selectivity of a drop box is its rate's business, which may change from train to train."""
+        return 1.0 - self.ticket.drop_rates.get(node.name, node.rate) if isinstance(node, Drop) else None
 
 
 def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:

@@ -15,6 +15,8 @@ class Outcome:
     points: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     cost: dict[str, float] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)  # tuples written behind native nodes
+    left: set[str] = field(default_factory=set)  # outputs that tuples have left by
     rows: dict[str, list[Any]] = field(default_factory=dict)  # for sinks in this process, by node
     dead: list[Any] = field(default_factory=list)
     state_bytes: int = 0

@@ -6,6 +6,7 @@ on it whose other side has such a filter (A50). The manifest's ranges choose the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from penstock.model.boxes import Filter, Join
 from penstock.model.network import Network
 from penstock.model.types import SEQ, STAMP
 from penstock.store.leases import ReaderLease, take_lease
-from penstock.store.manifest import ENTRY
+from penstock.store.manifest import ENTRY, Entry
 from penstock.store.point import PointReader
 from penstock.store.predicates import key_ranges
 
@@ -31,11 +32,14 @@ class PointInput:
         self._reader = PointReader(checkpoint, name)
         self._query, self._seconds = query, seconds
         self._lease: ReaderLease | None = None
+        self._born = 0.0
 
     def take(self, position: Position, limit: int) -> Taken:
         """Whole entries, one at least, up to so many tuples."""
         if self._lease is None:
             self._lease = take_lease(self._reader, self._query, position.get("entry"), seconds=self._seconds)
+            # what was retained before a query first looked has come to it just now
+            self._born = time.time() if "entry" not in position else 0.0
         after = position.get("entry", self._lease.position)
         entries = self._reader.entries(after)
         rows = taken = 0
@@ -47,11 +51,13 @@ class PointInput:
             return Taken([], position, 0)
         end = entries[taken - 1]
         last = end.number
-        moved = {"entry": last, "horizon": end.horizon, "final": end.final, "idle": end.idle}
+        born = position.get("born", self._born)
+        moved = {"entry": last, "horizon": end.horizon, "final": end.final, "idle": end.idle, "born": born}
+        since = _oldest(entries[:taken], born)
         slices: list[Slice] = (
             [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
         )
-        return Taken(slices, moved, rows, more=taken < len(entries))
+        return Taken(slices, moved, rows, more=taken < len(entries), arrived=since)
 
     def done(self, position: Position) -> None:
         """The train that ends at the position is committed: what lies before may be deleted."""
@@ -67,6 +73,13 @@ class PointInput:
         """The query is gone for good."""
         if self._lease is not None:
             self._lease.release()
+
+
+def _oldest(entries: list[Entry], born: float) -> float | None:
+    """When the oldest of the entries' tuples came to the network; without tuples, those that moved the horizon."""
+    full = [entry for entry in entries if entry.rows] or entries[-1:]
+    known = [entry.since for entry in full if entry.since is not None]
+    return max(min(known), born) if known else None
 
 
 def asleep(net: Network, idle: Iterable[str]) -> set[str]:

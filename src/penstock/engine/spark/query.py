@@ -113,6 +113,7 @@ class SubnetworkQuery:
         self._positions: dict[str, dict[str, Any]] = {}
         self._seen: dict[str, float] = {}
         self._idle: list[str] = []
+        self._since: float | None = None
         self._final = False
         self._departed: float | None = None
         self._joins: dict[str, Roles] = {}
@@ -124,7 +125,7 @@ class SubnetworkQuery:
                 dict(ticket.horizons),
                 ticket.final,
             )
-            self._newest, self._idle = dict(ticket.newest), list(ticket.idle)
+            self._newest, self._idle, self._since = dict(ticket.newest), list(ticket.idle), ticket.since
             self._joins = {name: Roles.of(plain) for name, plain in ticket.joins.items()}
             commit = self.log.commit(last)
             self._committed = last if commit is not None else last - 1
@@ -271,12 +272,20 @@ class SubnetworkQuery:
             train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
             positions={n: p.position for n, p in taken.items()}, horizons=horizons, newest=dict(self._newest),
             drop_rates=dict(self.steering.drop_rates), idle=idle, final=final, rows=sum(p.rows for p in taken.values()),
-            refused=refused, joins={name: roles.plain() for name, roles in self._joins.items()},
+            refused=refused, since=self._oldest(taken, now), joins={name: roles.plain() for name, roles in self._joins.items()},
         )  # fmt: skip
         self.log.write_ticket(ticket)
-        self._horizons, self._idle, self._final = horizons, idle, final
+        self._horizons, self._idle, self._final, self._since = horizons, idle, final, ticket.since
         self._last, self._departed = ticket.train, now
         self._ticketed.set()
+
+    def _oldest(self, taken: dict[str, Taken], now: float) -> float | None:
+        """Since when the tuples of this train have been waiting; without any, those that have moved the horizons."""
+        full = [part for part in taken.values() if part.slices]
+        known = [part.arrived for part in full or taken.values() if part.arrived is not None]
+        if known:
+            return min(known)
+        return now if full else self._since
 
     def _current(self, taken: dict[str, Taken], now: float) -> tuple[dict[str, int], list[str]]:
         """What is promised about each input before this train, and which inputs nobody waits for."""

@@ -39,6 +39,7 @@ class Ticket:
     idle: list[str] = field(default_factory=list)
     final: bool = False
     rows: int = 0
+    since: float | None = None  # when the oldest tuple that this train is about came to the network
     refused: dict[str, list[dict[str, Any]]] = field(
         default_factory=dict
     )  # files that cannot be read, by source

@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.spark.admission import guards_of
+from penstock.engine.spark.estimates import Estimates
 from penstock.engine.spark.express import Express
 from penstock.engine.spark.journey import Journey
 from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.plan import lay_out
+from penstock.engine.spark.plan import behind, lay_out
 from penstock.engine.spark.points import asleep
 from penstock.engine.spark.sinks import StagedFiles, deliver, publish, remove_litter
 from penstock.engine.spark.state import stage_base
@@ -76,6 +77,8 @@ class Trains:
         }
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
         self.dead_letters = DeadLetters(checkpoint)
+        self._tails = {name: behind(self.net, self.net.nodes[name].inputs[0]) for name in sub.outputs}
+        self.estimates = Estimates()
         self._sources = {name: _source_of(self.net, name) for name in self.net.nodes}
 
     def _writer(self, node: Node) -> PointWriter:
@@ -106,6 +109,7 @@ class Trains:
             running.all()
         finally:
             running.release()
+        outcome.left = self._left(outcome)
         crash_point("train-before-commit")
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
@@ -136,6 +140,11 @@ class Trains:
             self._deliver(name, pa.concat_tables(tables))
         return commit
 
+    def _left(self, outcome: Outcome) -> set[str]:
+        """The outputs that tuples have left by in this train."""
+        counted = {name: counts.get("out", 0) for name, counts in outcome.counts.items()} | outcome.written
+        return {name for name, tail in self._tails.items() if counted.get(tail, 0)}
+
     def _dead(self, ticket: Ticket, outcome: Outcome) -> Any:
         """The train's dead letters, with the source each came from."""
         tables = [table.cast(DEAD_SCHEMA) for table in outcome.dead]
@@ -164,6 +173,7 @@ class Trains:
                 final=point["final"],
                 idle=point.get("idle", False),
                 arrival=ticket.arrival,
+                since=ticket.since,
             )
 
     def staged_files(self, output: str) -> StagedFiles:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from penstock.engine.spark.sinks import STAGING, StagedFiles
@@ -35,31 +36,42 @@ class FrameWriter:
             node = self.trains.net.nodes[reader]
             to = getattr(node, "to", None)
             if to is None:
-                self._by_tasks(frame, reader, self.trains.writers[reader])
+                rows = self._by_tasks(frame, reader, self.trains.writers[reader])
             elif isinstance(to, Files) and to.format == "parquet":
-                self._parquet(frame, self.trains.staged_files(reader))
+                rows = self._parquet(frame, self.trains.staged_files(reader))
             elif isinstance(to, Files):
-                self._by_tasks(frame, reader, self.trains.staged_files(reader))
+                rows = self._by_tasks(frame, reader, self.trains.staged_files(reader))
             else:
-                schema = arrow_schema(self.trains.net.types[name].schema)
-                self.outcome.rows[name] = [frame.toArrow().select(schema.names).cast(schema)]
+                rows = self._by_driver(frame, name)
+            self.outcome.written[name] = rows
 
-    def _parquet(self, frame: DataFrame, files: StagedFiles) -> None:
+    def _by_driver(self, frame: DataFrame, name: str) -> int:
+        schema = arrow_schema(self.trains.net.types[name].schema)
+        table = frame.toArrow().select(schema.names).cast(schema)
+        self.outcome.rows[name] = [table]
+        return int(table.num_rows)
+
+    def _parquet(self, frame: DataFrame, files: StagedFiles) -> int:
         staging = Path(files.path) / STAGING / f"{self.ticket.train:08d}-{uuid.uuid4().hex}"
         visible = frame.select(*[f"`{c}`" for c in files.schema.names])
         visible.write.options(**dict(files.options)).parquet(str(staging))
-        for i, part in enumerate(sorted(staging.glob("*.parquet"))):
+        parts = sorted(staging.glob("*.parquet"))
+        for i, part in enumerate(parts):
             self.outcome.moves.append([str(part), files.final(self.ticket.train, f"{i:05d}")])
+        return sum(pq.read_metadata(part).num_rows for part in parts)
 
-    def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> None:
+    def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> int:
         schema = self.trains.net.types[reader].schema
         columns = [f"`{c}`" for c in schema.names]
         task = WriteTask(target, self.ticket.train)
+        rows = 0
         for row in frame.select(*columns, "_ts", "_seq").mapInArrow(task, "body STRING").collect():
             record = json.loads(row["body"])
+            rows += record["rows"]
             self.outcome.moves += record["moves"]
             self.outcome.shown += [final for _, final in record["shown"]]
             self.outcome.points.setdefault(reader, []).extend(record["files"])
+        return rows
 
 
 class WriteTask:
@@ -74,7 +86,12 @@ class WriteTask:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         tables = [pa.Table.from_batches([b]) for b in batches]
-        record: dict[str, Any] = {"moves": [], "shown": [], "files": []}
+        record: dict[str, Any] = {
+            "moves": [],
+            "shown": [],
+            "files": [],
+            "rows": sum(t.num_rows for t in tables),
+        }
         if isinstance(self.target, PointWriter):
             types = arrow_schema(self.target.schema)
             record["files"] = [
