@@ -64,6 +64,8 @@ _ATOMS = [
     "v < 20", "v >= 0.5", "v = 0", "v BETWEEN -5 AND 1", "v <> 20", "name = 'a'", "name < 'b'", "name >= 'ab'", "name LIKE 'a%'",
     "name IS NULL", "name IS NOT NULL", "v IS NOT NULL", "big > 0", "big <= -1", "big = 4611686018427387904", "big < 99999999999999999999",
     "ok = true", "ok", "NOT ok", "k + 1 > 3", "big = k", "time >= TIMESTAMP '1970-01-01 00:01:45'", "NOT (k > 2)", "f = 0.1", "f <> 0.1", "f > 0.1", "f <= 0.3", "f < 0.2", "f >= 0.1e0", "f IN (0.1, 0.3)", "NOT (f BETWEEN 0.1 AND 0.3)",
+    "k = 1 OR k = 3 OR 4 = k", "v IN (0.5, 20, -3.25)", "name IN ('a', 'ü', NULL)", "big IN (7, 4611686018427387904)",
+    "k IN (1, 2.5, 3) AND k > 1", "ok IN (true)", "NOT (k = 1 OR k IN (2, 3))",
     "f > -0.1", "f = 16777217", "f + 0 > 0.25", "NOT (k BETWEEN 1 AND 2)",
 ]  # fmt: skip
 _TOLL_ATOMS = ["t.k > 0", "t.toll < 9", "t.name = 'a'", "t.toll IN (5, 9)", "t.k IS NOT NULL"]

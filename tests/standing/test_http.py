@@ -123,14 +123,19 @@ def test_register_invoke_list_unregister(url: str) -> None:
     [
         ("/queries", "POST", {"query": "SELECT vid FROM report"}, 400, "did you mean 'reports'?"),
         ("/queries/q-none/result", "GET", None, 404, "no standing query 'q-none'"),
+        ("/queries/{here}/result?at=nan", "GET", None, 400, "'nan' is not a time"),
+        ("/queries/{here}/result?at=inf", "GET", None, 400, "'inf' is not a time"),
+        ("/queries/{here}/result?at=1e300", "GET", None, 400, "is not a time"),
         ("/queries/q-none", "DELETE", None, 404, "no standing query"),
         ("/queries", "POST", {}, 422, "query"),
     ],
 )
 def test_refusals_have_a_status_and_parts(
-    url: str, path: str, method: str, body: Any, status: int, text: str
+    url: str, service: ByHand, path: str, method: str, body: Any, status: int, text: str
 ) -> None:
     from urllib.error import HTTPError
+
+    path = path.format(here=service.register("SELECT vid FROM reports").id)
 
     with pytest.raises(HTTPError) as refusal:
         ask(url + path, method, body)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from penstock.standing.errors import QueryError
 from penstock.standing.language import parse
-from penstock.standing.query import JoinFactor, Span
+from penstock.standing.query import Conjunction, JoinFactor, Span
 from penstock.standing.windows import At, Last, Now, Window
 from standing.random_cases import INFOS, SECOND
 
@@ -17,7 +19,53 @@ def test_factors_on_one_column_become_one_span() -> None:
 
 
 def test_or_and_in_become_branches() -> None:
-    assert len(parse("SELECT k FROM cars WHERE (k = 1 OR v < 0) AND name IN ('a', 'b')", INFOS).branches) == 4
+    found = parse("SELECT k FROM cars WHERE (k = 1 OR v < 0) AND name IN ('a', 'b')", INFOS).branches
+    assert [len(branch.parts[0].spans) for branch in found] == [2, 2]
+    assert found[0].parts[0].spans[1] == Span("name", points=("a", "b"))
+
+
+@pytest.mark.parametrize("count", [64, 65, 550, 1000, 4096])
+@pytest.mark.parametrize("form", ["IN", "OR"])
+def test_long_lists_are_one_indexed_factor(form: str, count: int) -> None:
+    listed = ", ".join(str(i) for i in range(count))
+    either = " OR ".join(f"k = {i}" for i in range(count))
+    [branch] = parse(
+        f"SELECT k FROM cars WHERE {f'k IN ({listed})' if form == 'IN' else either}", INFOS
+    ).branches
+    assert branch.parts[0] == Conjunction((Span("k", points=tuple(range(count))),))
+
+
+def test_longer_lists_and_long_mixtures_are_evaluated() -> None:
+    listed = ", ".join(str(i) for i in range(5000))
+    either = " OR ".join(f"k > {i} AND v < {i}" for i in range(200))
+    for where in (f"k IN ({listed})", f"k NOT IN ({listed})", either, f"NOT ({either})"):
+        for branch in parse(f"SELECT k FROM cars WHERE {where}", INFOS).branches:
+            assert branch.parts[0].residuals
+    two = (
+        f"k IN ({', '.join(str(i) for i in range(100))}) AND big IN ({', '.join(str(i) for i in range(99))})"
+    )
+    [branch] = parse(f"SELECT k FROM cars WHERE {two}", INFOS).branches
+    assert (len(branch.parts[0].spans), len(branch.parts[0].residuals)) == (1, 1)
+
+
+def test_too_deep_is_refused() -> None:
+    with pytest.raises(QueryError, match="nested too deeply"):
+        parse(f"SELECT k FROM cars WHERE {'(' * 3000}k = 1{')' * 3000}", INFOS)
+
+
+def test_comments_are_no_part_of_the_query() -> None:
+    text = "SELECT k /* BEGIN */ FROM cars -- BEGIN now\n WHERE name = '--a /* b */' BEGIN now - 1 minute -- c\n END /* 'x */ now"
+    query = parse(text, INFOS)
+    assert query.windows == (Window(Now(60 * SECOND)),)
+    assert query.branches[0].parts[0].spans == (Span("name", "--a /* b */", "--a /* b */"),)
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "1e-999999999", "9" * 5000])
+def test_numbers_of_any_size(number: str) -> None:
+    for column in ("k", "v", "f"):
+        parse(f"SELECT k FROM cars WHERE {column} < {number}", INFOS)
+        with contextlib.suppress(QueryError):
+            parse(f"SELECT k FROM cars WHERE {column} + 1 <> {number}", INFOS)
 
 
 def test_what_cannot_be_fulfilled_has_no_branch() -> None:
@@ -86,6 +134,23 @@ REFUSED = [
     ("SELECT c.k FROM cars c, tolls t WHERE c.name = t.k", "compares STRING with INT", "same kind"),
     ("SELECT k FROM cars GROUP BY k", "no GROUP BY", "client's side"),
     ("SELECT k FROM cars ORDER BY k", "no ORDER BY", "client's side"),
+    ("SELECT k FROM cars SORT BY k", "no SORT BY", "client's side"),
+    ("SELECT k FROM cars CLUSTER BY k", "no CLUSTER BY", "client's side"),
+    ("SELECT k FROM cars DISTRIBUTE BY k", "no DISTRIBUTE BY", "client's side"),
+    ("SELECT k FROM cars FOR UPDATE", "no FOR UPDATE", "client's side"),
+    ("SELECT /*+ X */ k FROM cars", "no HINT", "client's side"),
+    ("SELECT k FROM cars c(a, b)", "no list of columns", "c(a, b)"),
+    ("SELECT * EXCEPT (k) FROM cars", "no EXCEPT", "EXCEPT"),
+    ("SELECT c.* EXCEPT (k) FROM cars c", "no EXCEPT", "EXCEPT"),
+    ("SELECT * REPLACE (1 AS k) FROM cars", "no REPLACE", "REPLACE"),
+    ("SELECT k FROM cars TIMESTAMP AS OF '2020-01-01'", "no AS OF", "2020"),
+    ("SELECT k FROM cars TABLESAMPLE (10 PERCENT)", "no TABLESAMPLE", "10"),
+    ("SELECT k FROM db.cars", "no database name", "db.cars"),
+    ("SELECT DISTINCT ON (k) k FROM cars", "no ON", "DISTINCT"),
+    ("SELECT k FROM cars LIMIT 5", "no LIMIT", "client's side"),
+    ("SELECT k FROM cars BEGIN now END now FOR", "FOR names no stream", "cars"),
+    ("SELECT k FROM cars WHERE name LIKE 3", "text in quotes", "'a%'"),
+    ("SELECT k FROM cars BEGIN 99999999999999999999999 END now", "BEGIN is no time", "seconds since 1970"),
     ("SELECT k, COUNT(*) FROM cars", "columns and aggregates", "register two queries"),
     ("SELECT k + 1 FROM cars", "SELECT takes columns and aggregates", "Map box"),
     ("SELECT SUM(name) FROM cars", "column 'name' is STRING", "a number"),

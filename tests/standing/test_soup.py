@@ -243,3 +243,21 @@ def test_texts_of_a_stream_that_gives_none_are_compared_all_the_same() -> None:
     assert values(made.invoke(handle)) == []
     made.insert("b", one)
     assert values(made.invoke(handle)) == [1]
+
+
+@pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
+def test_long_lists_of_values(mode: str) -> None:
+    made = soup(10_000)
+    every = ", ".join(str(i) for i in range(0, 3000, 3))
+    handles = [made.register(f"SELECT v FROM s WHERE v > {i}").handle for i in range(3)]
+    many = made.register(f"SELECT v FROM s WHERE v IN ({every}) AND v % 2 = 0", mode=mode).handle
+    made.unregister(handles[1])
+    made.insert("s", table(0, 4000))
+    late = made.register(f"SELECT v FROM s WHERE v IN ({every})", mode=mode).handle
+    assert values(made.invoke(many)) == list(range(0, 3000, 6))
+    assert values(made.invoke(late)) == list(range(0, 3000, 3))
+    assert len(values(made.invoke(handles[2]))) == 3997
+    made.unregister(many)
+    made.insert("s", table(4000, 10))
+    assert len(values(made.invoke(handles[0]))) == 4009
+    assert len(values(made.invoke(late))) == 1000

@@ -137,7 +137,7 @@ def _literal(node: exp.Expression, _: Schema) -> Typed:
         return Literal(text, "STRING")
     if not text.isdigit():
         return Literal(float(text), "DOUBLE")
-    return _whole(int(text))
+    return _whole(int(text[:100]))  # more digits than Python would read are too many in any case
 
 
 def _whole(value: int) -> Literal:
@@ -155,7 +155,9 @@ def _negative(node: exp.Expression, schema: Schema) -> Typed:
     inner = node.this
     # -2147483648 is one literal, not the negation of one that is too large for an INT
     if isinstance(inner, exp.Literal) and not inner.is_string:
-        return _whole(-int(inner.name)) if inner.name.isdigit() else Literal(-float(inner.name), "DOUBLE")
+        return (
+            _whole(-int(inner.name[:100])) if inner.name.isdigit() else Literal(-float(inner.name), "DOUBLE")
+        )
     if isinstance(inner, exp.Cast) and isinstance(inner.this, exp.Literal) and not inner.this.is_string:
         return cast(_negative(exp.Neg(this=inner.this), schema), _type(inner))
     bound = _bind(inner, schema)

@@ -237,6 +237,7 @@ def _to_stamp(target: str) -> Rule:
 
 
 _MANY = 1_000
+_VALUES = 100_000  # of IN
 _DOUBLE, _STAMP = _fixed(("DOUBLE",), "DOUBLE"), ("TIMESTAMP",)
 _TWO_TEXTS = _fixed(("STRING", "STRING"), "BOOLEAN")
 
@@ -264,7 +265,7 @@ _TABLE = (
     Function("AND", (2, 2), "two conditions", _fixed(("BOOLEAN", "BOOLEAN"), "BOOLEAN"), strict=False),
     Function("OR", (2, 2), "two conditions", _fixed(("BOOLEAN", "BOOLEAN"), "BOOLEAN"), strict=False),
     Function("NOT", (1, 1), "a condition", _fixed(("BOOLEAN",), "BOOLEAN")),
-    Function("IN", (2, _MANY), "values that can be compared", _comparison, strict=False),
+    Function("IN", (2, _VALUES), "values that can be compared", _comparison, strict=False),
     Function("LIKE", (2, 2), "a text and a pattern written as a literal", _TWO_TEXTS, constants=(1,)),
     Function("RLIKE", (2, 2), "a text and a pattern written as a literal", _TWO_TEXTS, constants=(1,)),
     Function("isnull", (1, 1), "any value", _any, strict=False),

@@ -28,6 +28,10 @@ def checked(name: str, args: tuple[T, ...]) -> tuple[T, ...]:
     """Refuse a bad pattern or unit now; the unit gets its one spelling."""
     place = 0 if name == "date_trunc" else 1
     literal: Any = args[place]
+    if not isinstance(getattr(literal, "value", None), str):
+        raise ExpressionError(
+            f"{name} takes a text in quotes", expected="for example 'a%'" if name == "LIKE" else ""
+        )
     if name == "LIKE":
         like_pattern(literal.value)
     elif name == "RLIKE":

@@ -139,6 +139,8 @@ class Block:
         if values.dtype == object:
             # nulls are None here and would not compare
             values = values if valid is None else np.where(valid[low:high], values, "")
+        if span.points:
+            mask = _among(values, span.points)
         if span.low is not None and not _below_all(values, span.low):
             mask = _over(values, span.low, open_=span.low_open)
         if span.high is not None and not _above_all(values, span.high):
@@ -163,6 +165,14 @@ class Block:
             back[self.place] = np.arange(self.rows)
             self._views[""] = back
         return back[positions] + self.first  # type: ignore[no-any-return]
+
+
+def _among(values: np.ndarray, points: Sequence[Any]) -> np.ndarray:
+    """Whether values are among some, which are sorted and of the column's kind, if not of its width."""
+    if values.dtype == object:
+        wanted = set(points)
+        return np.fromiter((value in wanted for value in values), bool, len(values))
+    return np.isin(values, np.array(points, np.float64 if values.dtype.kind == "f" else np.int64))
 
 
 def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
@@ -245,6 +255,8 @@ def probe_block(block: Block, index: PredicateIndex) -> Matches:
     for i, column in enumerate(columns):
         place[i], order[i] = column.place, column.order
     starts, positions = probe(place, order, index.first, index.attribute, low, high)
+    if index.bounds is not None:
+        starts = starts[index.bounds]  # listed values are disjoint, so what they match is one list
     if index.residuals:
         starts, positions = _sifted(block, index, starts, positions)
     return _compact(index, starts, positions, block.rows)

@@ -8,6 +8,7 @@ and `NOT (a < 5)` is true exactly where `a >= 5` is.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -23,6 +24,7 @@ from penstock.standing.query import Constant, Span
 from penstock.standing.windows import moment
 
 MOST_BRANCHES = 64
+MOST_POINTS = 4096  # values of IN that are indexed, in all combinations with those of other columns
 MOST_FLOAT = float(np.finfo(np.float32).max)
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _OPERATORS: dict[type, str] = {
@@ -68,20 +70,20 @@ def _pushed(node: exp.Expression, *, negated: bool) -> exp.Expression:
         case exp.Not():
             return _pushed(node.this, negated=not negated)
         case exp.And() | exp.Or():
-            sides = _pushed(node.this, negated=negated), _pushed(node.expression, negated=negated)
-            kind = exp.And if isinstance(node, exp.And) != negated else exp.Or
-            return kind(this=sides[0], expression=sides[1])
+            sides = [_pushed(each, negated=negated) for each in _operands(node)]
+            tied: exp.Expression = _tied(exp.And if isinstance(node, exp.And) != negated else exp.Or, sides)
+            return tied
         case exp.Between() if not node.args.get("symmetric"):
             within = exp.And(
                 this=exp.GTE(this=node.this, expression=node.args["low"]),
                 expression=exp.LTE(this=node.this, expression=node.args["high"]),
             )
             return _pushed(within, negated=negated)
+        case exp.In() if not negated and listed(node) is not None:
+            return node
         case exp.In() if node.expressions and len(node.expressions) <= MOST_BRANCHES:
-            found: Any = exp.EQ(this=node.this, expression=node.expressions[0])
-            for value in node.expressions[1:]:
-                found = exp.Or(this=found, expression=exp.EQ(this=node.this, expression=value))
-            return _pushed(found, negated=negated)
+            each = [exp.EQ(this=node.this, expression=value) for value in node.expressions]
+            return _pushed(_tied(exp.Or, each), negated=negated)
     sign = _OPERATORS.get(type(node))
     if not negated:
         return node
@@ -93,21 +95,80 @@ def _pushed(node: exp.Expression, *, negated: bool) -> exp.Expression:
 
 def _product(node: exp.Expression) -> list[Atoms]:
     if isinstance(node, exp.Or):
-        either = [*_product(node.this), *_product(node.expression)]
-        return either if len(either) <= MOST_BRANCHES else [(_grouped(node),)]
+        sides = _folded(_operands(node))
+        either = [atoms for side in sides for atoms in _product(side)]
+        return either if len(either) <= MOST_BRANCHES else [(exp.Paren(this=_tied(exp.Or, sides)),)]
     if isinstance(node, exp.And):
-        left, right = _product(node.this), _product(node.expression)
-        if len(left) * len(right) <= MOST_BRANCHES:
-            return [(*one, *other) for one in left for other in right]
-        # the wider side stays together
-        if len(left) > len(right):
-            return [(_grouped(node.this), *other) for other in right]
-        return [(*one, _grouped(node.expression)) for one in left]
+        made: list[Atoms] = [()]
+        wide = []  # the widest come last: what would give too many branches stays together
+        for side, found in sorted(((s, _product(s)) for s in _operands(node)), key=lambda each: len(each[1])):
+            if len(made) * len(found) > MOST_BRANCHES:
+                wide.append(side)
+            else:
+                made = [(*one, *other) for one in made for other in found]
+        rest = (exp.Paren(this=_tied(exp.And, wide)),) if wide else ()
+        return [(*one, *rest) for one in made]
     return [(node,)]
 
 
-def _grouped(node: exp.Expression) -> exp.Expression:
-    return exp.Paren(this=node)
+def _operands(node: exp.Expression) -> list[exp.Expression]:
+    """What a chain of one connective ties together, without recursion: chains may be thousands long."""
+    kind, found, left = type(node), [], [node]
+    while left:
+        each = _bare(left.pop())
+        if type(each) is kind:
+            left += [each.expression, each.this]
+        else:
+            found.append(each)
+    return found
+
+
+def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
+    """The same chain as a balanced tree, in brackets, so that whoever reads it again need not go deep."""
+    if len(sides) == 1:
+        return sides[0]
+    middle = len(sides) // 2
+    halves = [_tied(kind, part) for part in (sides[:middle], sides[middle:])]
+    bracketed = [exp.Paren(this=half) if isinstance(half, exp.Connector) else half for half in halves]
+    return kind(this=bracketed[0], expression=bracketed[1])
+
+
+def _folded(sides: Sequence[exp.Expression]) -> list[exp.Expression]:
+    """Equalities of one column with constants as one IN (...), at the place of the first."""
+    found: list[exp.Expression] = []
+    lists: dict[str, exp.In] = {}
+    for side in sides:
+        column, values = _equal_to(side)
+        if column is None:
+            found.append(side)
+            continue
+        name = column.sql()
+        if name not in lists:
+            lists[name] = exp.In(this=column.copy(), expressions=[])
+            found.append(lists[name])
+        for value in values:
+            lists[name].append("expressions", value.copy())
+    return found
+
+
+def _equal_to(side: exp.Expression) -> tuple[exp.Expression | None, list[exp.Expression]]:
+    """The column and the constants of `column = constant` or `column IN (constants)`."""
+    if isinstance(side, exp.In) and listed(side) is not None:
+        return side.this, side.expressions
+    sides = comparison(side)
+    if sides is not None and sides[1] == "=":
+        for one, other in ((sides[0], sides[2]), (sides[2], sides[0])):
+            if isinstance(one, exp.Column) and constant(other) is not None:
+                return one, [other]
+    return None, []
+
+
+def listed(node: exp.In) -> list[_Given] | None:
+    """The constants of `column IN (constants)`, without null, which nothing is equal to; None if it is something else."""
+    if not isinstance(node.this, exp.Column) or not node.expressions:
+        return None
+    values = [constant(value) for value in node.expressions if not isinstance(value, exp.Null)]
+    return None if any(value is None for value in values) else values  # type: ignore[return-value]
 
 
 # -- constants
@@ -130,7 +191,7 @@ def constant(node: exp.Expression) -> _Given | None:
             inner = constant(node.this)
             if inner is None or inner.kind != "number":
                 return None
-            return _Given("number", -inner.value, inner.double)
+            return _Given("number", inner.value.copy_negate(), inner.double)
         case exp.Literal() if node.is_string:
             return _Given("text", node.this)
         case exp.Literal():
@@ -151,11 +212,22 @@ def span_of(column: str, type_: str, sign: str, given: _Given) -> Span | None:
     if sign == "<>" or type_ == "BINARY":
         return None
     if type_ in INTEGRAL:
-        return _whole_span(column, sign, Fraction(_number(column, type_, given)))
+        return _whole_span(column, sign, Fraction(_tame(_number(column, type_, given))))
     if type_ in NUMERIC:
         value = float(_number(column, type_, given))
         return _between(column, sign, as_float(value) if type_ == "FLOAT" and not given.double else value)
     return _between(column, sign, _plain(column, type_, given))
+
+
+def _tame(value: Decimal) -> Decimal:
+    """A number as far as whole numbers of 64 bits can tell: 1e999999999 would fill the memory when written out.
+
+    >>> _tame(Decimal("-1e999999999"))
+    Decimal('-1E+40')
+    """
+    if value and abs(value.adjusted()) > 40:
+        return Decimal((value.is_signed(), (1,), 40 if value.adjusted() > 0 else -40))
+    return value
 
 
 def as_float(value: float) -> float:

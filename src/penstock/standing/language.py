@@ -11,6 +11,7 @@ answered exactly is refused here, when the query is registered.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,7 +25,16 @@ from penstock.model.durations import format_duration
 from penstock.model.errors import ExpressionError, did_you_mean
 from penstock.model.types import INTEGRAL, NUMERIC, Schema
 from penstock.standing.errors import QueryError
-from penstock.standing.factors import MIRRORED, MOST_FLOAT, branches, comparison, constant, span_of
+from penstock.standing.factors import (
+    MIRRORED,
+    MOST_FLOAT,
+    MOST_POINTS,
+    branches,
+    comparison,
+    constant,
+    listed,
+    span_of,
+)
 from penstock.standing.query import (
     AGGREGATES,
     Branch,
@@ -40,14 +50,18 @@ from penstock.standing.windows import Window, window
 
 Streams = Mapping[str, StreamInfo]
 
-_QUOTED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL)
+_COMMENT = re.compile(rf"(?P<quoted>{_QUOTED.pattern})|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 _CLAUSE = re.compile(
     r"BEGIN\b(?P<begin>.*?)(?:\bEND\b(?P<end>.*?))?(?:\bFOR\b(?P<names>.*?))?(?=,?\s*BEGIN\b|$)",
     re.IGNORECASE | re.DOTALL,
 )
-_NOT_OURS = {
-    "group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "with": "WITH",
-    "with_": "WITH", "qualify": "QUALIFY", "windows": "WINDOW", "laterals": "LATERAL VIEW", "pivots": "PIVOT", "into": "INTO",
+# What is read, and nothing else: a clause that we do not know must not be passed over in silence.
+_OURS = {"expressions", "from", "from_", "joins", "where", "distinct"}
+_NAMES = {
+    "group": "GROUP BY", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "windows": "WINDOW",
+    "laterals": "LATERAL VIEW", "pivots": "PIVOT", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "version": "AS OF", "when": "AS OF",
+    "except_": "EXCEPT", "db": "database name", "catalog": "catalog name", "columns": "list of columns behind a stream's name",
 }  # fmt: skip
 
 
@@ -57,9 +71,18 @@ def parse(text: str, streams: Streams) -> StandingQuery:
     >>> reports = StreamInfo("reports", Schema.parse("time TIMESTAMP, vid INT, spd INT, seg INT"))
     >>> query = parse("SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes", {"reports": reports})
     >>> query.branches[0].parts[0].spans
-    (Span(column='spd', low=6, high=19, low_open=False, high_open=False),)
+    (Span(column='spd', low=6, high=19, low_open=False, high_open=False, points=()),)
     """
-    clause, ends = _cut(text)
+    try:
+        return _parsed(text, streams)
+    except RecursionError:
+        raise QueryError(
+            "the condition is nested too deeply", hint="fewer brackets; a list of values is written IN (...)"
+        ) from None
+
+
+def _parsed(text: str, streams: Streams) -> StandingQuery:
+    clause, ends = _cut(_COMMENT.sub(lambda found: found["quoted"] or " ", text))
     tree = _tree(clause)
     reading = _Reading(tree, streams)
     windows = _windows(ends, reading.parts)
@@ -93,15 +116,23 @@ def _tree(clause: str) -> exp.Select:
             "a standing query is one SELECT",
             found=type(tree).__name__.upper() if tree else "nothing or several",
         )
-    for part, name in _NOT_OURS.items():
-        if tree.args.get(part):
-            raise QueryError(
-                f"a standing query has no {name}",
-                hint="select, project, join and aggregate; sort and group the answer on the client's side",
-            )
     if any(tree.find_all(exp.Subquery, exp.Exists)) or len(list(tree.find_all(exp.Select))) > 1:
         raise QueryError("a standing query has no nested queries", hint="write a join")
+    _only(tree, _OURS)
+    if tree.args.get("distinct") is not None:
+        _only(tree.args["distinct"], set())
     return tree
+
+
+def _only(node: exp.Expression, known: set[str]) -> None:
+    """Refuse what else the parser has found in a part of the query."""
+    for part, value in node.args.items():
+        if value and part not in known:
+            name = _NAMES.get(part, part.strip("_").replace("_", " ").upper())
+            raise QueryError(
+                f"a standing query has no {name}", found=node.sql(dialect=Dialect),
+                hint="select, project, join and aggregate; sort and group the answer on the client's side",
+            )  # fmt: skip
 
 
 class _Reading:
@@ -110,6 +141,7 @@ class _Reading:
     def __init__(self, tree: exp.Select, streams: Streams) -> None:
         self.tree, self.streams = tree, streams
         self.on: list[exp.Expression] = []
+        self._texts: dict[tuple[int, bool, int], str] = {}
         self.parts = tuple(self._parts())
         self.schemas = [streams[part.stream].schema for part in self.parts]
 
@@ -123,7 +155,8 @@ class _Reading:
             )
         tables = [source.this]
         for join in self.tree.args.get("joins") or ():
-            if join.side or join.kind not in ("", "INNER", "CROSS") or join.args.get("using") or join.method:
+            odd = any(value for part, value in join.args.items() if part not in ("this", "on", "kind"))
+            if odd or join.kind not in ("", "INNER", "CROSS"):
                 raise QueryError(
                     "only inner joins are answered",
                     found=join.sql(dialect=Dialect),
@@ -145,6 +178,9 @@ class _Reading:
     def _part(self, table: exp.Expression) -> Part:
         if not isinstance(table, exp.Table):
             raise QueryError("FROM takes streams by name", found=table.sql(dialect=Dialect))
+        _only(table, {"this", "alias"})
+        if table.args.get("alias"):
+            _only(table.args["alias"], {"this"})
         name = table.name
         if name not in self.streams:
             raise QueryError(
@@ -158,6 +194,7 @@ class _Reading:
 
     def place(self, column: exp.Column) -> tuple[int, str]:
         """Stream (its place in FROM) and name of a column."""
+        _only(column, {"this", "table"})
         name, table = column.name, column.table
         aliases = [part.alias for part in self.parts]
         if table and table not in aliases:
@@ -221,7 +258,12 @@ class _Reading:
                 texts[stream].append(self._text(atom, qualified=False, stream=stream))
                 continue
             before = spans[stream].get(span.column)
-            spans[stream][span.column] = span = span if before is None else before.meet(span)
+            span = span if before is None else before.meet(span)
+            if math.prod(len(s.points) or 1 for s in [*spans[stream].values(), span]) > MOST_POINTS:
+                # too many combinations of several lists for the index: this one is looked at tuple by tuple
+                texts[stream].append(self._text(atom, qualified=False, stream=stream))
+                continue
+            spans[stream][span.column] = span
             if span.empty:
                 self._check_rest(atoms)
                 return None
@@ -241,6 +283,8 @@ class _Reading:
             inner: Any = _inside(atom)
             if isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Null):
                 return Span(self.place(inner.this)[1])
+        if isinstance(atom, exp.In):
+            return self._points(atom)
         sides = comparison(atom)
         if sides is None:
             return None
@@ -252,6 +296,18 @@ class _Reading:
             return None
         stream, column = self.place(left)
         return span_of(column, self._type(stream, column), sign, given)
+
+    def _points(self, atom: exp.In) -> Span | None:
+        """`column IN (constants)`; null among them is equal to nothing."""
+        given = listed(atom)
+        if given is None or len(given) > MOST_POINTS:
+            return None
+        stream, column = self.place(atom.this)
+        spans = [span_of(column, self._type(stream, column), "=", each) for each in given]
+        if any(span is None for span in spans):
+            return None
+        found = {span.low for span in spans if span is not None and not span.empty}
+        return Span.of_points(column, found)  # type: ignore[arg-type]
 
     def _join(self, atom: exp.Expression) -> JoinFactor | None:
         sides = comparison(atom)
@@ -273,7 +329,12 @@ class _Reading:
 
     def _text(self, atom: exp.Expression, *, qualified: bool, stream: int = 0) -> str:
         """A residual as text over the columns of its stream, or of several (alias__column); it must be a condition."""
+        key = (id(atom), qualified, stream)  # one that stands in many branches is looked at once
+        if key not in self._texts:
+            self._texts[key] = self._checked_text(atom, qualified=qualified, stream=stream)
+        return self._texts[key]
 
+    def _checked_text(self, atom: exp.Expression, *, qualified: bool, stream: int) -> str:
         def renamed(node: exp.Expression) -> exp.Expression:
             if not isinstance(node, exp.Column):
                 return node
@@ -298,7 +359,7 @@ class _Reading:
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
         """In a residual a FLOAT column meets a decimal as it does in the index: as 32 bits, not as a double."""
         given = constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
-        if given is None or given.kind != "number" or given.double or abs(given.value) > MOST_FLOAT:
+        if given is None or given.kind != "number" or given.double or given.value.copy_abs() > MOST_FLOAT:
             return node
         if not isinstance(node.parent, exp.Predicate | exp.Between | exp.In):
             return node
@@ -347,6 +408,7 @@ class _Reading:
         )  # fmt: skip
 
     def _star(self, node: exp.Expression) -> list[Item]:
+        _only(node.this if isinstance(node, exp.Column) else node, set())
         table = node.table if isinstance(node, exp.Column) else ""
         aliases = [part.alias for part in self.parts]
         if table and table not in aliases:
@@ -424,7 +486,9 @@ def _windows(text: str, parts: tuple[Part, ...]) -> tuple[Window, ...]:
             raise QueryError(
                 "BEGIN does not say when", found="nothing", expected="for example now - 10 minutes"
             )
-        names = [name.strip(" `") for name in cut["names"].split(",") if name.strip()] or [""]
+        names = [name.strip(" `\n\t") for name in cut["names"].split(",") if name.strip()] or [""]
+        if match["names"] is not None and names == [""]:
+            raise QueryError("FOR names no stream", expected=f"one or more of: {', '.join(aliases)}")
         for name in names:
             if name and name not in aliases:
                 raise QueryError(f"FOR {name}: no such stream in FROM", hint=did_you_mean(name, aliases))

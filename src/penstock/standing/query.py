@@ -7,6 +7,7 @@ residual, a Spark SQL text that is evaluated on the tuples that the spans leave 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.model.types import Schema
@@ -28,13 +29,31 @@ class StreamInfo:
 
 @dataclass(frozen=True)
 class Span:
-    """The values of one column between two constants; None: no bound on this side. Null is never within."""
+    """The values of one column between two constants; None: no bound on this side. Null is never within.
+
+    `points`: not a range but these values, two or more, sorted (IN, and OR of equalities).
+    """
 
     column: str
     low: Constant | None = None
     high: Constant | None = None
     low_open: bool = False
     high_open: bool = False
+    points: tuple[Constant, ...] = ()
+
+    @staticmethod
+    def of_points(column: str, values: Iterable[Constant]) -> Span:
+        """The span of some values; of one it is an equality, of none it is empty."""
+        points = tuple(sorted(set(values)))  # type: ignore[type-var]
+        if len(points) > 1:
+            return Span(column, points=points)
+        return Span(column, points[0], points[0]) if points else Span(column, 1, 0)
+
+    def holds(self, value: Constant) -> bool:
+        """Whether a value lies within."""
+        if self.points:
+            return value in self.points
+        return not self.meet(Span(self.column, value, value)).empty
 
     @property
     def point(self) -> bool:
@@ -51,8 +70,12 @@ class Span:
         """The values within both.
 
         >>> Span("v", low=3).meet(Span("v", low=5, high=9))
-        Span(column='v', low=5, high=9, low_open=False, high_open=False)
+        Span(column='v', low=5, high=9, low_open=False, high_open=False, points=())
         """
+        if self.points:
+            return Span.of_points(self.column, [value for value in self.points if other.holds(value)])
+        if other.points:
+            return other.meet(self)
         low, low_open = _tighter((self.low, self.low_open), (other.low, other.low_open), sign=1)
         high, high_open = _tighter((self.high, self.high_open), (other.high, other.high_open), sign=-1)
         return Span(self.column, low, high, low_open, high_open)

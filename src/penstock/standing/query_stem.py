@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,9 @@ class PredicateIndex:
     attribute: np.ndarray
     factors: tuple[Factors, ...]
     residuals: dict[int, tuple[str, ...]] = field(default_factory=dict)  # place -> texts
+    bounds: np.ndarray | None = (
+        None  # a conjunction with lists of values is probed as several: where each one's begin
+    )
 
     def bind(self, sorted_columns: list[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Each span as a slice of the train's order by its column."""
@@ -74,20 +78,21 @@ class PredicateIndex:
 
 
 class _Constants:
-    """A growing list of (slot, constant) of one column and operator."""
+    """A growing list of (slot, which of its combinations of listed values, constant) of one column and operator."""
 
     def __init__(self, code: str) -> None:
-        self.slots = array("q")
+        self.slots, self.turns = array("q"), array("q")
         self.values: Any = array(code) if code else []
 
-    def add(self, slot: int, value: Any) -> None:
+    def add(self, slot: int, turn: int, value: Any) -> None:
         self.slots.append(slot)
+        self.turns.append(turn)
         self.values.append(value)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         kind = object if isinstance(self.values, list) else self.values.typecode
         values = np.array(self.values, dtype=object) if kind is object else np.array(self.values)
-        return np.array(self.slots, np.int64), values
+        return np.array(self.slots, np.int64), np.array(self.turns, np.int64), values
 
 
 class _StreamPart:
@@ -100,6 +105,7 @@ class _StreamPart:
         self.uses: dict[int, list[int]] = {}  # slot -> lasting uses, passing uses
         self.conjunctions: dict[int, Conjunction] = {}
         self.residuals: dict[int, tuple[str, ...]] = {}
+        self.turns: dict[int, int] = {}  # of slots with lists of values: how many combinations
         self.state = bytearray()  # of each slot: 0 not here, 1 lasting, 2 passing
         self.written = 0
         self.changed = True
@@ -107,12 +113,20 @@ class _StreamPart:
 
     def write(self, slot: int, conjunction: Conjunction) -> None:
         self.written += 1
-        for span in conjunction.spans:
-            for operator, value in _bounds(span):
-                key = (span.column, operator)
-                if key not in self.constants:
-                    self.constants[key] = _Constants(self._code(span.column, operator))
-                self.constants[key].add(slot, value)
+        turn = -1
+        # a span of listed values is one equality for each; several such spans: all combinations
+        for turn, spans in enumerate(product(*(_each(span) for span in conjunction.spans))):
+            for span in spans:
+                self._write(slot, turn, span)
+        if turn > 0:
+            self.turns[slot] = turn + 1
+
+    def _write(self, slot: int, turn: int, span: Span) -> None:
+        for operator, value in _bounds(span):
+            key = (span.column, operator)
+            if key not in self.constants:
+                self.constants[key] = _Constants(self._code(span.column, operator))
+            self.constants[key].add(slot, turn, value)
 
     def mark(self, slot: int) -> None:
         """Note what has become of a slot."""
@@ -131,9 +145,13 @@ class _StreamPart:
 
     def rewrite(self) -> None:
         """Forget what removed conjunctions have left behind."""
-        self.constants, self.written = {}, 0
+        self.constants, self.turns, self.written = {}, {}, 0
         for slot, conjunction in self.conjunctions.items():
             self.write(slot, conjunction)
+
+
+def _each(span: Span) -> list[Span]:
+    return [Span(span.column, value, value) for value in span.points] or [span]
 
 
 def _bounds(span: Span) -> Iterable[tuple[int, Any]]:
@@ -188,6 +206,7 @@ class QuerySteM:
         if not any(uses):
             del part.known[part.conjunctions.pop(slot)], part.uses[slot]
             part.residuals.pop(slot, None)
+            part.turns.pop(slot, None)
         part.mark(slot)
 
     def conjunction(self, stream: str, slot: int) -> Conjunction:
@@ -217,24 +236,29 @@ def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateInde
     slots = np.concatenate([kept, np.flatnonzero(state == 2)])
     rows = np.full(slots_given, -1, np.int32)
     rows[slots] = np.arange(len(slots))
+    turns = np.ones(len(slots), np.int64)
+    for slot, count in part.turns.items():
+        turns[rows[slot]] = count
+    begin = np.concatenate([[0], np.cumsum(turns)])
     attributes = tuple(sorted({column for column, _ in part.constants}))
     width = max(1, len(attributes))
     parts, keys = [], []
     for (column, operator), constants in part.constants.items():
-        at, values = constants.arrays()
+        at, turn, values = constants.arrays()
         live = rows[at] >= 0
         attribute = attributes.index(column)
-        key = rows[at[live]] * width + attribute
+        key = (begin[rows[at[live]]] + turn[live]) * width + attribute
         parts.append((attribute, operator, values[live], key))
         keys.append(key)
     spans = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
-    first = np.searchsorted(spans, np.arange(len(slots) + 1) * width)
+    first = np.searchsorted(spans, np.arange(begin[-1] + 1) * width)
     factors = tuple(
         _factors(a, o, v, np.searchsorted(spans, k)) for a, o, v, k in parts if o != _ANY and len(v)
     )
     residuals = {int(rows[slot]): texts for slot, texts in part.residuals.items()}
     known = Known(version, rows, len(kept), len(slots))
-    return PredicateIndex(known, slots, attributes, first, spans % width, factors, residuals)
+    bounds = begin if part.turns else None
+    return PredicateIndex(known, slots, attributes, first, spans % width, factors, residuals, bounds)
 
 
 def _factors(attribute: int, operator: int, values: np.ndarray, spans: np.ndarray) -> Factors:

@@ -12,6 +12,7 @@ survive a restart on the same checkpoint: queries are in the registry, tuples in
 from __future__ import annotations
 
 import logging
+import math
 import re
 import shutil
 import threading
@@ -43,6 +44,7 @@ from penstock.standing.soup import Soup
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
 _PREFIX = "standing-"
+_FAR = 4e12  # seconds: what fits into 64 bits as microseconds, with room for windows around it
 Listed = list[dict[str, Any]]
 
 
@@ -337,6 +339,8 @@ def _micros(at: str | float | datetime) -> int:
         return moment(at)
     if isinstance(at, datetime):
         return moment(at.isoformat())
+    if not math.isfinite(at) or abs(at) > _FAR:
+        raise QueryError(f"'{at}' is not a time", expected="seconds since 1970, or ISO form")
     return round(at * 1_000_000)
 
 

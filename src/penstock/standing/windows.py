@@ -133,7 +133,10 @@ def _end(text: str, which: str) -> Now | At | Last:
         if match := _CONSTANT.fullmatch(text):
             return At(moment(match[1]))
         if _SECONDS.fullmatch(text):
-            return At(parse_duration(float(text) if "." in text else int(text)))
+            found = parse_duration(float(text) if "." in text else int(text))
+            if not _EARLIEST < found < _LATEST:
+                raise QueryError(f"{which} is no time", found=text, expected=_FORMS)
+            return At(found)
     except ExpressionError as error:
         raise QueryError(f"{which}: {error.problem}", expected=error.expected, hint=error.hint) from None
     forms = f"{_FORMS}, or last 1000 tuples" if which == "BEGIN" else _FORMS
