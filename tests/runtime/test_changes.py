@@ -30,6 +30,10 @@ def test_views_come_and_go(spark, tmp_path):
         assert running.wait_idle(timeout=60, quiet=0.5)
         expected = [r for r in kept_rows(tmp_path) if r["k"] < 3]
         assert_same_rows(asked.rows, [r for r in expected if r["k"] >= 1])
+        # a point is counted once, by who writes it, and boxes of the same name not together
+        counted = running.status().boxes
+        assert counted["kept"].rows_in == counted["kept"].rows_out == len(kept_rows(tmp_path))
+        assert counted["low"].rows_in == len(expected)
         running.detach("asked")
         running.detach("low")
         assert "low" not in running.network.nodes

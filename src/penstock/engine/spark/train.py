@@ -110,6 +110,7 @@ class Trains:
         finally:
             running.release()
         outcome.left = self._left(outcome)
+        self._count_points(outcome)
         crash_point("train-before-commit")
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
@@ -139,6 +140,15 @@ class Trains:
         for name, tables in outcome.rows.items():
             self._deliver(name, pa.concat_tables(tables))
         return commit
+
+    def _count_points(self, outcome: Outcome) -> None:
+        """A point's tuples are those that its writer put there, however many read them."""
+        for name in self.sub.inputs:
+            if name not in self.net.sources:
+                outcome.counts.pop(name, None)
+        for name in self.sub.points:
+            rows = sum(file["rows"] for file in outcome.points.get(name, []))
+            outcome.counts[name] = {**outcome.counts.get(name, {}), "in": rows, "out": rows}
 
     def _left(self, outcome: Outcome) -> set[str]:
         """The outputs that tuples have left by in this train."""
