@@ -177,8 +177,34 @@ def test_the_stream_of_changes(url: str, service: ByHand) -> None:
         change = next(events)
         assert (change["added"], change["removed"]) == ([{"vid": 10}], [{"vid": 8}])
         service.unregister(handle)
-        put(service, 11, 1)
         assert next(events) == {}
+
+
+def test_many_followers_leave_room_for_others(url: str, service: ByHand) -> None:
+    handle = service.register("SELECT vid FROM reports BEGIN now - 1 second").id
+    followers = [urlopen(f"{url}/queries/{handle}/changes") for _ in range(60)]
+    try:
+        began = time.monotonic()
+        for _ in range(5):
+            ask(f"{url}/queries/{handle}/result")
+        assert time.monotonic() - began < 3  # each would wait a second for a thread of the pool
+        put(service, 10, 1)
+        for answer in followers:
+            events = (json.loads(line[6:]) for line in answer if line.startswith(b"data: "))
+            next(events)
+            assert next(events)["added"] == [{"vid": 10}]
+    finally:
+        for answer in followers:
+            answer.close()
+    assert sum(thread.name == "wakeups" for thread in threading.enumerate()) == 1
+
+
+def test_follow_says_what_went_wrong_and_ends(url: str, service: ByHand) -> None:
+    handle = service.register("SELECT vid FROM reports").id
+    put(service, 10, 200)
+    done = command(url, "follow", handle)
+    assert done.exit_code == 2
+    assert "the answer has 210 rows" in done.stderr
 
 
 def test_the_command_line(url: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -208,6 +210,16 @@ def test_changes_tell_what_came_and_what_left() -> None:
     change = next(stream)
     assert (values(change.added), values(change.removed)) == ([3], [0])
     assert next(stream, None) is None
+
+
+def test_changes_end_when_the_query_does() -> None:
+    made = soup()
+    handle = made.register("SELECT v FROM s").handle
+    stream = changes(made, handle)
+    next(stream)
+    timer = threading.Timer(0.1, made.unregister, [handle])
+    timer.start()
+    assert list(stream) == []
 
 
 def test_a_block_survives_the_way_back() -> None:

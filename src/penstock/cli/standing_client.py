@@ -16,6 +16,7 @@ import typer
 from penstock.cli.load import told
 from penstock.cli.standing import PORT
 from penstock.model.errors import PenstockError
+from penstock.model.errors import told as refusal
 
 Handle = Annotated[str, typer.Argument(metavar="HANDLE", help="What `register` printed.")]
 Form = Annotated[str, typer.Option("--format", help="table, csv or json (lines).")]
@@ -104,6 +105,11 @@ def _changes(context: typer.Context, handle: str) -> Iterator[dict[str, Any]]:
                 kind = text.removeprefix("event: ")
             elif text.startswith("data: ") and kind == "change":
                 yield json.loads(text.removeprefix("data: "))
+            elif text.startswith("data: ") and kind == "error":
+                said = json.loads(text.removeprefix("data: "))
+                raise PenstockError(
+                    refusal(*(said.get(n, "") for n in ("problem", "found", "expected", "hint")))
+                )
             elif text.startswith("data: ") and kind == "end":
                 return
 

@@ -68,18 +68,35 @@ def changes(soup: Soup, handle: str, timeout: float | None = None) -> Iterator[C
 
 def watch(soup: Soup, handle: str, beat: float | None) -> Iterator[Change | None]:
     """The changes, and None whenever nothing was visible for `beat` seconds; ends when the query is unregistered."""
-    version, held = soup.version, soup.invoke(handle)
-    yield Change(version, held, held.slice(0, 0))
-    while handle in soup.queries:
-        if not soup.wait(version, beat):
-            yield None
-            continue
-        version = soup.version
+    following = Following(soup, handle)
+    yield following.step()
+    while soup.wait(following.version, beat, handle) or handle in soup.queries:
         try:
-            now = soup.invoke(handle)
+            change = following.step()
         except UnknownHandleError:
             return  # unregistered while we waited
-        change = Change(version, *difference(held, now))
-        held = now
-        if not change.empty:
+        if change is not None or following.idle:
             yield change
+
+
+class Following:
+    """One follower of an answer: what it was last told. `step` never waits, so it may run wherever there is a moment."""
+
+    def __init__(self, soup: Soup, handle: str) -> None:
+        self._soup, self._handle = soup, handle
+        self._held: pa.Table | None = None
+        self.version = -1
+        self.idle = False  # nothing was visible that it had not looked at
+
+    def step(self) -> Change | None:
+        """What has changed since the last step; the first one brings the whole answer. None: nothing."""
+        self.idle = self._soup.version == self.version
+        if self.idle and self._handle in self._soup.queries:
+            return None
+        self.version = self._soup.version
+        now, before = self._soup.invoke(self._handle), self._held
+        self._held = now
+        if before is None:
+            return Change(self.version, now, now.slice(0, 0))
+        change = Change(self.version, *difference(before, now))
+        return None if change.empty else change

@@ -6,21 +6,24 @@ accept it. Nothing here knows who a client is: the service binds to loopback, an
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import pyarrow as pa
 from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from penstock import __version__
 from penstock.model.errors import PenstockError
-from penstock.standing.changes import watch
+from penstock.standing.changes import Following
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.service import StandingQueries
+from penstock.standing.wakeups import Wakeups
 
 ARROW = "application/vnd.apache.arrow.stream"
 _BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives
@@ -49,6 +52,7 @@ def standing_app(service: StandingQueries) -> FastAPI:
         title="Penstock standing queries", version=__version__,
         description="Register a query once, invoke it any time: the answer covers data from before and after.",
     )  # fmt: skip
+    wakeups = Wakeups(service.soup)
 
     @app.exception_handler(QueryError)
     def refused(_: Request, error: QueryError) -> JSONResponse:
@@ -97,7 +101,7 @@ def standing_app(service: StandingQueries) -> FastAPI:
     def changed(handle: str) -> StreamingResponse:
         """First the whole answer as `added`, then what comes and what leaves, train by train."""
         service.handle(handle)
-        return StreamingResponse(_events(service, handle), media_type="text/event-stream")
+        return StreamingResponse(_events(service, wakeups, handle), media_type="text/event-stream")
 
     @app.get("/streams", summary="What queries may name")
     def streams() -> list[dict[str, Any]]:
@@ -153,18 +157,29 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _events(service: StandingQueries, handle: str) -> Iterator[str]:
-    try:
-        for change in watch(service.soup, handle, _BEAT):
-            if change is None:
-                yield ": nothing new\n\n"
-                continue
-            body = {
-                "version": change.version,
-                "added": rows_of(change.added),
-                "removed": rows_of(change.removed),
-            }
-            yield f"event: change\nid: {change.version}\ndata: {json.dumps(body)}\n\n"
-        yield "event: end\ndata: {}\n\n"
-    except QueryError as error:
-        yield f"event: error\ndata: {json.dumps(error.as_json())}\n\n"
+async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:
+    """Events for one follower. It waits without a thread of its own: thousands may follow while others ask."""
+    following = Following(service.soup, handle)
+    with wakeups.subscribed() as news:
+        try:
+            while True:
+                news.clear()
+                text = await run_in_threadpool(_event, following)
+                if text:
+                    yield text
+                try:
+                    await asyncio.wait_for(news.wait(), _BEAT)
+                except TimeoutError:
+                    yield ": nothing new\n\n"
+        except UnknownHandleError:
+            yield "event: end\ndata: {}\n\n"
+        except QueryError as error:
+            yield f"event: error\ndata: {json.dumps(error.as_json())}\n\n"
+
+
+def _event(following: Following) -> str:
+    change = following.step()
+    if change is None:
+        return ""
+    body = {"version": change.version, "added": rows_of(change.added), "removed": rows_of(change.removed)}
+    return f"event: change\nid: {change.version}\ndata: {json.dumps(body)}\n\n"

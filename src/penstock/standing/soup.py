@@ -65,6 +65,7 @@ class Soup:
         }  # to be told of each train
         self._gate = threading.RLock()
         self._moved = threading.Condition()
+        self.moves = 0  # trains that became visible, and queries that were unregistered
         self._clients: dict[str, int] = {}
 
     # -- queries
@@ -162,6 +163,7 @@ class Soup:
                 readers.pop(handle, None)
             self._trees = {key: tree for key, tree in self._trees.items() if self._in_use(key)}
             self._forget_late(made)
+        self._tell()
 
     def _forget_late(self, made: Registered) -> None:
         for slots in made.slots:
@@ -225,7 +227,12 @@ class Soup:
                 self._let_go(stream, block)
             stem.show(prefix)
             self.view = after
+        self._tell()
+
+    def _tell(self) -> None:
+        """Wake those who wait for a train, or for the end of a query."""
         with self._moved:
+            self.moves += 1
             self._moved.notify_all()
 
     def _let_go(self, stream: str, block: Block) -> None:
@@ -338,10 +345,19 @@ class Soup:
         """Counts the trains that became visible."""
         return self.view.version
 
-    def wait(self, version: int, timeout: float | None = None) -> bool:
-        """Wait until something newer than `version` is visible."""
+    def wait(self, version: int, timeout: float | None = None, handle: str | None = None) -> bool:
+        """Wait until something newer than `version` is visible, or the query of a handle is gone."""
+
+        def done() -> bool:
+            return self.view.version > version or (handle is not None and handle not in self.queries)
+
         with self._moved:
-            return self._moved.wait_for(lambda: self.view.version > version, timeout)
+            return self._moved.wait_for(done, timeout)
+
+    def wait_move(self, moves: int, timeout: float | None = None) -> bool:
+        """Wait until `moves` is beyond a number: for one who wakes many others."""
+        with self._moved:
+            return self._moved.wait_for(lambda: self.moves > moves, timeout)
 
     def stored(self) -> dict[str, int]:
         """Bytes held (P32): base data, matches and current results, and the queries themselves."""

@@ -1,0 +1,53 @@
+"""One thread waits for trains and wakes all that follow changes, so that a follower costs no thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.standing.soup import Soup
+
+_LOOK = 1.0  # seconds after which the thread looks whether anybody is left
+
+
+class Wakeups:
+    """Events of asyncio that are set whenever something has become visible; the thread lives as long as there are some."""
+
+    def __init__(self, soup: Soup) -> None:
+        self._soup = soup
+        self._gate = threading.Lock()
+        self._sleepers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._running = False
+
+    @contextmanager
+    def subscribed(self) -> Iterator[asyncio.Event]:
+        """An event for one follower, in its own loop."""
+        event = asyncio.Event()
+        with self._gate:
+            self._sleepers[event] = asyncio.get_running_loop()
+            if not self._running:
+                self._running = True
+                # from this moment on no train is missed, however late the thread gets its turn
+                since = self._soup.moves
+                threading.Thread(target=self._wait, args=(since,), name="wakeups", daemon=True).start()
+        try:
+            yield event
+        finally:
+            with self._gate:
+                del self._sleepers[event]
+
+    def _wait(self, moves: int) -> None:
+        while True:
+            moved = self._soup.wait_move(moves, _LOOK)
+            moves = self._soup.moves
+            with self._gate:
+                if not self._sleepers:
+                    self._running = False
+                    return
+                sleepers = list(self._sleepers.items()) if moved else []
+            for event, loop in sleepers:
+                with contextlib.suppress(RuntimeError):  # its loop is closed
+                    loop.call_soon_threadsafe(event.set)
