@@ -83,3 +83,24 @@ def test_serve_and_stop(tmp_path: Path) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def test_what_is_served_if_nothing_is_named(tmp_path: Path) -> None:
+    from penstock.cli.standing_serve import _found_here
+    from penstock.model.errors import PenstockError
+
+    with pytest.raises(PenstockError, match="nothing to serve"):
+        _found_here(tmp_path)
+    (tmp_path / "other.py").write_text("print('no network')")
+    (tmp_path / "net.yaml").write_text((Path(__file__).parents[2] / "examples" / "traffic.yaml").read_text())
+    assert _found_here(tmp_path) == (str(tmp_path / "net.yaml"), None)
+    (tmp_path / "net.py").write_text("import penstock as ps\nnet = ps.Network('n')\n")
+    with pytest.raises(PenstockError, match=r"several: .*net\.py, .*net\.yaml"):
+        _found_here(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / ".penstock" / name).mkdir(parents=True)
+    (tmp_path / ".penstock" / "one" / "catalog.db").touch()
+    assert _found_here(tmp_path) == (None, tmp_path / ".penstock" / "one")
+    (tmp_path / ".penstock" / "two" / "catalog.db").touch()
+    with pytest.raises(PenstockError, match="several: "):
+        _found_here(tmp_path)

@@ -171,6 +171,18 @@ def test_limits_are_told() -> None:
     made.register("SELECT v FROM s", client="ann")
 
 
+def test_the_limit_of_rows_counts_those_that_are_answered() -> None:
+    made = soup(limits=Limits(rows=2))
+    texts = ("SELECT DISTINCT v FROM s", "SELECT DISTINCT a.v FROM s a, s b WHERE a.v = b.v")
+    handles = [made.register(text).handle for text in texts]
+    made.insert("s", pa.concat_tables([table(0, 2)] * 10))
+    assert [sorted(values(made.invoke(handle))) for handle in handles] == [[0, 1], [0, 1]]
+    made.insert("s", table(2, 1))
+    for handle in handles:
+        with pytest.raises(LimitError, match="the answer has 3 rows"):
+            made.invoke(handle)
+
+
 def test_a_mode_that_there_is_not() -> None:
     with pytest.raises(QueryError, match="one of: P, C, NoMat"):
         soup().register("SELECT v FROM s", mode="X")

@@ -12,6 +12,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network, told
 from penstock.cli.standing import PORT
 from penstock.model.errors import PenstockError
+from penstock.model.errors import told as refusal
 
 
 def serve(
@@ -20,7 +21,7 @@ def serve(
         typer.Argument(
             metavar="[NET]",
             help=f"{NET_HELP} It is run here. Without NET: only the connection points of --checkpoint are read, "
-            "while `penstock run` runs the network elsewhere.",
+            "while `penstock run` runs the network elsewhere; without both, what is found here, if it is one thing.",
         ),
     ] = None,
     port: Annotated[int, typer.Option(help="Port to listen on.")] = PORT,
@@ -71,18 +72,49 @@ def _needs_web() -> None:
 
 
 def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Any:
+    if net is None and checkpoint is None:
+        net, checkpoint = _found_here(Path())
     if net is not None:
         from penstock.runtime import Runtime
 
         network = load_network(net)
         return Runtime(network, checkpoint=checkpoint or Path(".penstock") / network.name, **more)
-    if checkpoint is None:
-        raise PenstockError(
-            "nothing to serve: name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere"
-        )
+    assert checkpoint is not None
     from penstock.standing.beside import Beside, recorded_network
 
     return Beside(recorded_network(checkpoint), checkpoint=checkpoint, **more)
+
+
+def _found_here(folder: Path) -> tuple[str | None, Path | None]:
+    """What there is to serve if nothing was named: the only checkpoint here, else the only file with a network."""
+    checkpoints = sorted(path.parent for path in folder.glob(".penstock/*/catalog.db"))
+    if len(checkpoints) == 1:
+        typer.echo(f"serving the connection points of {checkpoints[0]}", err=True)
+        return None, checkpoints[0]
+    files = [] if checkpoints else sorted(path for path in folder.iterdir() if _may_hold_a_network(path))
+    if len(files) == 1:
+        typer.echo(f"running and serving {files[0]}", err=True)
+        return str(files[0]), None
+    found = ", ".join(str(path) for path in checkpoints or files)
+    raise PenstockError(
+        refusal(
+            "nothing to serve", found=f"several: {found}" if found else "no checkpoint under .penstock/ and no network here",
+            hint="name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere",
+        )
+    )  # fmt: skip
+
+
+def _may_hold_a_network(path: Path) -> bool:
+    """By its text: files are not run to find out."""
+    kinds = {
+        ".py": ("penstock", "Network("),
+        ".yaml": ("network:", "boxes:"),
+        ".yml": ("network:", "boxes:"),
+    }
+    if not path.is_file() or path.suffix not in kinds:
+        return False
+    text = path.read_text(errors="replace")
+    return all(word in text for word in kinds[path.suffix])
 
 
 def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int, int], keep: str) -> None:

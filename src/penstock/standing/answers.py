@@ -113,9 +113,13 @@ def answer(
         table = _aggregated(soup, made, seen, now, fresh=cold or again)
     else:
         found = _selected(made, seen, now, fresh=cold or again)
-        _check_size(size(found), soup)
+        if not query.distinct:
+            _check_size(size(found), soup)
         table = rows_of(found, query.items, soup.streams[query.parts[0].stream].schema)
-    return distinct(table) if query.distinct else table
+    if query.distinct:
+        table = distinct(table)
+        _check_size(table.num_rows, soup)
+    return table
 
 
 def _extended(soup: Soup, query: StandingQuery, view: View, now: int) -> View:
@@ -239,7 +243,8 @@ def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: b
         pairs = made.pairs.within(view.spans(query, now))
     else:
         pairs = pairs_of(made, replace(view, moment=now), soup.streams, windows=True)
-    _check_size(1 if query.is_aggregate else len(pairs), soup)
+    if not query.is_aggregate and not query.distinct:
+        _check_size(len(pairs), soup)
     columns: dict[tuple[int, str], pa.Array] = {}
     for i, part in enumerate(query.parts):
         names = list(dict.fromkeys(item.column for item in query.items if item.stream == i and item.column))
