@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from penstock.testing.crash import crash_at
 from runtime.expectation import check, family, kill_family, recorded, start, write_input
 
 SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
-KILLS = 20 if SOAK else 3
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "20" if SOAK else "3"))
 POINTS = (
     "stage-before-state",
     "stage-after-state",
@@ -21,6 +22,12 @@ POINTS = (
     "train-after-commit",
     "train-published",
 )
+
+# How a driver that was not killed itself ends when what it needs was: anything else is a failure of ours.
+JVM_LOST = (b"Answer from Java side is empty", b"ConnectionRefusedError", b"ConnectionResetError")
+WORKER_LOST = (b"Python worker exited unexpectedly (crashed)",)
+# Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is started once more.
+GAVE_UP = b"failed: Python worker failed to connect back"
 
 
 def plan() -> list[str]:
@@ -36,7 +43,7 @@ def trains(folder) -> int:
 
 
 def strike(process, how: str, folder, dice: random.Random) -> None:
-    """Wait until trains run, then a random moment, then kill."""
+    """Wait until trains run, then a random moment, then kill; a run that has ended by itself is left alone."""
     before, end = trains(folder), time.monotonic() + 240
     while process.poll() is None and trains(folder) < before + 2 and time.monotonic() < end:
         time.sleep(0.05)
@@ -53,9 +60,8 @@ def strike(process, how: str, folder, dice: random.Random) -> None:
 
 
 def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
-    """A run that is cut short; True if it really was by what this round is about."""
-    log = folder / "log.txt"
-    before = log.stat().st_size if log.exists() else 0
+    """A run that is cut short; False if it ended before, or Spark gave up. One that fails otherwise fails the test."""
+    before = size(folder)
     inside = how in POINTS
     process = start(folder, environment=crash_at(how, dice.randint(2, 3)) if inside else None)
     started.append(process)
@@ -65,8 +71,50 @@ def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
     code = process.wait(timeout=600)
     if dice.random() < 0.5:
         kill_family(process.pid)  # in half of the rounds what is left of it lives on beside the next one
-    gave_up = b"failed: Python worker failed to connect back" in log.read_bytes()[before:]
-    return code == -signal.SIGKILL or (code != 0 and not gave_up)
+    said = log_since(folder, before)
+    if code in (0, -signal.SIGKILL) or GAVE_UP in said:
+        return code == -signal.SIGKILL
+    lost = JVM_LOST if how == "jvm" else WORKER_LOST if how.startswith("stage-") else ()
+    assert any(text in said for text in lost), f"{how}: exit code {code}\n{said.decode()[-5000:]}"
+    return True
+
+
+def size(folder) -> int:
+    return (folder / "log.txt").stat().st_size if (folder / "log.txt").exists() else 0
+
+
+def log_since(folder, before: int) -> bytes:
+    return (folder / "log.txt").read_bytes()[before:]
+
+
+def test_only_a_kill_counts_as_one(tmp_path, monkeypatch):
+    """A restart that fails by itself must not pass for a run that was cut short."""
+
+    def ending(code: int, text: bytes):
+        def start(folder, **_):
+            with (folder / "log.txt").open("ab") as log:
+                log.write(text)
+            return SimpleNamespace(wait=lambda timeout: code, poll=lambda: code, kill=lambda: None, pid=2**30)
+
+        return start
+
+    dice = random.Random(0)
+    cases = [
+        ("stage-after-state", -9, b"", True),
+        ("stage-after-state", 1, WORKER_LOST[0], True),
+        ("stage-after-state", 1, GAVE_UP, False),
+        ("stage-after-state", 0, b"", False),
+        ("stage-after-state", 1, b"StateError: version 3 is missing", None),
+        ("stage-after-state", 1, JVM_LOST[0], None),
+        ("train-after-commit", 1, WORKER_LOST[0], None),
+    ]
+    for how, code, text, expected in cases:
+        monkeypatch.setattr("runtime.test_kill.start", ending(code, text))
+        if expected is None:
+            with pytest.raises(AssertionError, match="exit code 1"):
+                one_round(tmp_path, how, dice, [])
+        else:
+            assert one_round(tmp_path, how, dice, []) is expected, (how, code, text)
 
 
 @pytest.mark.slow
@@ -81,11 +129,10 @@ def test_killed_and_restarted_until_done(tmp_path):
                 if one_round(tmp_path, how, dice, started):
                     died += 1
                     break
-        # Spark gives a Python process ten seconds to come up; where that is too little, the run is started once more
         for _ in range(4):
-            last = start(tmp_path)
+            before, last = size(tmp_path), start(tmp_path)
             started.append(last)
-            if last.wait(timeout=900) == 0:
+            if last.wait(timeout=900) == 0 or GAVE_UP not in log_since(tmp_path, before):
                 break
         assert last.returncode == 0, (tmp_path / "log.txt").read_text()[-3000:]
     finally:

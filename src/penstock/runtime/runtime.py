@@ -131,10 +131,12 @@ class Runtime:
 
     def stop(self) -> None:
         """Finish the trains in hand, leave windows open, end what this runtime started."""
-        for query in list(self.queries.values()):
-            query.stop()
-        if self._upkeep is not None:
-            self._upkeep.stop()  # its last round sees the last trains
+        try:
+            for query in list(self.queries.values()):
+                query.stop()
+        finally:
+            if self._upkeep is not None:
+                self._upkeep.stop()  # its last round sees the last trains
         if self.records is not None:
             self.records.close()
         if self._ours and self._spark is not None:
