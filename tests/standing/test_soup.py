@@ -78,6 +78,23 @@ def test_what_is_older_than_the_retention_goes_and_is_not_answered() -> None:
         made.register("SELECT v FROM s BEGIN 5 END 6")
 
 
+def test_one_budget_for_all_streams_and_results() -> None:
+    made = Soup([StreamInfo(name, SCHEMA, keep=10_000 * SECOND) for name in "abc"], budget=6000)
+    current = made.register("SELECT v FROM a WHERE v >= 0 BEGIN now - 20 seconds", mode="C")
+    pairs = made.register("SELECT a.v, b.v AS w FROM a, b WHERE a.v = b.v BEGIN now - 20 seconds")
+    for i in range(30):
+        for name in "abc":
+            made.insert(name, table(10 * i, 10), entry=i)
+        held = made.stored()
+        assert held["data"] + held["results"] <= 6000
+    assert (current.mode, pairs.mode) == ("C", "C")
+    assert all(0 < prefix.rows < 100 for prefix in made.view.prefixes.values())
+    many = made.register("SELECT a.v, b.v AS w FROM a, b WHERE a.v <> b.v BEGIN now - 20 seconds")
+    made.insert("a", table(300, 10), entry=30)
+    assert many.mode == "NoMat"
+    assert current.mode == "C"
+
+
 SELF_JOIN = "SELECT a.v AS v, b.v AS w FROM s a, s b WHERE b.v = a.v + 3 BEGIN now - 95 seconds FOR a, BEGIN now - 85 seconds FOR b"
 
 

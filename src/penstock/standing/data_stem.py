@@ -79,6 +79,27 @@ class Prefix:
         """Tuples retained, in memory or not."""
         return self.rows + (self.cold.rows if self.cold else 0)
 
+    @property
+    def nbytes(self) -> int:
+        """What its blocks take: tuples and matches."""
+        return sum(block.nbytes for block in self.blocks)
+
+    def lighter(self, most: float) -> Prefix:
+        """Without the oldest trains, so that it takes no more than so many bytes, if that can be; they stay in the files (P38)."""
+        blocks, sizes = self.blocks, [block.nbytes for block in self.blocks]
+        total, gone = sum(sizes), 0
+        # whole trains go: a train's entry tells the files where memory begins
+        while total > most and gone < len(blocks) - 1 and blocks[gone].entry >= 0:
+            entry = blocks[gone].entry
+            while gone < len(blocks) - 1 and blocks[gone].entry == entry:
+                total, gone = total - sizes[gone], gone + 1
+        if not gone or blocks[gone].entry == blocks[gone - 1].entry:
+            return self
+        left, before = blocks[:gone], self.cold
+        newest = max([b.newest for b in left] + ([before.newest] if before else []))
+        cold = Cold(left[-1].entry, newest, sum(b.rows for b in left) + (before.rows if before else 0))
+        return Prefix.of(blocks[gone:], cold, self.lost, self.newest, self.oldest)
+
     def held(self, begin: int, end: int) -> int:
         """How many tuples between two times are in memory."""
         return sum(piece.high - piece.low for piece in self.between(begin, end))
@@ -206,7 +227,6 @@ class DataSteM:
         index: Callable[[], PredicateIndex],
         *,
         horizon: int | None = None,
-        budget: int | None = None,
     ) -> Prefix:
         """The prefix with a train more; the caller makes it visible by `show`."""
         held, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
@@ -223,7 +243,6 @@ class DataSteM:
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
             held = _without_older(held, lost)
             cold = None if cold is not None and cold.newest < lost else cold
-        held, cold = _within_budget(held, cold, budget)
         return Prefix.of(held, cold, lost, newest, oldest)
 
     def show(self, prefix: Prefix) -> None:
@@ -237,26 +256,6 @@ def _without_older(blocks: list[Block], limit: int) -> list[Block]:
     while gone < len(blocks) - 1 and blocks[gone].newest < limit:
         gone += 1
     return blocks[gone:]
-
-
-def _within_budget(
-    blocks: list[Block], cold: Cold | None, budget: int | None
-) -> tuple[list[Block], Cold | None]:
-    if budget is None:
-        return blocks, cold
-    sizes = [b.nbytes for b in blocks]
-    total, gone = sum(sizes), 0
-    # whole trains go: a train's entry tells the files where memory begins
-    while total > budget and gone < len(blocks) - 1 and blocks[gone].entry >= 0:
-        entry = blocks[gone].entry
-        while gone < len(blocks) - 1 and blocks[gone].entry == entry:
-            total, gone = total - sizes[gone], gone + 1
-    if not gone or blocks[gone].entry == blocks[gone - 1].entry:
-        return blocks, cold
-    left = blocks[:gone]
-    newest = max([b.newest for b in left] + ([cold.newest] if cold else []))
-    rows = sum(b.rows for b in left) + (cold.rows if cold else 0)
-    return blocks[gone:], Cold(left[-1].entry, newest, rows)
 
 
 def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> None:

@@ -44,6 +44,11 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def nbytes(self) -> int:
+        columns = sum(values.nbytes for values, _ in self._columns.values())
+        return int(self.numbers.nbytes + self.stamps.nbytes + columns)
+
     def column(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Values and which of them are not null."""
         if name not in self._columns:

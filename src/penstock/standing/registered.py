@@ -52,6 +52,12 @@ class Registered:
         """Whether its matches stay with the data: for PSoup-P, and for joins, which probe old tuples again and again."""
         return self.mode == "P" or (self.mode == "C" and self.query.is_join)
 
+    @property
+    def nbytes(self) -> int:
+        """What is kept for it alone; matches lie with the data."""
+        kept = (self.current.nbytes if self.current else 0) + (self.pairs.nbytes if self.pairs else 0)
+        return kept + sum(int(candidates.nbytes) for _, candidates in self.candidates.values())
+
     def selection(self, stream: int = 0) -> Slots:
         """Slot and conjunction of every branch, for one stream of FROM."""
         return [

@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.model.errors import did_you_mean
 from penstock.standing.answers import View, answer, current_of, pairs_of, rebuilt
 from penstock.standing.block import Block, make_blocks
+from penstock.standing.budget import within
 from penstock.standing.data_stem import NEVER, DataSteM, Piece, Prefix
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.joins import Candidates, Pairs, join
@@ -217,17 +218,19 @@ class Soup:
         with self._gate:
             stem = self._stems[stream]
             before = self.view
-            prefix = stem.grown(
-                blocks, lambda: self.query_stem.index(stream), horizon=horizon, budget=self.budget
-            )
+            prefix = stem.grown(blocks, lambda: self.query_stem.index(stream), horizon=horizon)
             after = before.with_prefix(stream, prefix)
             for made in list(self._readers[stream].values()):
                 self._keep_up(made, stream, blocks, before, after)
             for block in blocks:
                 self._let_go(stream, block)
-            stem.show(prefix)
-            self.view = after
+            self._show(within(self.budget, after, self._readers, self._give_up_keeping))
         self._tell()
+
+    def _show(self, view: View) -> None:
+        for name, prefix in view.prefixes.items():
+            self._stems[name].show(prefix)
+        self.view = view
 
     def _tell(self) -> None:
         """Wake those who wait for a train, or for the end of a query."""
@@ -365,9 +368,7 @@ class Soup:
             blocks = [b for prefix in self.view.prefixes.values() for b in prefix.blocks]
             data = sum(b.data_bytes for b in blocks)
             results = sum(b.nbytes for b in blocks) - data
-            for made in self.queries.values():
-                results += made.current.nbytes if made.current else 0
-                results += made.pairs.nbytes if made.pairs else 0
+            results += sum(made.nbytes for made in self.queries.values())
             index = sum(
                 f.constants.nbytes + f.spans.nbytes
                 for name in self.streams

@@ -1,0 +1,56 @@
+"""One budget for all that a soup holds: tuples and matches of all streams, current windows, pairs of joins (P32, P38).
+
+Results come first, up to half of it: what is kept of the largest queries beyond that is given up, and found at invocation instead. Then the
+oldest trains of the largest streams leave memory, until all fit; they stay in the connection points' files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from penstock.standing.answers import View
+from penstock.standing.registered import Registered
+
+_RESULTS = 2  # results may take one part in so many
+
+
+def within(
+    budget: int | None,
+    view: View,
+    readers: Mapping[str, Mapping[str, Registered]],
+    give_up: Callable[[Registered], None],
+) -> View:
+    """The view with as much in memory as the budget allows."""
+    if budget is None:
+        return view
+    sizes = {name: prefix.nbytes for name, prefix in view.prefixes.items()}
+    kept = list({id(made): made for each in readers.values() for made in each.values()}.values())
+    results = sum(made.nbytes for made in kept)
+    if sum(sizes.values()) + results <= budget:
+        return view
+    for made in sorted(kept, key=lambda each: -each.nbytes):
+        if results <= budget // _RESULTS:
+            break
+        results -= made.nbytes
+        give_up(made)
+    most = level(sizes.values(), budget - results)
+    lighter = {name: prefix.lighter(most) for name, prefix in view.prefixes.items()}
+    for made in kept:
+        # what was gathered from the longer prefix would hold on to it
+        made.candidates.clear()
+    return View(lighter, view.version)
+
+
+def level(sizes: Iterable[int], room: float) -> float:
+    """How much each may have at most, so that together they fit: the small ones keep what they have.
+
+    >>> level([10, 100, 200], 150)
+    70.0
+    """
+    left = sorted(sizes)
+    for place, size in enumerate(left):
+        share = room / (len(left) - place)
+        if size > share:
+            return share
+        room -= size
+    return float("inf")
