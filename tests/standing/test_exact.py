@@ -86,11 +86,6 @@ def play(
                 assert found == expected(case, asked, files.all(), CON, at)
 
 
-def _mode(case: Case, mode: str | None) -> str | None:
-    counted = len(case.parts) > 1 and "tuples" in case.text
-    return None if counted and mode != "NoMat" else mode
-
-
 _MODES = st.sampled_from([None, "P", "C", "NoMat"])
 _PAST = st.one_of(st.none(), st.integers(90, 160))
 _BUDGET = st.sampled_from([None, None, 0, 400, 2000])
@@ -117,7 +112,7 @@ def test_selections(
 def test_joins(
     case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
 ) -> None:
-    play(case, fed, _mode(case, mode), moment, remove=remove, past=past, budget=budget)
+    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
 
 
 @pytest.mark.slow
@@ -135,4 +130,4 @@ def test_selections_thousands(
 def test_joins_thousands(
     case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
 ) -> None:
-    play(case, fed, _mode(case, mode), moment, remove=remove, past=past, budget=budget)
+    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)

@@ -200,6 +200,19 @@ def test_the_limit_of_rows_counts_those_that_are_answered() -> None:
             made.invoke(handle)
 
 
+@pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
+def test_pairs_come_in_the_order_of_the_older_tuple_also_of_count_windows(mode: str) -> None:
+    made = soup()
+    text = "SELECT a.v, b.v AS w FROM s a, s b WHERE a.v > b.v BEGIN last 3 tuples FOR a, BEGIN last 4 tuples FOR b"
+    handle = made.register(text, mode=mode)
+    for i in range(4):
+        made.insert("s", table(10 * i, 10))
+    found = made.invoke(handle.handle)
+    assert handle.mode == mode
+    assert found["w"].to_pylist() == [36, 36, 36, 37, 37, 38]
+    assert sorted(values(found)) == [37, 38, 38, 39, 39, 39]
+
+
 def test_a_mode_that_there_is_not() -> None:
     with pytest.raises(QueryError, match="one of: P, C, NoMat"):
         soup().register("SELECT v FROM s", mode="X")

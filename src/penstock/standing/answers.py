@@ -27,6 +27,7 @@ from penstock.standing.results import (
     fetch,
     kept,
     looked_up,
+    numbers_of,
     rows_of,
     size,
     summarise,
@@ -241,6 +242,10 @@ def _joined(soup: Soup, made: Registered, view: View, now: int, *, kept_pairs: b
     query = made.query
     if made.pairs is not None and kept_pairs:
         pairs = made.pairs.within(view.spans(query, now))
+        for i, part in enumerate(query.parts):
+            if isinstance(query.windows[i].begin, Last):
+                pieces = view.prefixes[part.stream].within(query.windows[i], now)
+                pairs = pairs.among(i, numbers_of(pieces))
     else:
         pairs = pairs_of(made, replace(view, moment=now), soup.streams, windows=True)
     if not query.is_aggregate and not query.distinct:

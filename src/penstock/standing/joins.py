@@ -260,26 +260,36 @@ def _sifted(
 
 @dataclass
 class Pairs:
-    """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times (P28)."""
+    """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times.
+
+    They lie in the order of the older tuple's time (P28), so a window takes its part without looking at what is before it.
+    """
 
     numbers: np.ndarray
     stamps: np.ndarray
+    older: np.ndarray
 
     @staticmethod
     def none(width: int) -> Pairs:
-        return Pairs(np.zeros((width, 0), np.int64), np.zeros((width, 0), np.int64))
+        return Pairs(*(np.zeros(shape, np.int64) for shape in ((width, 0), (width, 0), 0)))
+
+    @staticmethod
+    def in_order(numbers: np.ndarray, stamps: np.ndarray) -> Pairs:
+        older = stamps.min(axis=0)
+        order = np.argsort(older, kind="stable")  # mostly in order already, which this sort likes
+        return Pairs(numbers[:, order], stamps[:, order], older[order])
 
     @staticmethod
     def of(made: Composite, candidates: Sequence[Candidates]) -> Pairs:
         width = range(len(candidates))
-        return Pairs(
+        return Pairs.in_order(
             np.stack([candidates[i].numbers[made[i]] for i in width]),
             np.stack([candidates[i].stamps[made[i]] for i in width]),
         )
 
     @staticmethod
     def together(parts: Sequence[Pairs]) -> Pairs:
-        return Pairs(
+        return Pairs.in_order(
             np.concatenate([p.numbers for p in parts], axis=1),
             np.concatenate([p.stamps for p in parts], axis=1),
         )
@@ -287,15 +297,15 @@ class Pairs:
     def __len__(self) -> int:
         return int(self.numbers.shape[1])
 
-    def where(self, mask: np.ndarray) -> Pairs:
-        return Pairs(self.numbers[:, mask], self.stamps[:, mask])
+    def where(self, mask: Any) -> Pairs:
+        return Pairs(self.numbers[:, mask], self.stamps[:, mask], self.older[mask])
 
     def once(self) -> Pairs:
         """Without repetitions: several branches may find the same combination."""
         if not len(self):
             return self
         _, at = np.unique(self.numbers, axis=1, return_index=True)
-        return Pairs(self.numbers[:, at], self.stamps[:, at])
+        return self.where(np.sort(at))
 
     def after(self, begins: Sequence[int]) -> Pairs:
         """Those whose tuples are all at or after these times."""
@@ -303,9 +313,15 @@ class Pairs:
         return self if mask.all() else self.where(mask)
 
     def within(self, spans: Sequence[tuple[int, int]]) -> Pairs:
+        """Those whose tuples all lie in the windows of their streams."""
         begins, ends = (np.array(each)[:, None] for each in zip(*spans, strict=True))
-        return self.where(np.asarray(((self.stamps >= begins) & (self.stamps <= ends)).all(axis=0)))
+        part = self.where(np.s_[np.searchsorted(self.older, begins.min()) :])
+        return part.where(np.asarray(((part.stamps >= begins) & (part.stamps <= ends)).all(axis=0)))
+
+    def among(self, stream: int, numbers: np.ndarray) -> Pairs:
+        """Those whose tuple of one stream is among some."""
+        return self.where(np.isin(self.numbers[stream], numbers))
 
     @property
     def nbytes(self) -> int:
-        return int(self.numbers.nbytes + self.stamps.nbytes)
+        return int(self.numbers.nbytes + self.stamps.nbytes + self.older.nbytes)

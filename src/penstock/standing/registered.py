@@ -3,7 +3,7 @@
 The rule, if the client does not choose: a selection or aggregate is kept as PSoup-P, because its matches arrive with the data anyway and cutting
 them by a window costs microseconds; NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the
 past, which is asked for once. A join is kept as PSoup-C, since its results grow with the square of what is retained and only those of the
-current window are needed; as NoMat if a window counts tuples, or if the pairs become too many.
+current window are needed; as NoMat if the pairs become too many.
 """
 
 from __future__ import annotations
@@ -86,15 +86,8 @@ def chosen_mode(query: StandingQuery, asked: str | None) -> str:
         names = {mode.lower(): mode for mode in MODES}
         if asked.lower().removeprefix("psoup-") not in names:
             raise QueryError(f"no way '{asked}' to keep results", expected=f"one of: {', '.join(MODES)}")
-        mode = names[asked.lower().removeprefix("psoup-")]
-        if query.is_join and query.counted and mode != "NoMat":
-            raise QueryError(
-                f"a join with a window that counts tuples cannot be kept as {mode}",
-                expected="NoMat",
-                hint="leave out the mode",
-            )
-        return mode
+        return names[asked.lower().removeprefix("psoup-")]
     if query.is_join:
-        return "NoMat" if query.counted else "C"
+        return "C"
     bare = any(not branch.parts[0].spans and not branch.parts[0].residuals for branch in query.branches)
     return "NoMat" if (bare and not query.is_aggregate) or query.windows[0].kind == "snapshot" else "P"

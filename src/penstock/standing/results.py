@@ -90,6 +90,12 @@ def gather(found: Found, schema: Schema, column: str) -> pa.Array:
     return pa.concat_arrays(chunks)
 
 
+def numbers_of(pieces: Sequence[Piece]) -> np.ndarray:
+    """The numbers of the tuples in some pieces."""
+    empty = [np.zeros(0, np.int64)]
+    return np.concatenate([p.block.numbers(np.arange(p.low, p.high)) for p in pieces] or empty)
+
+
 def stamps_of(found: Found) -> np.ndarray:
     """The timestamps of the tuples found."""
     return np.concatenate([b.stamps[p] for b, p in found]) if found else np.zeros(0, np.int64)
