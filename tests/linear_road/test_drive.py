@@ -263,6 +263,16 @@ def test_what_an_earlier_attempt_was_behind_is_not_forgotten(source, tmp_path, r
     assert read_note(target)["behind"] == behind
 
 
+def test_what_was_overdue_at_a_clean_stop_is_so_afterwards(source, tmp_path):
+    target = tmp_path / "to"
+    drive(Drive(source, str(target), speed=100, end=6, most_late=100))
+    (target / STATE_FILE).write_text(json.dumps({"next": 6, "report": None}))
+    # Killed at second 6, gone on with at 500, stopped before anything went out.
+    Clock(time.time() - 5, 0, 100).paused().save(target / CLOCK_FILE)
+    report = drive(Drive(source, str(target), speed=100, resume=True))
+    assert (report.overdue_at_resume, report.late_seconds) == (SECONDS - 6, 0), "the driver was not slow"
+
+
 def test_resuming_at_another_speed_is_refused(source, tmp_path):
     drive(Drive(source, str(tmp_path / "to"), speed=100, end=2))
     with pytest.raises(InputError, match="runs at speed 100; --resume needs the same --speed"):

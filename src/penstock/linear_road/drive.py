@@ -348,9 +348,10 @@ class _Run:
                 raise InputError(
                     f"The drive to {path} runs at speed {clock.speed:g}; --resume needs the same --speed."
                 )
+            # A paused clock made nothing fall due meanwhile; what was overdue before the stop still is.
+            paused = 0.0 if clock.paused_at is None else self.plan.most_late / self.plan.speed
+            self._resumed_at = time.time() - paused
             self._keep_clock(clock.resumed())
-            # A paused clock made nothing fall due meanwhile.
-            self._resumed_at = time.time() if clock.paused_at is None else 0.0
         note = read_note(path)
         self.behind = Behind(**note.get("behind", {}))
         return max(self.feed.begin, int(note.get("next", 0)))
