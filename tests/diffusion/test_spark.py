@@ -35,6 +35,12 @@ def test_every_way_of_switching(spark):
     check(World(net, trains, schemes, (6, 4), True, "v < v_right"), spark)
 
 
+def test_hash_over_servers_of_its_own(spark):
+    net = network((6, 4), on=True, where="", distribution="hash", servers=3)
+    trains = [{"left": rows(10 * n, 10), "right": rows(10 * n, 10, 2)} for n in range(3)]
+    check(World(net, trains, [None] * 3, (6, 4), True, ""), spark)
+
+
 def test_a_band_join_has_no_key(spark):
     net = network(
         (5, 5), on=False, where="abs(v - v_right) <= 3", distribution="diffused", servers=2, sample=5
