@@ -7,6 +7,7 @@ The slope is that of a straight line through the samples after the warm-up.
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
@@ -67,7 +68,12 @@ def feed(folder: Path, rate: int, seed: int) -> None:
 
 
 def sample(spark: Any, running_: Any, feeder: int, begun: float) -> dict[str, float]:
-    """Memory now, the JVM's heap after a collection, and how far the run has come."""
+    """Memory now, the JVM's heap after a collection, and how far the run has come.
+
+    What Python holds of the JVM's objects lies in cycles, so Python's collection comes first; by itself it comes now and then, and the heap
+    is a sawtooth of some 100 MB.
+    """
+    gc.collect()
     spark._jvm.System.gc()
     found = memory_mb(exclude=feeder)
     heap = spark._jvm.java.lang.Runtime.getRuntime()

@@ -13,6 +13,10 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # what Spark remembers for its page: at the default of a thousand each it grows for minutes, tens of megabytes
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.sql.ui.retainedExecutions": "50",
     "spark.sql.session.timeZone": "UTC",
     # a train's plan is small and known; measuring it at run time costs more than it saves
     "spark.sql.adaptive.enabled": "false",
