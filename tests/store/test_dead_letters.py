@@ -76,3 +76,10 @@ def test_errors_name_what_is_wrong(tmp_path):
             table.read()
         with pytest.raises(CorruptFileError, match="cannot be read"):
             table.count()
+
+
+def test_late_tuples_are_counted_together(tmp_path):
+    table = DeadLetters(tmp_path)
+    reason = "late: timestamp {} us is behind the horizon {} us of earlier trains"
+    table.append("cars", 0, letters(*(reason.format(at, 9_000_000) for at in (1, 2_000_000, -3))))
+    assert table.counts() == {"late: timestamp is behind the horizon of earlier trains": 3}

@@ -6,6 +6,7 @@ of the run depends on this table.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -16,6 +17,8 @@ import pyarrow.parquet as pq
 
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
+
+_MICROSECONDS = re.compile(r" -?\d+ us\b")
 
 SCHEMA = pa.schema(
     [
@@ -56,7 +59,7 @@ class DeadLetters:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
-        """How many letters by 'reason', 'box' or 'source', most first."""
+        """How many letters by 'reason', 'box' or 'source', most first. The times of late tuples make no difference."""
         if column not in SCHEMA.names:
             raise StoreError(
                 f"dead letters have no column '{column}'", expected=f"one of: {', '.join(SCHEMA.names)}"
@@ -64,7 +67,7 @@ class DeadLetters:
         counted: Counter[str] = Counter()
         for path in self._files(subnetwork, -1, None):
             for pair in pc.value_counts(_read(path)[column]).to_pylist():
-                counted[str(pair["values"] or "")] += pair["counts"]
+                counted[_MICROSECONDS.sub("", str(pair["values"] or ""))] += pair["counts"]
         return dict(counted.most_common())
 
     def count(self, subnetwork: str | None = None) -> int:

@@ -152,6 +152,26 @@ def test_files_that_come_later_follow(tmp_path):
     assert [r["v"] for r in tuples] == [1, 2]
 
 
+def test_a_file_that_a_listing_has_missed_keeps_its_turn(tmp_path, monkeypatch):
+    """It came while the folder was being listed, and one that came after it is in the list already."""
+    (tmp_path / "in").mkdir()
+    for name, at in (("a", 100), ("b", 200), ("c", 300), ("d", 400)):
+        put(tmp_path / "in" / f"{name}.csv", "1,a,1\n", at)
+    log = FileLog(str(tmp_path / "in"), tmp_path / "p")
+    whole, looks = log._listed, [{"a.csv", "c.csv"}]
+
+    def listed():
+        seen = looks.pop() if looks else None
+        yield from (name for name in whole() if seen is None or name.rpartition("/")[2] in seen)
+
+    monkeypatch.setattr(log, "_listed", listed)
+    log.discover()
+    # what is newer than all of the first list is left for the next look: something before it may have been missed again
+    assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv"]
+    log.discover()
+    assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv", "d.csv"]
+
+
 def test_the_log_of_files_survives_a_torn_line(tmp_path):
     put(tmp_path / "a.csv", "1,a,1\n", 100)
     log = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")

@@ -8,13 +8,16 @@ order of discovery and its line or row in the file, however the stream is cut in
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,14 +102,17 @@ class FileLog:
 
     def discover(self) -> None:
         """Look for new files; a file must be whole when its name appears, as for Spark's own file source."""
+        first = self._new()
+        if not first:
+            return
+        # A listing is not of one moment: it may lack a file that came while it was made, and have one that came still later.
+        # The next listing has both, so what it has of that time or before belongs to this look, in its order.
+        until = max(stat.st_mtime_ns for stat in first.values())
+        found = {name: s for name, s in self._new().items() if name in first or s.st_mtime_ns <= until}
         # of a file that was moved here, only the time of its change of name tells when
         fresh = sorted(
-            (s.st_mtime_ns, str(p), s.st_size, max(s.st_ctime, self._born))
-            for p, s in self._candidates()
-            if str(p) not in self._names
+            (s.st_mtime_ns, name, s.st_size, max(s.st_ctime, self._born)) for name, s in found.items()
         )
-        if not fresh:
-            return
         with self._log.open("a") as log:
             for _, name, size, arrived in fresh:
                 log.write(json.dumps([name, size, arrived]) + "\n")
@@ -120,16 +126,27 @@ class FileLog:
         known = [self._arrived[s["file"]] for s in slices]
         return min((at for at in known if at is not None), default=None)
 
-    def _candidates(self) -> Iterator[tuple[Path, Any]]:
+    def _new(self) -> dict[str, os.stat_result]:
+        """The files that are not known yet. A folder holds all that ever came, so those that are known cost no more than their name."""
+        found = {}
+        for name in self._listed():
+            if name not in self._names and name.rpartition("/")[2][:1] not in "._":
+                with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+                    stat = os.stat(name)  # noqa: PTH116
+                    if S_ISREG(stat.st_mode):
+                        found[name] = stat
+        return found
+
+    def _listed(self) -> Iterator[str]:
         if self._path.is_dir():
-            paths: Iterator[Path] = self._path.iterdir()
+            with os.scandir(self._path) as entries:
+                yield from (entry.path for entry in entries)
         elif any(c in str(self._path) for c in "*?["):
-            paths = Path(self._path.anchor or ".").glob(str(self._path.relative_to(self._path.anchor)))
-        else:
-            paths = iter([self._path])
-        for path in paths:
-            if path.name[0] not in "._" and path.is_file():
-                yield path, path.stat()
+            yield from map(
+                str, Path(self._path.anchor or ".").glob(str(self._path.relative_to(self._path.anchor)))
+            )
+        elif self._path.exists():
+            yield str(self._path)
 
 
 class TextFiles:
