@@ -75,11 +75,14 @@ def sample(spark: Any, running_: Any, feeder: int, begun: float) -> dict[str, fl
     """
     gc.collect()
     spark._jvm.System.gc()
+    # what each pool held when that collection was through: reading the heap later would count what trains have made since
+    pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    after = [p.getCollectionUsage() for p in pools if p.getType().toString() == "Heap memory"]
+    heap = sum(usage.getUsed() for usage in after if usage is not None)
     found = memory_mb(exclude=feeder)
-    heap = spark._jvm.java.lang.Runtime.getRuntime()
     status = {s.name: s.rows for s in running_.status().subnetworks}
     return {
-        "second": time.time() - begun, **found, "heap": (heap.totalMemory() - heap.freeMemory()) / 1e6,
+        "second": time.time() - begun, **found, "heap": heap / 1e6,
         "tuples": max(status.values(), default=0),
     }  # fmt: skip
 
