@@ -25,8 +25,9 @@ from penstock.model.types import Schema
 from penstock.standing.block import Block, make_blocks
 from penstock.standing.data_stem import Piece
 from penstock.standing.joins import Candidates, join
-from penstock.standing.language import joined_schema, parse
+from penstock.standing.language import parse
 from penstock.standing.query import StreamInfo
+from penstock.standing.reading import joined_schema
 from penstock.standing.registered import Limits
 from penstock.standing.results import Found, looked_up
 from penstock.standing.soup import Soup

@@ -15,9 +15,9 @@ import pyarrow as pa
 from penstock.standing.data_stem import NEVER, Prefix
 from penstock.standing.errors import LimitError, NotRetainedError
 from penstock.standing.joins import Candidates, Pairs, join
-from penstock.standing.language import joined_schema
 from penstock.standing.query import StandingQuery, StreamInfo
 from penstock.standing.ranked_tree import Summary
+from penstock.standing.reading import joined_schema
 from penstock.standing.registered import Registered
 from penstock.standing.results import (
     Current,

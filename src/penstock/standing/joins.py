@@ -16,11 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrow.expressions import compile_arrow
+from penstock.model.expressions import columns_of
 from penstock.model.types import Schema
 from penstock.standing.columns import comparable
 from penstock.standing.errors import LimitError
 from penstock.standing.factors import MIRRORED
 from penstock.standing.query import Branch, JoinFactor, Part
+from penstock.standing.reading import mangled
 from penstock.standing.results import Found, gather, stamps_of
 
 MOST_PAIRS = 50_000_000
@@ -237,10 +240,6 @@ def _sifted(
     joined: Schema,
 ) -> Composite:
     """Factors that are no comparison of two columns, on the combinations that are left."""
-    from penstock.engine.arrow.expressions import compile_arrow
-    from penstock.model.expressions import columns_of
-    from penstock.standing.language import mangled
-
     for text in texts:
         wanted = set(columns_of(text))
         columns = {}

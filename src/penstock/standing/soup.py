@@ -22,9 +22,10 @@ from penstock.standing.budget import within
 from penstock.standing.data_stem import NEVER, DataSteM, Piece, Prefix
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.joins import Candidates, Pairs, join
-from penstock.standing.language import joined_schema, parse
+from penstock.standing.language import parse
 from penstock.standing.query import StandingQuery, StreamInfo
 from penstock.standing.query_stem import PredicateIndex, QuerySteM
+from penstock.standing.reading import joined_schema
 from penstock.standing.registered import UNKEPT, Limits, Registered, chosen_mode
 from penstock.standing.results import SharedTree, kept
 

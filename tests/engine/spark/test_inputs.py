@@ -13,7 +13,8 @@ import pytest
 
 from penstock.engine.spark import inputs as module
 from penstock.engine.spark.decode import read_slices
-from penstock.engine.spark.inputs import SEQ_BITS, FileLog, input_for
+from penstock.engine.spark.file_log import FileLog
+from penstock.engine.spark.inputs import SEQ_BITS, input_for
 from penstock.model.boxes import Source
 from penstock.model.formats import csv, parquet, rate, rows
 from penstock.model.formats import json as json_lines
