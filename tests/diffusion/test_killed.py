@@ -13,6 +13,7 @@ import pytest
 
 from diffusion import job
 from penstock.testing.crash import crash_at
+from runtime.endings import GAVE_UP, cut_short, log_since, size
 from runtime.expectation import kill_family
 from runtime.test_cluster import free_port, listening, spark_class
 
@@ -58,6 +59,7 @@ def test_killed_and_restarted_until_done(tmp_path):
     dice, started, died = random.Random(2), [], 0
     try:
         for how in HOW * 3 if SOAK else HOW[:2]:
+            before = size(tmp_path)
             process = start(
                 tmp_path, environment=crash_at(how, dice.randint(3, 5)) if how != "outside" else None
             )
@@ -66,14 +68,13 @@ def test_killed_and_restarted_until_done(tmp_path):
                 wait_for(tmp_path, process, trains(tmp_path) + 3)
                 time.sleep(dice.random())
                 kill_family(process.pid)
-            died += process.wait(timeout=300) != 0
+            code = process.wait(timeout=300)
             kill_family(process.pid)
-        for _ in range(
-            3
-        ):  # Spark gives a Python process ten seconds to come up, which a busy machine may not keep to
-            last = start(tmp_path)
+            died += cut_short(how, code, log_since(tmp_path, before))
+        for _ in range(3):
+            before, last = size(tmp_path), start(tmp_path)
             started.append(last)
-            if last.wait(timeout=500) == 0:
+            if last.wait(timeout=500) == 0 or GAVE_UP not in log_since(tmp_path, before):
                 break
         assert last.returncode == 0, ending(tmp_path)
     finally:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.testing.crash import crash_at
+from runtime.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since, size
 from runtime.expectation import check, family, kill_family, recorded, start, write_input
 
 SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
@@ -22,12 +23,6 @@ POINTS = (
     "train-after-commit",
     "train-published",
 )
-
-# How a driver that was not killed itself ends when what it needs was: anything else is a failure of ours.
-JVM_LOST = (b"Answer from Java side is empty", b"ConnectionRefusedError", b"ConnectionResetError")
-WORKER_LOST = (b"Python worker exited unexpectedly (crashed)",)
-# Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is started once more.
-GAVE_UP = b"failed: Python worker failed to connect back"
 
 
 def plan() -> list[str]:
@@ -71,20 +66,7 @@ def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
     code = process.wait(timeout=600)
     if dice.random() < 0.5:
         kill_family(process.pid)  # in half of the rounds what is left of it lives on beside the next one
-    said = log_since(folder, before)
-    if code in (0, -signal.SIGKILL) or GAVE_UP in said:
-        return code == -signal.SIGKILL
-    lost = JVM_LOST if how == "jvm" else WORKER_LOST if how.startswith("stage-") else ()
-    assert any(text in said for text in lost), f"{how}: exit code {code}\n{said.decode()[-5000:]}"
-    return True
-
-
-def size(folder) -> int:
-    return (folder / "log.txt").stat().st_size if (folder / "log.txt").exists() else 0
-
-
-def log_since(folder, before: int) -> bytes:
-    return (folder / "log.txt").read_bytes()[before:]
+    return cut_short(how, code, log_since(folder, before))
 
 
 def test_only_a_kill_counts_as_one(tmp_path, monkeypatch):

@@ -60,11 +60,14 @@ def processor(samples: Samples) -> Figure | None:
     if len(samples) < 2:
         return None
     figure, axes = _axes("processor and memory, all processes", "cores")
+    # each line in the colour of the axis it is read from
     axes.plot(_minutes(samples), slopes(samples, "cpu_s"), color="tab:green", lw=1)
     axes.set_ylim(0, None)
+    axes.yaxis.label.set_color("tab:green")
     beside = axes.twinx()
     beside.plot(_minutes(samples), [s["memory_mb"] / 1000 for s in samples[1:]], color="tab:purple", lw=1)
-    beside.set(ylabel="GB", ylim=(0, None))
+    beside.set(ylabel="GB of memory", ylim=(0, None))
+    beside.yaxis.label.set_color("tab:purple")
     return figure
 
 
