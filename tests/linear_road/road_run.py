@@ -58,9 +58,11 @@ def odd_rows(seed: int, *, seconds: int = 420, crowd: int = 56) -> list[str]:
                 )
             if dice.random() < 0.02:
                 xway, way = dice.choice([(0, 0), (3, 1)])
-    for vid in range(200, 206):  # they stand at one place, some with a report in between
+    for vid in range(200, 206):  # they stand at one place, some with a report in between or from elsewhere in the same second
         for t in range(dice.randrange(40), dice.randrange(seconds // 2, seconds), 30):
             rows.append(report(t, vid, 12 * 5280 + 100, lane=2))
+            if dice.random() < 0.06:
+                rows.append(report(t, vid, 12 * 5280 + 100, xway=3, lane=2, direction=dice.randrange(2)))
             if dice.random() < 0.08:
                 rows.append(report(t + 7, vid, 12 * 5280 + dice.choice([100, 900]), lane=2))
     for vid, t0 in ((210, 3), (211, 17)):  # these two do so from the beginning

@@ -156,7 +156,8 @@ def accident_minutes(reports: list[Q]) -> set[tuple[int, int, int, int]]:
         places = defaultdict(int)
         for own in mine.values():
             four = [q for q in own if q.time <= t][-4:]
-            if is_stopped(four, t) and not any(q.time == four[-1].time and q not in four for q in own):
+            others = [q for q in own if q not in four]
+            if is_stopped(four, t) and not any(four[0].time <= q.time <= four[-1].time for q in others):
                 places[four[-1].place] += 1
         for (xway, direction, _, pos), vehicles in places.items():
             if vehicles >= 2:
@@ -180,7 +181,8 @@ def agrees(directory: Path, seed: int) -> bool:
     return sorted(Case(directory).expected(rows)) == sorted(answers(traffic)[0])
 
 
-@pytest.mark.parametrize("seed", range(4))
+# 4973: a vehicle reports from two expressways in one second and stands at one of them afterwards.
+@pytest.mark.parametrize("seed", [*range(4), 4973])
 def test_oracle_is_the_page(tmp_path, seed):
     assert agrees(tmp_path, seed)
 

@@ -17,11 +17,10 @@ _MIX = np.int64(-7046029254386353131)
 SEGMENTS = 100
 
 
-def index(keys: Array) -> Array:
-    """Open addressing over the vehicle (upper half) of each key; -1 is an empty slot."""
+def index(keys: Array) -> tuple[Array, bool]:
+    """Open addressing over the vehicle (upper half) of each key, -1 is an empty slot; and whether any vehicle is in there twice."""
     slots = np.full(1 << max(1, int(2 * len(keys) - 1).bit_length()), -1, np.int32)
-    _fill(keys, slots)
-    return slots
+    return slots, _fill(keys, slots)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -31,13 +30,15 @@ def start(key: Any, size: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _fill(keys: Array, slots: Array) -> None:
-    size = len(slots)
+def _fill(keys: Array, slots: Array) -> bool:
+    size, twice = len(slots), False
     for i in range(len(keys)):
         slot = start(keys[i], size)
         while slots[slot] >= 0:
+            twice |= keys[slots[slot]] >> 32 == keys[i] >> 32
             slot = (slot + 1) & (size - 1)
         slots[slot] = i
+    return twice
 
 
 @njit(cache=True, nogil=True)

@@ -112,7 +112,10 @@ class Tracking:
             found.moves, found.stops, found.left, found.quoted, found.before, found.spd, found.look,
         )  # fmt: skip
         self._look(t, keys, facts, rows["Seg"], found)
-        self._add(t, Bucket(keys, facts, index(keys)))
+        slots, twice = index(keys)
+        if twice:
+            _set_apart(keys, facts, found)
+        self._add(t, Bucket(keys, facts, slots))
 
     def _look(self, t: int, keys: Array, facts: Array, segs: Array, found: _Found) -> None:
         """The rare ones: trips that begin, vehicles that stand still, vehicles out of step."""
@@ -158,6 +161,14 @@ class Tracking:
         if old or (out_of_step & 1).any():
             odd = {"key": list(self._odd), "seen": list(self._odd.values())}
             self._changed["odd"] = pa.table({n: pa.array(v, pa.int64()) for n, v in odd.items()})
+
+
+def _set_apart(keys: Array, facts: Array, found: _Found) -> None:
+    """Vehicles that report from two roads in one second: no four reports 30 s apart have such a one among them."""
+    _, same, times = np.unique(keys >> 32, return_inverse=True, return_counts=True)
+    tied = times[same] > 1
+    facts[tied] &= ~np.int64(7)
+    found.stops[tied & (found.stops > 0)] = FREED
 
 
 @dataclass(frozen=True)

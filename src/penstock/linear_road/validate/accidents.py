@@ -2,7 +2,8 @@
 
 Idea: a report that is the fourth in a row, 30 s apart, from one place makes its vehicle stopped from its own time until
 the vehicle's next report or 30 s later. "Its four latest reports" are the vehicle's wherever they come from, so the reports
-of the few still vehicles are gathered over all expressways. Two such spans at one place that overlap are an accident.
+of the few still vehicles are gathered over all expressways. Of two in one second neither is the later one, so four with such a one among
+them are not 30 s apart. Two such spans at one place that overlap are an accident.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ WITH mine AS ({mine}),
                lag((xway, dir, lane, pos), 1) OVER w AS place1, lag(time, 1) OVER w AS time1,
                lag((xway, dir, lane, pos), 2) OVER w AS place2, lag(time, 2) OVER w AS time2,
                lag((xway, dir, lane, pos), 3) OVER w AS place3, lag(time, 3) OVER w AS time3,
-               lead(time) OVER w AS next
+               lag(time, 4) OVER w AS time4, lead(time) OVER w AS next
         FROM mine WINDOW w AS (PARTITION BY vid ORDER BY time))
 SELECT xway, dir, lane, seg, pos, vid, time AS since, least(time + 30, coalesce(next, time + 30)) AS until
 FROM latest
 WHERE lane BETWEEN 1 AND 3 AND place1 = place AND place2 = place AND place3 = place
-  AND time1 = time - 30 AND time2 = time - 60 AND time3 = time - 90"""
+  AND time1 = time - 30 AND time2 = time - 60 AND time3 = time - 90
+  AND time4 IS DISTINCT FROM time - 90"""
 
 ACCIDENTS = """
 CREATE TABLE accidents AS
