@@ -58,7 +58,8 @@ def odd_rows(seed: int, *, seconds: int = 420, crowd: int = 56) -> list[str]:
                 )
             if dice.random() < 0.02:
                 xway, way = dice.choice([(0, 0), (3, 1)])
-    for vid in range(200, 206):  # they stand at one place, some with a report in between or from elsewhere in the same second
+    # these stand at one place, some with a report in between or from elsewhere in the same second
+    for vid in range(200, 206):
         for t in range(dice.randrange(40), dice.randrange(seconds // 2, seconds), 30):
             rows.append(report(t, vid, 12 * 5280 + 100, lane=2))
             if dice.random() < 0.06:
