@@ -26,7 +26,7 @@ test: lint ## lint, types, layers, then all tests but the slow ones, on both eng
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)
 
 test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
-	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 $(ARGS)
+	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 --durations 15 $(ARGS)
 
 soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/soak-<date>.json
 	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
