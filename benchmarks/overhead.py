@@ -23,6 +23,7 @@ from common import Spent, TrainWatch, options, scratch, session, show, spent, wr
 from overhead_jobs import FILES, JOBS, START, ByHand, Job, write_input
 from penstock.engine.policy import AsSoonAsPossible
 
+WARM_UPS = 2  # of each side: the JVM compiles for longer than one run takes
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -100,9 +101,9 @@ def dead_count(place: Path, *, hand: bool) -> int:
 
 
 def measure(spark: Any, job: Job, root: Path, chosen: Any) -> dict[str, Any]:
-    """One job: a warm-up of each side, then so many repetitions in turn."""
+    """One job: warm-ups of each side, then so many repetitions in turn."""
     runs: dict[str, list[tuple[Spent, list[float]]]] = {"ours": [], "hand": []}
-    for turn in range(chosen.repeat + 1):
+    for turn in range(WARM_UPS + chosen.repeat):
         for side in ("ours", "hand") if turn % 2 else ("hand", "ours"):
             # other times in every repetition: code that Spark generates for one horizon must not serve the next run
             folder = root / f"in{turn}"
@@ -119,9 +120,9 @@ def measure(spark: Any, job: Job, root: Path, chosen: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"job": job.name, "goal": job.goal}
     for side, found in runs.items():
         row[f"{side}_warm_up_s"] = found[0][0].wall
-        row[f"{side}_s"] = statistics.median(took.wall for took, _ in found[1:])
-        row[f"{side}_cpu_s"] = statistics.median(took.cpu for took, _ in found[1:])
-        row[f"{side}_train_s"] = statistics.median(t for _, trains in found[1:] for t in trains[:-1])
+        row[f"{side}_s"] = statistics.median(took.wall for took, _ in found[WARM_UPS:])
+        row[f"{side}_cpu_s"] = statistics.median(took.cpu for took, _ in found[WARM_UPS:])
+        row[f"{side}_train_s"] = statistics.median(t for _, trains in found[WARM_UPS:] for t in trains[:-1])
         row[f"{side}_all"] = [[took.wall, took.cpu, trains] for took, trains in found]
     for kind in ("s", "cpu_s", "train_s"):
         row[f"ratio_{kind}"] = row[f"ours_{kind}"] / row[f"hand_{kind}"]
@@ -142,7 +143,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--trains", type=int)
     parser.add_argument("--rows", type=int, help="tuples a train")
-    parser.add_argument("--repeat", type=int)
+    parser.add_argument("--repeat", type=int, help="best even: each side goes first as often as the other")
     parser.add_argument(
         "--budget", type=float, default=float("inf"), help="begin no further job after so many seconds"
     )
@@ -150,13 +151,13 @@ def main() -> int:
     parser.add_argument("--no-dead-letters", action="store_true", help="the hand-written side keeps none")
     chosen = parser.parse_args()
     small = {"trains": 4, "rows": 200_000, "repeat": 2}
-    full = {"trains": 12, "rows": 500_000, "repeat": 5}
+    full = {"trains": 12, "rows": 500_000, "repeat": 6}
     for name, value in (small if chosen.quick else full).items():
         if getattr(chosen, name) is None:
             setattr(chosen, name, value)
     spark = session()
     with scratch() as root:
-        for turn in range(chosen.repeat + 1):
+        for turn in range(WARM_UPS + chosen.repeat):
             start = START + turn * 7 * 86_400_000_000
             write_input(root / f"in{turn}", chosen.trains, chosen.rows, chosen.seed + turn, start=start)
         jobs = [job for job in JOBS if chosen.only is None or job.name in chosen.only]
@@ -171,6 +172,7 @@ def main() -> int:
         "rows": chosen.rows,
         "files": FILES,
         "repeat": chosen.repeat,
+        "warm_ups": WARM_UPS,
         "hand_dead_letters": not chosen.no_dead_letters,
     }
     write_result("overhead", chosen, config, figures)
