@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
+from penstock.engine.spark.bad_times import bad_times, footers_tell, in_time, late_reason
 from penstock.engine.spark.decode import unpack
 from penstock.engine.spark.expressions import to_spark
 from penstock.engine.spark.inputs import SEQ_BITS
@@ -88,7 +89,7 @@ def _only_reader(net: Network, name: str) -> Filter | Map | None:
 def admit_files(
     spark: SparkSession, source: Source, slices: list[Slice], horizon: int, guards: Guards, watch: Watch
 ) -> DataFrame:
-    """Tuples of whole Parquet files. Where the footers prove that all is well, nothing is looked at."""
+    """Tuples of whole Parquet files. Where the footers tell which have a time, and which, tuples are not looked at on the way."""
     paths = [s["path"] for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
     # a map, not plain numbers: it reaches the generated code by reference, so the code stays the same
@@ -96,22 +97,29 @@ def admit_files(
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
     hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
-    proven = source.timestamp is None or all(_in_time(s, horizon) for s in slices)
+    told = source.timestamp is None or footers_tell(slices)
+    if told and not guards.cases:
+        letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
+        if letters is not None:
+            watch.know(source.name, rows=sum(s["rows"] for s in slices), newest=_newest(slices, horizon))
+            watch.tell(letters)
+            plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
+            return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
+    proven = source.timestamp is None or (told and all(in_time(s, horizon) for s in slices))
     own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), _late(time, horizon)]
-    if own or guards.cases:
-        return _guarded(frame, source, own, guards, watch, more=hidden)
-    watch.know(
-        source.name, rows=sum(s["rows"] for s in slices), newest=_latest(slices) if source.timestamp else None
-    )
-    return frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
+    return _guarded(frame, source, own, guards, watch, more=hidden)
 
 
-def _in_time(slice_: Slice, horizon: int) -> bool:
-    return slice_.get("least") is not None and slice_.get("latest") is not None and slice_["least"] >= horizon
+def _newest(slices: list[Slice], horizon: int) -> int | None:
+    """The largest time of a tuple that is let in; of none if even the largest of all is late."""
+    latest = max((s["latest"] for s in slices if s.get("latest") is not None), default=None)
+    return latest if latest is not None and latest >= horizon else None
 
 
-def _latest(slices: list[Slice]) -> int | None:
-    return max((s["latest"] for s in slices if s["rows"]), default=None)
+def _bad(slices: list[Slice], horizon: int) -> str:
+    """SQL: whether a tuple of these files has no time, or is late; only what the footers say is there."""
+    late = any(s["least"] is not None and s["least"] < horizon for s in slices)
+    return f"{STAMP} IS NULL" + (f" OR {STAMP} < {by_reference(horizon, STAMP)}" if late else "")
 
 
 def _late(time: str, horizon: int) -> tuple[str, str]:
@@ -234,8 +242,3 @@ class Unpack:
         return table.filter(pc.invert(late)), pa.concat_tables(
             [dead, dead_letters(rows, reasons, self.source.name)]
         )
-
-
-def late_reason(ts: int, horizon: int) -> str:
-    """Why a tuple is refused as late."""
-    return f"late: timestamp {ts} us is behind the horizon {horizon} us of earlier trains"

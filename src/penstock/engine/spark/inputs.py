@@ -183,17 +183,8 @@ class ParquetFiles:
                 and rows <= left
                 and not any(s["kind"] == "groups" or _same_name(s["path"], name) for s in slices)
             ):
-                least, latest = _extent(meta, self._source.timestamp)
-                slices.append(
-                    {
-                        "kind": "file",
-                        "path": name,
-                        "file": ordinal,
-                        "rows": rows,
-                        "least": least,
-                        "latest": latest,
-                    }
-                )
+                extent = _extent(meta, self._source.timestamp)
+                slices.append({"kind": "file", "path": name, "file": ordinal, "rows": rows, **extent})
                 left -= rows
                 ordinal, group, row = ordinal + 1, 0, 0
                 continue
@@ -243,20 +234,25 @@ def _footer(name: str, schema: Schema) -> Any:
     return meta
 
 
-def _extent(meta: Any, column: str | None) -> tuple[int | None, int | None]:
-    """The smallest and largest time in a file, in microseconds, if its footer tells and no row is without a time."""
-    least, latest = [], []
+def _extent(meta: Any, column: str | None) -> dict[str, int | None]:
+    """The smallest and largest time in a file, in microseconds, and how many rows have none; `nulls` None: its footer does not tell."""
+    least, latest, nulls = [], [], 0
     for i in range(meta.num_row_groups if column else 0):
         group = meta.row_group(i)
         chunks = [
             group.column(j) for j in range(group.num_columns) if group.column(j).path_in_schema == column
         ]
         stats = chunks[0].statistics if chunks else None
-        if stats is None or not stats.has_min_max or stats.null_count is None or stats.null_count:
-            return None, None
+        if stats is None or stats.null_count is None:
+            return {"least": None, "latest": None, "nulls": None}
+        nulls += stats.null_count
+        if stats.null_count == group.num_rows:
+            continue
+        if not stats.has_min_max:
+            return {"least": None, "latest": None, "nulls": None}
         least.append(_micros(stats.min))
         latest.append(_micros(stats.max))
-    return min(least, default=None), max(latest, default=None)
+    return {"least": min(least, default=None), "latest": max(latest, default=None), "nulls": nulls}
 
 
 def _micros(time: Any) -> int:

@@ -111,8 +111,15 @@ def _partials(slot: Slot, schema: Any) -> list[str]:
     if slot.call.function == "count":
         return [f"count({value}) AS {name}"]
     if slot.call.function in ("sum", "avg"):
-        # in two halves: a sum of 64-bit numbers may overflow where the mean does not
         wide = f"CAST({value} AS BIGINT)"
+        if slot.argument != "BIGINT":
+            whole = f"coalesce(sum({wide}), 0L)"  # no train has so many tuples that this overflows
+            return [
+                f"shiftright({whole}, 32) AS {name}",
+                f"{whole} & {0xFFFFFFFF}L AS {name}_low",
+                f"count({value}) AS {name}_n",
+            ]
+        # in two halves: a sum of 64-bit numbers may overflow where the mean does not
         return [
             f"coalesce(sum(shiftright({wide}, 32)), 0L) AS {name}",
             f"coalesce(sum({wide} & {0xFFFFFFFF}L), 0L) AS {name}_low",

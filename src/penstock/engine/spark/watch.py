@@ -36,6 +36,7 @@ class Watch:
 
     _on: dict[str, _Place] = field(default_factory=dict)
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _told: list[Any] = field(default_factory=list)
 
     def on(self, frame: DataFrame, name: str, boxes: Sequence[str] = (), **metrics: str) -> DataFrame:
         """Count on the way past; metrics are SQL aggregates."""
@@ -70,6 +71,10 @@ class Watch:
         """What need not be counted."""
         self._known[name] = counts
 
+    def tell(self, letters: Any) -> None:
+        """Dead letters that need not be looked for."""
+        self._told.append(letters)
+
     def counts(self, name: str) -> dict[str, Any]:
         """What was counted; {} where nothing was watched."""
         if name in self._on and name not in self._known:
@@ -90,9 +95,10 @@ class Watch:
             [offset for _, _, offset, _ in rows],
             [boxes[int(why[0])] for _, why, _, boxes in rows],
         ]
-        return pa.table(
+        picked_up = pa.table(
             [pa.array(c, f.type) for c, f in zip(columns, DEAD_SCHEMA, strict=True)], schema=DEAD_SCHEMA
         )
+        return pa.concat_tables([*self._told, picked_up])
 
     def _fetch(self, place: _Place) -> dict[str, Any]:
         # The counts come with an event soon after the job. Where Spark has proved that no tuple can get through, it
