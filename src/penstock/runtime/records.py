@@ -14,26 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-
 from penstock.engine.spark.query import SubnetworkQuery, TrainDone
 from penstock.model.errors import PenstockError
 from penstock.model.network import Network
 from penstock.model.yaml_form import to_yaml
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.listener import TriggerListener
 from penstock.store.catalog import Catalog
 from penstock.store.records import BoxCount, Latency, TrainRecord
 
 _TRAINS = 32  # rates are those of so many trains
 _WINDOW = 512  # latency samples kept for each output
 _LATENCY_EVERY = 2.0  # seconds between two latency records of an output
-_PREFIX = "penstock-"
 
 
 @dataclass(frozen=True)
@@ -107,7 +99,7 @@ class Records:
         self._epochs: dict[str, int] = {}  # of diffused joins
         self._trigger: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._spark, self._listener = spark, _Listener(self._trigger)
+        self._spark, self._listener = spark, TriggerListener(self._trigger)
         spark.streams.addListener(self._listener)
 
     def network(self, network: Network, subs: tuple[SubNetwork, ...]) -> None:
@@ -251,26 +243,3 @@ def _flow(passed: deque[_Passage], now: float) -> Flow:
         for rows in zip(*((p.count.rows_in, p.count.rows_out) for p in later), strict=True)
     ] or [0.0, 0.0]
     return Flow(rates[0], rates[1], last.rows_in, last.rows_out)
-
-
-class _Listener(StreamingQueryListener):
-    """Spark's own view of our queries: what each micro-batch took around the train, from trigger to commit."""
-
-    def __init__(self, trigger: dict[str, float]) -> None:
-        self._trigger = trigger
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        progress = event.progress
-        name = progress.name or ""
-        if name.startswith(_PREFIX) and "addBatch" in progress.durationMs:
-            around = progress.durationMs.get("triggerExecution", 0) - progress.durationMs["addBatch"]
-            self._trigger[name.removeprefix(_PREFIX)] = around / 1000
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        pass
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        pass
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        pass
