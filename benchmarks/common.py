@@ -48,7 +48,7 @@ def session(**settings: str) -> Any:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
     )
-    defaults = {"spark.log.level": "ERROR", "spark.driver.memory": "2g"}
+    defaults = {"spark.log.level": "ERROR"}
     return local_session("local[2]", "penstock-bench", **{**defaults, **settings})
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.standing.columns import Sorted, comparable, plain
-from penstock.standing.kernels import probe
+from penstock.standing.kernels import arrange, probe
 from penstock.standing.query import Conjunction, Span
 from penstock.standing.query_stem import Known, PredicateIndex
 
@@ -37,7 +37,7 @@ class Matches:
     bitmaps: dict[int, np.ndarray] = field(default_factory=dict)
 
     def of(self, row: int) -> np.ndarray:
-        """Positions, in no particular order."""
+        """Positions, in ascending order."""
         bits = self.bitmaps.get(row)
         if bits is not None:
             return np.flatnonzero(np.unpackbits(bits)).astype(np.uint16)
@@ -289,4 +289,5 @@ def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, r
             keep[starts[row] : starts[row + 1]] = False
         before = np.concatenate([[0], np.cumsum(keep)])
         starts, positions = before[starts], positions[keep]
+    arrange(starts, positions)
     return Matches(index.known, starts.astype(np.uint32), positions, bitmaps)

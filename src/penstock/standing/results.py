@@ -49,7 +49,8 @@ def _each(pieces: Sequence[Piece], matches: Callable[[Piece], list[np.ndarray]])
             continue
         if not piece.whole:
             positions = positions[(positions >= piece.low) & (positions < piece.high)]
-        positions = np.sort(positions) if len(lists) == 1 else np.unique(positions)
+        if len(lists) > 1:
+            positions = np.unique(positions)
         if len(positions):
             found.append((piece.block, positions))
     return found
@@ -69,14 +70,17 @@ def rows_of(found: Found, items: Sequence[Item], schema: Schema) -> pa.Table:
     columns, names = [], []
     for item in items:
         assert item.column is not None
-        values = gather(found, schema, item.column)
-        columns.append(values if order is None else values.take(order))
+        columns.append(gather(found, schema, item.column, order))
         names.append(item.name)
     return pa.Table.from_arrays(columns, names=names)
 
 
-def gather(found: Found, schema: Schema, column: str) -> pa.Array:
-    """A column's values of the tuples found."""
+def gather(found: Found, schema: Schema, column: str, order: np.ndarray | None = None) -> pa.Array:
+    """A column's values of the tuples found, in another order if one is given.
+
+    In numpy as far as it goes: most calls of Arrow let other threads run, and in a driver with busy threads every turn costs up
+    to the interpreter's switch interval.
+    """
     type_ = arrow_schema(schema).field(column).type
     if not found:
         return pa.array([], type_)
@@ -84,10 +88,12 @@ def gather(found: Found, schema: Schema, column: str) -> pa.Array:
     fast = views[0][0].dtype != object and not pa.types.is_boolean(type_) and all(v is None for _, v in views)
     if fast:
         parts = [values[positions] for (values, _), (_, positions) in zip(views, found, strict=True)]
-        made = pa.array(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        made = pa.array(whole if order is None else whole[order])
         return made if made.type == type_ else made.view(type_)
     chunks = [plain(block.table[column]).take(pa.array(positions)) for block, positions in found]
-    return pa.concat_arrays(chunks)
+    values = pa.concat_arrays(chunks)
+    return values if order is None else values.take(pa.array(order))
 
 
 def numbers_of(pieces: Sequence[Piece]) -> np.ndarray:
@@ -101,12 +107,12 @@ def stamps_of(found: Found) -> np.ndarray:
     return np.concatenate([b.stamps[p] for b, p in found]) if found else np.zeros(0, np.int64)
 
 
-def _order(found: Found) -> Any:
+def _order(found: Found) -> np.ndarray | None:
     """How to sort what several blocks gave; None if it is in order already."""
     if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(found)):
         return None
     stamps, seqs = stamps_of(found), np.concatenate([b.seqs[p] for b, p in found])
-    return pa.array(np.lexsort((seqs, stamps)))
+    return np.lexsort((seqs, stamps))
 
 
 def distinct(table: pa.Table) -> pa.Table:
@@ -171,8 +177,7 @@ def fetch(prefix: Prefix, numbers: np.ndarray, schema: Schema, columns: Sequence
         at += len(where)
     found = [(block, positions) for block, positions, _ in parts]
     straight = bool((back[1:] > back[:-1]).all())
-    made = (gather(found, schema, column) for column in columns)
-    return [values if straight else values.take(pa.array(back)) for values in made]
+    return [gather(found, schema, column, None if straight else back) for column in columns]
 
 
 # -- aggregates

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 # Measured in docs/performance.md; each may be set otherwise by the user's own session.
@@ -28,8 +30,9 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.parquet.compression.codec": "snappy",
-    # packed records are large and short-lived, which the default collector treats as old and works through concurrently
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    # packed records are large and short-lived, which the default collector treats as old and works through concurrently; with half of
+    # the heap for what is young they are gone before anybody has to copy them
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:NewRatio=1",
     # as the tasks write them: UTC, to the microsecond; Spark's default is a form that readers take for local time
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
@@ -61,7 +64,7 @@ def local_session(master: str | None = None, name: str = "penstock", **settings:
         "spark.app.name": name,
         "spark.master": os.environ.get("MASTER", f"local[{cores}]"),
         "spark.sql.shuffle.partitions": str(cores),
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": f"{heap_mb(_memory_mb())}m",
         **SETTINGS,
     }
     given = {**settings, **({"spark.master": master} if master else {})}
@@ -71,6 +74,23 @@ def local_session(master: str | None = None, name: str = "penstock", **settings:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def heap_mb(machine: float) -> int:
+    """The heap of a local session, tasks included: a quarter of the machine, within reason.
+
+    >>> [heap_mb(gb * 1024) for gb in (2, 8, 24, 256)]
+    [1024, 2048, 6144, 8192]
+    """
+    return int(min(max(machine / 4, 1024), 8192))
+
+
+def _memory_mb() -> float:
+    """What this machine, or the container around us, has."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        whole = min(whole, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return whole / (1 << 20)
 
 
 def _left_open(defaults: dict[str, str]) -> dict[str, str]:
