@@ -6,11 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.session import for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
@@ -109,3 +112,23 @@ def test_what_spark_submit_was_told_holds(tmp_path):
         "spark.sql.session.timeZone": "UTC",
         "spark.app.name": "mine",
     }
+
+
+def shuffles():
+    """Files of shuffles, of whatever Spark runs here."""
+    return {str(path) for path in Path(tempfile.gettempdir()).glob("blockmgr-*/*/shuffle_*")}
+
+
+def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):
+    net = ps.Network("n")
+    rows = [(second, second % 7) for second in range(200)]
+    cars = net.source("cars", ps.rows(rows, "time TIMESTAMP, v INT"), timestamp="time")
+    sink = ps.memory()
+    cars.group_by("v").tumble("10 seconds", n="count(*)").output("out", to=sink)
+    before, policy = shuffles(), AsSoonAsPossible(length=20)
+    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, policy=policy) as running:
+        running.wait(120)
+        assert sum(status.trains for status in running.status().subnetworks) >= 10
+    assert sum(row["n"] for row in sink.rows) == 200
+    time.sleep(0.5)  # they are removed beside the train
+    assert len(shuffles() - before) < 10

@@ -30,6 +30,8 @@ SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.parquet.compression.codec": "snappy",
+    # else the files of a train's shuffle stay until the JVM happens to collect its plan: gigabytes, written to disk for nothing
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
     # packed records are large and short-lived, which the default collector treats as old and works through concurrently; with half of
     # the heap for what is young they are gone before anybody has to copy them
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:NewRatio=1",
