@@ -117,5 +117,5 @@ def test_a_short_run_keeps_to_the_persistence(spark, tmp_path, size):
     stamps = PointReader(tmp_path / "ck", "kept").read()["_ts"].to_pylist()
     assert len(sink.rows) > len(stamps) > 0
     newest = max(rows_of(0, 90))[0] * 1_000_000
-    # a train's entry goes as a whole, when its newest tuple is too old
-    assert min(stamps) >= newest - 10_000_000 - 10_000_000
+    # a train's entry goes as a whole, when its newest tuple is too old; and what is too old may be known from the train before only
+    assert min(stamps) >= newest - 10_000_000 - 2 * 9_000_000
