@@ -34,30 +34,31 @@ class Upkeep:
         """End the thread and go round once more; call it when the trains have stopped, so that it sees them all."""
         self._stop.set()
         self._thread.join(60)
-        self.once()
+        self.once(ended=True)
 
     def _loop(self) -> None:
         while not self._stop.wait(self._every):
             self.once()
 
-    def once(self) -> None:
+    def once(self, *, ended: bool = False) -> None:
         """One round: leases first, so that nothing of a slow reader is deleted. What fails is tried again in the next
-        one and keeps nothing else from being done; trains must not stop for it.
+        one and keeps nothing else from being done; trains must not stop for it. When they have `ended`, no reader
+        holds more than it has not read.
         """
         unsure: set[str] = set()
         for query in list(self._runtime.queries.values()):
             for name, source in query.inputs.items():
-                if isinstance(source, PointInput) and not self._renewed(query, source):
+                if isinstance(source, PointInput) and not self._renewed(query, source, ended):
                     unsure.add(name)
         for query in list(self._runtime.queries.values()):
             for name in query.sub.points:
                 if name not in unsure:
                     self._maintain(query, name)
 
-    def _renewed(self, query: SubnetworkQuery, source: PointInput) -> bool:
+    def _renewed(self, query: SubnetworkQuery, source: PointInput, ended: bool) -> bool:
         """False if the reader's lease may still be renewed later: until then nothing it needs may go."""
         try:
-            source.renew()
+            source.renew(ended=ended)
         except LeaseLostError as lost:
             # it holds nothing any more; its own next train will fail and say so
             _LOG.warning("upkeep: sub-network '%s': %s", query.sub.name, lost)

@@ -70,7 +70,7 @@ class ReaderLease:
 
     Call `renew(position)` between trains: plans made before it are no longer protected. Call `renew()` from anywhere,
     also while a train is being read, to stay alive. Neither writes more often than `every` seconds: a lease that lags holds too
-    much, never too little.
+    much, never too little. Call `settle()` when no train runs any more, so that it does not lag for good.
     """
 
     def __init__(
@@ -102,6 +102,11 @@ class ReaderLease:
                 return
             with durable.locked(self._reader.manifest.switch_lock):
                 self._renew(now, between_trains=position is not None)
+
+    def settle(self) -> None:
+        """Write down the position that the reader has come to, however short the time since the last writing."""
+        with self._mutex, durable.locked(self._reader.manifest.switch_lock):
+            self._renew(self._clock(), between_trains=True)
 
     def _renew(self, now: float, *, between_trains: bool) -> None:
         if not self._path.exists():

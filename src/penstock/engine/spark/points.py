@@ -64,9 +64,13 @@ class PointInput:
         if self._lease is not None:
             self._lease.renew(position.get("entry"))
 
-    def renew(self) -> None:
-        """Keep the lease while a long train runs."""
-        if self._lease is not None:
+    def renew(self, *, ended: bool = False) -> None:
+        """Keep the lease while a long train runs; when the trains have `ended`, let go of what they are done with."""
+        if self._lease is None:
+            return
+        if ended:
+            self._lease.settle()
+        else:
             self._lease.renew()
 
     def release(self) -> None:
