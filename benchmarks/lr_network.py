@@ -42,7 +42,7 @@ def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
 
 
 def by_process() -> collections.Counter[str]:
-    """Processor seconds so far of the driver, the JVM, the source's own process and the workers."""
+    """Processor seconds so far of the driver, the JVM, the source's own process and the workers, those in the kernel apart."""
     me, found = psutil.Process(), collections.Counter[str]()
     for process in [me, *me.children(recursive=True)]:
         try:
@@ -56,7 +56,9 @@ def by_process() -> collections.Counter[str]:
             if "streaming_source" in line
             else "Python workers"
         )
-        found["driver" if process.pid == me.pid else role] += used.user + used.system
+        role = "driver" if process.pid == me.pid else role
+        found[role] += used.user
+        found[f"{role}, kernel"] += used.system
     return found
 
 

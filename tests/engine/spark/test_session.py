@@ -14,7 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.session import for_trains
+from penstock.engine.spark.session import MEMORY, _environment, for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -57,6 +57,22 @@ def test_trains_run_beside_it_with_its_other_settings(spark, elsewhere):
     assert beside is not elsewhere
     assert beside.conf.get("spark.sql.session.timeZone") == "UTC"
     assert beside.conf.get("spark.sql.shuffle.partitions") == "3"
+
+
+def test_workers_are_told_to_keep_their_memory_and_this_process_is_not(spark):
+    def told(_):
+        return {name: os.environ.get(name) for name in MEMORY}
+
+    assert spark.sparkContext.parallelize([0], 1).map(told).collect() == [MEMORY]
+    assert not {name for name, value in MEMORY.items() if os.environ.get(name) == value}
+
+
+def test_what_the_user_has_set_for_processes_holds(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_ONE", "mine")
+    with _environment({"PENSTOCK_ONE": "ours", "PENSTOCK_OTHER": "ours"}):
+        assert (os.environ["PENSTOCK_ONE"], os.environ["PENSTOCK_OTHER"]) == ("mine", "ours")
+    assert os.environ["PENSTOCK_ONE"] == "mine"
+    assert "PENSTOCK_OTHER" not in os.environ
 
 
 def test_a_session_that_runs_already_is_not_ended(spark, tmp_path):
