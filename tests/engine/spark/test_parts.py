@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.spark import parts
-from penstock.engine.spark.parts import LazyParts, PartFiles, StateError
+from penstock.engine.spark.parts import PartFiles, StateError
 
 
 def table(*values):
@@ -23,10 +23,10 @@ def test_a_version_knows_all_parts_wherever_they_lie(tmp_path):
     two, written = files.write(1, one, {"box:b": table(4, 5)}, {"other:a"})
     assert written < 2000
     again = PartFiles(tmp_path)
-    mine = LazyParts(again, again.index(1), "box")
+    mine = again.lazy(again.index(1), "box")
     assert sorted(mine) == ["a", "b"]
     assert (mine["a"], mine["b"]) == (table(1), table(4, 5))
-    assert sorted(LazyParts(again, again.index(0), "other")) == ["a"]
+    assert sorted(again.lazy(again.index(0), "other")) == ["a"]
     assert two == again.index(1)
 
 
@@ -50,6 +50,18 @@ def test_old_parts_are_carried_over_a_few_at_a_time(tmp_path, monkeypatch):
         index, _ = files.write(version, index, {"box:new": table(version)}, set())
     assert min(place[0] for place in index.values()) >= 5
     assert [files.read(f"box:{i}", index[f"box:{i}"])["v"][0].as_py() for i in range(3)] == [0, 1, 2]
+
+
+def test_a_part_that_nobody_has_looked_at_is_still_there_after_it_was_carried_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "_OLD", 5)
+    PartFiles(tmp_path).write(0, {}, {"box:old": table(7), "box:new": table(0), "boxes:old": table(8)}, set())
+    files = PartFiles(tmp_path)  # as a worker that has taken over
+    index = files.index(0)
+    lazy = {box: files.lazy(index, box) for box in ("box", "boxes")}
+    for version in range(1, 20):
+        index, _ = files.write(version, index, {"box:new": table(version)}, set())
+    assert not files.path(0).exists()
+    assert {box: held["old"]["v"][0].as_py() for box, held in lazy.items()} == {"box": 7, "boxes": 8}
 
 
 @pytest.mark.parametrize("damage", ["missing", "short", "head", "part"])

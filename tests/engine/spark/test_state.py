@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -184,6 +186,56 @@ def test_a_delta_of_another_version_is_refused(state, tmp_path):
     (folder / f"{1:012d}.delta").write_bytes((folder / f"{2:012d}.delta").read_bytes())
     with pytest.raises(StateError, match="is missing"):
         fresh_worker(state).at(2)
+
+
+class Secret:
+    """Remembers the first value it saw, and looks it up when it is told 0: long after a restart, perhaps."""
+
+    def __init__(self) -> None:
+        self.parts, self.made = {}, {}
+
+    def process(self, inputs, until, final):
+        times, values = (inputs[0][name].to_pylist() for name in ("time", "v"))
+        if values and "first" not in self.parts:
+            self.parts = self.made = {"first": {"v": values[:1]}}
+        told = [v or _first(self.parts["first"]) for v in values]
+        return {"time": pa.array(times, pa.timestamp("us", "UTC")), "v": pa.array(told, pa.int32())}
+
+    def changes(self):
+        made, self.made = self.made, {}
+        return made
+
+    def restore(self, parts):
+        self.parts = parts
+
+
+def _first(part):
+    return part["v"][0] if isinstance(part, dict) else part["v"][0].as_py()
+
+
+def test_a_part_is_there_when_it_is_first_looked_at_two_hundred_trains_after_a_restart(tmp_path):
+    net = Network("secret")
+    cars = net.source("cars", rows_source("time TIMESTAMP, v INT"), timestamp="time")
+    cars.column_latch(Secret, produces="time TIMESTAMP, v INT", name="told").output("out", to=collect())
+    schema = arrow_schema(net.input_types("told")[0].schema)
+
+    def boxes():
+        return {"told": logic_for(net.nodes["told"], net.input_types("told"), net.types["told"])}
+
+    def ride(state, number, v):
+        held = state.at(number - 1)
+        row = {"time": datetime.fromtimestamp(number, UTC), "v": v, "_ts": number * 1_000_000, "_seq": number}
+        table = pa.Table.from_pylist([row], schema=schema)
+        out = held.boxes["told"].process([table], ((number + 1) * 1_000_000,), final=False).out
+        state.keep(held, number)
+        return out["v"].to_pylist()
+
+    state = PartitionState(str(tmp_path), 0, boxes, plain=False)
+    assert ride(state, 0, 42) == [42]
+    module._RESIDENT.clear()  # another worker takes over
+    assert [ride(state, n, 1) for n in range(1, 200)] == [[1]] * 199
+    assert not (tmp_path / "0" / f"{0:012d}.parts").exists()
+    assert ride(state, 200, 0) == [42]
 
 
 def test_encode_and_decode():

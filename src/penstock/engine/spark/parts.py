@@ -40,6 +40,12 @@ class PartFiles:
     folder: Path
     _open: dict[int, tuple[Any, int]] = field(default_factory=dict)
     _oldest: int | None = None
+    _lazy: list[LazyParts] = field(default_factory=list)  # to be told of parts that move
+
+    def lazy(self, index: Index, box: str) -> LazyParts:
+        """The parts of one box in an index; they stay readable when they are carried over into other files."""
+        self._lazy.append(LazyParts(self, index, box))
+        return self._lazy[-1]
 
     def path(self, version: int) -> Path:
         return self.folder / f"{version:012d}.parts"
@@ -74,8 +80,12 @@ class PartFiles:
             bodies[name] = self.raw(name, index[name])
         offset = 0
         for name, body in bodies.items():
+            was = index.get(name)
             index[name] = [version, offset, len(body), xxhash.xxh3_64_intdigest(body)]
             offset += _padded(len(body))
+            if was is not None:
+                for parts in self._lazy:
+                    parts.moved(name, was, index[name])
         written = self._store(version, index, list(bodies.values()))
         self._forget(min((place[0] for place in before.values()), default=version))
         return index, written
@@ -131,6 +141,13 @@ class LazyParts(Mapping[str, Any]):
             for name, place in index.items()
             if name.startswith(self._front)
         }
+
+    def moved(self, name: str, old: Place, new: Place) -> None:
+        """Note that a part, of any box, has been carried over: its old file may be deleted before it is looked at."""
+        if name.startswith(self._front):
+            own = name.removeprefix(self._front)
+            if self._places.get(own) == old:  # else the name has been given to another part since
+                self._places[own] = new
 
     def __getitem__(self, name: str) -> Any:
         return self._files.read(self._front + name, self._places[name])

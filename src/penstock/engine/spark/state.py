@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from penstock.engine.arrow.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
-from penstock.engine.spark.parts import Index, LazyParts, PartFiles, StateError
+from penstock.engine.spark.parts import Index, PartFiles, StateError
 from penstock.store.durable import checksum, read_record, write_bytes, write_record
 
 _MAGIC = b"PSTATE1\n"
@@ -124,7 +124,7 @@ class PartitionState:
             held.index = files.index(version)
             for name, logic in boxes.items():
                 if _parted(logic):
-                    logic.restore(LazyParts(files, held.index, name))
+                    logic.restore(files.lazy(held.index, name))
         if self.plain:
             self._load_plain(held, version)
         held.version = version
