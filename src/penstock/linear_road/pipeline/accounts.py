@@ -1,14 +1,15 @@
 """Accounts: what each vehicle has been charged (shared page, "Assessment and balance").
 
-Idea: a balance is a sum, so the state is a few sorted runs of (vehicle, amount), as in a log-structured merge tree: a train adds a
-small run, and runs of like size are merged. Nothing is ever looked up in a table as large as all vehicles, and a
-worker that takes over a partition maps the runs and goes on. A request is answered as of its own second: trains
-hold whole seconds, so all charges up to it are known.
+Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its charges; the sums of what came
+before lie in 32 buckets of vehicles, and each train merges the runs into one bucket, the next in turn. So no train writes more than a thirty-second
+of all accounts, where a log-structured merge tree would write all of them in one train, now and then, and everybody would wait. Runs
+are mapped when somebody asks, so a worker that takes over a partition goes on at once. A request is answered as of its own second: trains hold
+whole seconds, so all charges up to it are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,36 @@ ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
 PRODUCES = "Second TIMESTAMP, Time INT, ResultTime INT, QID INT, Bal BIGINT"
 CHARGED = "charged"
 _UTC = pa.timestamp("us", tz="UTC")
-Run = tuple[Array, Array]
+_BITS = 5
+BUCKETS = 1 << _BITS
+Run = tuple[Array, Array]  # codes of vehicles, ascending; amounts
+_NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
+
+
+def codes(vid: Array) -> Array:
+    """Vehicles so numbered that a bucket is a range of numbers: the low bits, which tell the bucket, turned to the front.
+
+    >>> codes(np.array([0, 1, 32, 33])).tolist()
+    [0, 134217728, 1, 134217729]
+    """
+    plain = vid.astype(np.uint32)
+    return (plain << np.uint32(32 - _BITS)) | (plain >> np.uint32(_BITS))
+
+
+def bucket_of(code: Array) -> Array:
+    """The bucket of each code."""
+    return code >> np.uint32(32 - _BITS)
 
 
 class Accounts:
     """The accounts of one partition of the vehicles."""
 
     def __init__(self) -> None:
-        self._runs: dict[int, Run] = {}  # number -> sorted vehicles, amounts; later runs are smaller
-        self._sizes: dict[int, int] = {}
+        self._sums: dict[int, Run] = {}  # bucket -> what its vehicles were charged, up to the run `_merged`
+        self._runs: dict[
+            int, Run
+        ] = {}  # number of a train's run -> its charges; some buckets have them already
+        self._merged = np.full(BUCKETS, -1, np.int64)
         self._next = 0
         self._parts: Mapping[str, Any] = {}
         self._changed: dict[str, Any] = {}
@@ -47,29 +69,40 @@ class Accounts:
         return changed
 
     def restore(self, parts: Mapping[str, Any]) -> None:
-        """A run is mapped when somebody asks for a balance."""
-        self._parts = parts
+        """A run is mapped when somebody asks for a balance, or when its turn to be merged comes."""
         if "sizes" in parts:
-            numbers, sizes = column(parts["sizes"], "run").tolist(), column(parts["sizes"], "rows").tolist()
-            self._sizes = dict(zip(numbers, sizes, strict=True))
-            self._next = max(numbers, default=-1) + 1
+            raise ValueError("accounts of an earlier version of Penstock; start with a new checkpoint")
+        self._parts = parts
+        if "merged" in parts:
+            self._merged = column(parts["merged"], "run").copy()
+            self._next = int(self._merged.max()) + 1
+
+    @property
+    def _unmerged(self) -> range:
+        """The runs that some bucket does not have yet."""
+        return range(max(0, int(self._merged.min()) + 1), self._next)
 
     def _run(self, number: int) -> Run:
         if number not in self._runs:
-            part = self._parts[f"run/{number}"]
-            self._runs[number] = column(part, "vid"), column(part, "amount")
+            self._runs[number] = self._read(f"run/{number}")
         return self._runs[number]
+
+    def _bucket(self, number: int) -> Run:
+        if number not in self._sums:
+            self._sums[number] = self._read(f"bucket/{number}") if self._merged[number] >= 0 else _NOTHING
+        return self._sums[number]
+
+    def _read(self, name: str) -> Run:
+        return column(self._parts[name], "vehicle"), column(self._parts[name], "amount")
 
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
         """Charges and requests in, balances out."""
         names = ("Second", "Time", "VID", "Toll", "QID")
         second, time, vid, toll, qid = (column(inputs[0], name) for name in names)
         asked, charged = qid >= 0, qid < 0
-        fresh = _Fresh(vid[charged], time[charged], toll[charged])
-        balance = fresh.up_to(vid[asked], time[asked])
-        if asked.any():
-            for number in self._sizes:
-                balance += amounts(*self._run(number), vid[asked])
+        vehicle = codes(vid)
+        fresh = _Fresh(vehicle[charged], time[charged], toll[charged])
+        balance = fresh.up_to(vehicle[asked], time[asked]) + self._known(vehicle[asked])
         if charged.any():
             self._add(fresh.run())
             self._charged += int(fresh.sums[-1])
@@ -78,64 +111,96 @@ class Accounts:
             "QID": qid[asked], "Bal": balance,
         })  # fmt: skip
 
+    def _known(self, vehicle: Array) -> Array:
+        """What each vehicle was charged in the trains before."""
+        found, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
+        for number in np.unique(bucket).tolist():
+            there = bucket == number
+            found[there] = amounts(*self._bucket(number), vehicle[there])
+        for number in self._unmerged if len(vehicle) else ():
+            found += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
+        return found
+
     def _add(self, run: Run) -> None:
-        """A new run; the ones before it that are not twice as large are merged with it."""
-        while self._sizes:
-            last = max(self._sizes)
-            if self._sizes[last] > 2 * len(run[0]):
-                break
-            run = merged(self._run(last), run)
-            del self._sizes[last], self._runs[last]
-            if self._changed.pop(f"run/{last}", None) is None:
-                self._changed[f"run/{last}"] = None
+        """A new run, which all runs before it join in the bucket whose turn it is."""
         number, self._next = self._next, self._next + 1
-        self._runs[number], self._sizes[number] = run, len(run[0])
-        self._changed[f"run/{number}"] = pa.table({"vid": run[0], "amount": run[1]})
-        sizes = {"run": list(self._sizes), "rows": list(self._sizes.values())}
-        self._changed["sizes"] = pa.table({n: pa.array(v, pa.int64()) for n, v in sizes.items()})
+        self._runs[number] = run
+        self._changed[f"run/{number}"] = _part(run)
+        bucket, before = number % BUCKETS, self._unmerged
+        late = [self._run(n) for n in before if n > self._merged[bucket]]
+        self._sums[bucket] = merged([self._bucket(bucket), *(_within(run, bucket) for run in late)])
+        self._merged[bucket] = number
+        self._changed[f"bucket/{bucket}"] = _part(self._sums[bucket])
+        self._changed["merged"] = pa.table({"run": self._merged.copy()})
+        for gone in range(before.start, self._unmerged.start):
+            self._runs.pop(gone, None)
+            if self._changed.pop(f"run/{gone}", None) is None:
+                self._changed[f"run/{gone}"] = None
+
+
+def _part(run: Run) -> pa.Table:
+    return pa.table({"vehicle": run[0], "amount": run[1]})
+
+
+def _within(run: Run, bucket: int) -> Run:
+    """A bucket's share of a run."""
+    ends = np.array([bucket, (bucket + 1) % BUCKETS], np.uint32) << np.uint32(32 - _BITS)
+    begin, end = np.searchsorted(run[0], ends).tolist()
+    part = slice(begin, end if bucket < BUCKETS - 1 else None)
+    return run[0][part], run[1][part]
 
 
 class _Fresh:
     """The charges of a train, in order of vehicle and time."""
 
-    def __init__(self, vid: Array, time: Array, toll: Array) -> None:
-        self.key = (vid.astype(np.int64) << 32) | time
+    def __init__(self, vehicle: Array, time: Array, toll: Array) -> None:
+        self.key = (vehicle.astype(np.uint64) << np.uint64(32)) | time.astype(np.uint64)
         order = np.argsort(self.key, kind="stable")
         self.key = self.key[order]
         self.sums = np.concatenate([[0], np.cumsum(toll[order].astype(np.int64))])
 
-    def up_to(self, vid: Array, time: Array) -> Array:
+    def up_to(self, vehicle: Array, time: Array) -> Array:
         """What each vehicle was charged in this train until its time, that second included."""
-        key = vid.astype(np.int64) << 32
-        last, first = np.searchsorted(self.key, key | time, "right"), np.searchsorted(self.key, key)
+        key = vehicle.astype(np.uint64) << np.uint64(32)
+        last = np.searchsorted(self.key, key | time.astype(np.uint64), "right")
+        first = np.searchsorted(self.key, key)
         found: Array = self.sums[last] - self.sums[first]
         return found
 
     def run(self) -> Run:
-        vid = self.key >> 32
-        first = np.flatnonzero(np.diff(vid, prepend=-1))
-        return vid[first].astype(np.int32), np.diff(self.sums[np.append(first, len(vid))])
+        vehicle = (self.key >> np.uint64(32)).astype(np.uint32)
+        first = _firsts(vehicle)
+        return vehicle[first], np.diff(self.sums[np.append(first, len(vehicle))])
 
 
-def amounts(known: Array, amount: Array, vid: Array) -> Array:
+def _firsts(vehicle: Array) -> Array:
+    """Where each vehicle of a sorted list first stands."""
+    new = np.ones(len(vehicle), bool)
+    new[1:] = vehicle[1:] != vehicle[:-1]
+    return np.flatnonzero(new)
+
+
+def amounts(known: Array, amount: Array, vehicle: Array) -> Array:
     """The amount of each vehicle in a run, 0 where it has none.
 
     >>> amounts(np.array([3, 7]), np.array([50, 60]), np.array([7, 8, 3])).tolist()
     [60, 0, 50]
     """
-    at = np.minimum(np.searchsorted(known, vid), len(known) - 1)
-    return np.where(known[at] == vid, amount[at], 0)
+    if not len(known):
+        return np.zeros(len(vehicle), np.int64)
+    at = np.minimum(np.searchsorted(known, vehicle), len(known) - 1)
+    return np.where(known[at] == vehicle, amount[at], 0)
 
 
-def merged(one: Run, other: Run) -> Run:
-    """Two runs as one, amounts of the same vehicle added.
+def merged(runs: Sequence[Run]) -> Run:
+    """Runs as one, amounts of the same vehicle added.
 
-    >>> vid, amount = merged((np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2])))
-    >>> vid.tolist(), amount.tolist()
+    >>> vehicle, amount = merged([(np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))])
+    >>> vehicle.tolist(), amount.tolist()
     ([3, 7, 9], [50, 61, 2])
     """
-    vid = np.concatenate([one[0], other[0]])
-    order = np.argsort(vid, kind="stable")
-    vid, amount = vid[order], np.concatenate([one[1], other[1]])[order]
-    first = np.flatnonzero(np.diff(vid, prepend=-1))
-    return vid[first], np.add.reduceat(amount, first)
+    vehicle, amount = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    order = np.argsort(vehicle, kind="stable")  # quick where whole stretches are in order already
+    vehicle, amount = vehicle[order], amount[order]
+    first = _firsts(vehicle)
+    return vehicle[first], np.add.reduceat(amount, first) if len(first) else amount
