@@ -31,7 +31,7 @@ def test_cutting_does_not_matter(case):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@settings(max_examples=1000 if os.environ.get("PENSTOCK_SOAK") else 80, **CHECKS)
+@settings(max_examples=1000 if os.environ.get("PENSTOCK_SOAK") else 150, **CHECKS)
 @given(cases(number_of_cuttings=3, max_boxes=8))
 def test_cutting_does_not_matter_at_length(case):
     _cut(case)

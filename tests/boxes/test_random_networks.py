@@ -38,7 +38,7 @@ def test_spark_gives_what_local_gives(spark, case):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@settings(max_examples=40 if SOAK else 3, **CHECKS)
+@settings(max_examples=40 if SOAK else 4, **CHECKS)
 @given(case=cases(number_of_cuttings=2, max_boxes=6, max_size=20))
 def test_spark_gives_what_local_gives_at_length(spark, case):
     _same(case, spark)

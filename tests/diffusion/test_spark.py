@@ -51,7 +51,7 @@ def test_a_band_join_has_no_key(spark):
 
 @pytest.mark.slow
 @settings(
-    max_examples=60 if SOAK else 5,
+    max_examples=60 if SOAK else 8,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],

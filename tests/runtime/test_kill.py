@@ -15,7 +15,7 @@ from runtime.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since
 from runtime.expectation import check, family, kill_family, recorded, start, write_input
 
 SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "20" if SOAK else "2"))
+KILLS = int(os.environ.get("PENSTOCK_KILLS", "20" if SOAK else "3"))
 POINTS = (
     "stage-before-state",
     "stage-after-state",

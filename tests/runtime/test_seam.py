@@ -15,7 +15,7 @@ from penstock.engine.policy import AsSoonAsPossible
 from penstock.store.point import PointReader
 from runtime.streams import SCHEMA, put, rows_of, source
 
-ATTACHES = 100 if os.environ.get("PENSTOCK_SOAK") == "1" else 2
+ATTACHES = 100 if os.environ.get("PENSTOCK_SOAK") == "1" else 3
 
 
 class Feed:

@@ -28,7 +28,7 @@ from standing.random_cases import (
     trains,
 )
 
-FULL = 4000 if os.environ.get("PENSTOCK_SOAK") == "1" else 400
+FULL = 4000 if os.environ.get("PENSTOCK_SOAK") == "1" else 800
 CON = connection()
 
 

@@ -41,7 +41,7 @@ SETTINGS = {
 }
 
 # For the JVM and its Python workers: buffers of megabytes come and go with every train. By default each is given back to the kernel and
-# faulted in again, page by page, which took a fifth of the processor; so the allocator keeps them, in pages of 2 MB.
+# faulted in again, page by page, which took a seventh of the processor (docs/performance/linear-road.md); so the allocator keeps them, in pages of 2 MB.
 MEMORY = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own gives back what is free for 10 ms
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",

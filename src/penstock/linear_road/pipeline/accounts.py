@@ -49,11 +49,8 @@ class Accounts:
 
     def __init__(self) -> None:
         self._sums: dict[int, Run] = {}  # bucket -> what its vehicles were charged, up to the run `_merged`
-        self._runs: dict[
-            int, Run
-        ] = {}  # number of a train's run -> its charges; some buckets have them already
-        self._merged = np.full(BUCKETS, -1, np.int64)
-        self._next = 0
+        self._runs: dict[int, Run] = {}  # number of a train -> its charges, until all buckets have them
+        self._merged = np.full(BUCKETS, -1, np.int64)  # bucket -> the last run that it has
         self._parts: Mapping[str, Any] = {}
         self._changed: dict[str, Any] = {}
         self._charged = 0
@@ -75,12 +72,16 @@ class Accounts:
         self._parts = parts
         if "merged" in parts:
             self._merged = column(parts["merged"], "run").copy()
-            self._next = int(self._merged.max()) + 1
+
+    @property
+    def _next(self) -> int:
+        """The number of the next run: with every run the bucket whose turn it is comes up to date."""
+        return int(self._merged.max()) + 1
 
     @property
     def _unmerged(self) -> range:
         """The runs that some bucket does not have yet."""
-        return range(max(0, int(self._merged.min()) + 1), self._next)
+        return range(int(self._merged.min()) + 1, self._next)
 
     def _run(self, number: int) -> Run:
         if number not in self._runs:
@@ -123,19 +124,18 @@ class Accounts:
 
     def _add(self, run: Run) -> None:
         """A new run, which all runs before it join in the bucket whose turn it is."""
-        number, self._next = self._next, self._next + 1
+        number, oldest = self._next, self._unmerged.start
         self._runs[number] = run
         self._changed[f"run/{number}"] = _part(run)
-        bucket, before = number % BUCKETS, self._unmerged
-        late = [self._run(n) for n in before if n > self._merged[bucket]]
+        bucket = number % BUCKETS
+        late = (self._run(n) for n in range(self._merged[bucket] + 1, number + 1))
         self._sums[bucket] = merged([self._bucket(bucket), *(_within(run, bucket) for run in late)])
         self._merged[bucket] = number
         self._changed[f"bucket/{bucket}"] = _part(self._sums[bucket])
         self._changed["merged"] = pa.table({"run": self._merged.copy()})
-        for gone in range(before.start, self._unmerged.start):
+        for gone in range(oldest, self._unmerged.start):
             self._runs.pop(gone, None)
-            if self._changed.pop(f"run/{gone}", None) is None:
-                self._changed[f"run/{gone}"] = None
+            self._changed[f"run/{gone}"] = None
 
 
 def _part(run: Run) -> pa.Table:
