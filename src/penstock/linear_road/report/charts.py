@@ -39,7 +39,7 @@ def response_times(series: Mapping[str, Any]) -> Figure | None:
         axes.plot(minutes, [_number(value) for value in series[name]], label=name, color=colour, lw=1)
     axes.axhline(5, color="gray", ls="--", lw=0.8, label="limit of tolls, alerts, balances")
     axes.set_ylim(0, None)
-    axes.legend(loc="upper left", fontsize=7)
+    axes.legend(loc="upper right", fontsize=7)
     return figure
 
 
@@ -51,7 +51,7 @@ def rates(samples: Samples) -> Figure | None:
     for name, label in (("rows_in", "tuples in"), ("rows_out", "answers out")):
         axes.plot(_minutes(samples), slopes(samples, name), label=label, lw=1)
     axes.set_ylim(0, None)
-    axes.legend(loc="upper left", fontsize=7)
+    axes.legend(loc="upper right", fontsize=7)
     return figure
 
 
