@@ -40,7 +40,7 @@ def options(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def session(**settings: str) -> Any:
+def session(*, nice: int = 0, **settings: str) -> Any:
     """A Spark session with the engine's own settings, on two cores."""
     from penstock.engine.spark.session import local_session
 
@@ -49,7 +49,7 @@ def session(**settings: str) -> Any:
         filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
     )
     defaults = {"spark.log.level": "ERROR"}
-    return local_session("local[2]", "penstock-bench", **{**defaults, **settings})
+    return local_session("local[2]", "penstock-bench", nice=nice, **{**defaults, **settings})
 
 
 @contextlib.contextmanager

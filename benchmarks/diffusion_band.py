@@ -96,9 +96,7 @@ def ours(spark: Any, folder: Path, place: Path, chosen: Any, servers: int, left:
     full = [c.joins["pairs"] for c in commits[:-1]]
     files = [p for p in (place / "out").rglob("*.parquet") if not p.name.startswith((".", "_"))]
     rate = [chosen.tuples * share / chosen.seconds for share in RATES]
-    train = chosen.seconds / chosen.trains
-    # a train's tuples are kept with the window until the next one proves the time is over
-    formula = (rate[0] / servers + rate[1]) * (chosen.window + train)
+    received = sum(sum(r["received"]) for c in commits for r in c.joins["pairs"])
     return {
         "servers": servers,
         "seconds": took.wall,
@@ -106,9 +104,10 @@ def ours(spark: Any, folder: Path, place: Path, chosen: Any, servers: int, left:
         "pairs": sum(pq.ParquetFile(f).metadata.num_rows for f in files),
         "operations": sum(r["operations"] for reports in full for r in reports),
         "held_mean": float(np.mean([sum(r["held"]) for r in full[-1]])),
-        "held_formula": formula,
-        "received_per_s": float(np.mean([sum(r["received"]) for reports in full[1:] for r in reports]))
-        / train,
+        "held_formula": (rate[0] / servers + rate[1]) * chosen.window,
+        "received_per_s": received
+        / servers
+        / chosen.seconds,  # a train may bring more of one stream: over all of them
         "received_formula": rate[0] / servers + rate[1],
         "most_operations_over_mean": max(r["operations"] for r in full[-1])
         / np.mean([r["operations"] for r in full[-1]]),

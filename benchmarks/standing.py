@@ -22,6 +22,8 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import Feeder, memory_mb, options, quantile, scratch, session, show, spent, write_result
+from penstock.cli.standing_serve import NICE, SWITCH_INTERVAL
+from penstock.engine.policy import AsSoonAsPossible
 from penstock.standing import Limits, StandingQueries
 
 SCHEMA = "time TIMESTAMP, a INT, b INT, c INT, v INT"
@@ -35,7 +37,11 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100_000, help="tuples a second")
     parser.add_argument("--seconds", type=int, default=60, help="how long files arrive")
     parser.add_argument("--history", type=int, default=10_000_000, help="tuples retained before")
-    parser.add_argument("--warm", type=int, default=15, help="seconds at the same rate before the clock runs")
+    parser.add_argument("--warm", type=int, default=60, help="seconds at the same rate before the clock runs")
+    parser.add_argument(
+        "--interval", type=float, default=0.0, help="seconds between the departures of trains"
+    )
+    parser.add_argument("--nice", type=int, default=NICE, help="how much lower the priority of Spark is")
     parser.add_argument("--period", type=float, default=0.5, help="seconds between files")
     parser.add_argument("--mode", default=None, help="P, C or NoMat for all queries")
     chosen = parser.parse_args()
@@ -47,7 +53,7 @@ def main() -> None:
             200_000,
             3,
         )
-    sys.setswitchinterval(0.0005)  # as `penstock standing serve` does
+    sys.setswitchinterval(SWITCH_INTERVAL)
     with scratch() as folder:
         figures = run(chosen, folder)
     config = {k: v for k, v in vars(chosen).items() if k not in ("quick", "seed", "no_result")}
@@ -60,9 +66,10 @@ def run(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
     net = ps.Network("standing")
     source = net.source("cars", ps.parquet(str(folder / "in"), schema=SCHEMA), timestamp="time")
     source.connection_point("reports", keep="1 hour")
-    spark = session()
+    spark = session(nice=chosen.nice)
+    policy = AsSoonAsPossible(interval=chosen.interval)
     figures: dict[str, Any] = {}
-    with ps.Runtime(net, spark, folder / "ckpt") as runtime:
+    with ps.Runtime(net, spark, folder / "ckpt", policy=policy) as runtime:
         begun = time.perf_counter()
         for path in history:
             path.rename(folder / "in" / path.name)

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from penstock.cli.standing_serve import NICE
 from runtime.streams import put
 from standing.test_http import command
 from standing.test_service import rows
@@ -77,6 +79,10 @@ def test_serve_and_stop(tmp_path: Path) -> None:
         ) != expected and time.monotonic() < until:
             time.sleep(0.5)
         assert said == expected
+        ours = psutil.Process(process.pid)
+        below = [child.nice() - ours.nice() for child in ours.children(recursive=True)]
+        assert below
+        assert set(below) == {NICE}  # clients wait for the service, not for Spark
         process.send_signal(signal.SIGTERM)
         assert process.wait(150) == 0
     finally:

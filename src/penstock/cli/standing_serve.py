@@ -14,6 +14,10 @@ from penstock.cli.standing import PORT
 from penstock.model.errors import PenstockError
 from penstock.model.errors import told as refusal
 
+# Clients wait for answers, trains may take a little longer (docs/performance/standing.md):
+SWITCH_INTERVAL = 0.0005  # seconds that a train's thread may hold the interpreter while an answer needs it
+NICE = 10  # Spark and its workers yield the processor to this process
+
 
 def serve(
     net: Annotated[
@@ -57,7 +61,7 @@ def serve(
         from penstock.engine.policy import AsSoonAsPossible
 
         policy = AsSoonAsPossible(train, interval)
-        runtime = _runtime(net, checkpoint, policy=policy, master=master)
+        runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=NICE)
         _serve(runtime, host, port, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
 
 
@@ -124,8 +128,7 @@ def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int
     from penstock.standing.registered import Limits
     from penstock.standing.service import StandingQueries
 
-    # invocations and trains share one interpreter: a train's thread must not hold it for longer than an answer may take
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
     with StandingQueries(runtime, limits=Limits(*limits), memory=memory, keep=keep) as service:
         typer.echo(

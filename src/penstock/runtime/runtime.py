@@ -43,6 +43,7 @@ class Runtime:
 
     `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run when more
     than so many tuples had to be refused. `policy` decides the length of trains, see `penstock.engine.policy`.
+    `nice`: how much lower the priority of a session of our own is than that of this process.
     """
 
     def __init__(
@@ -58,13 +59,14 @@ class Runtime:
         dead_letter_limit: int | None = None,
         clock: Callable[[], float] = time.time,
         master: str | None = None,
+        nice: int = 0,
     ) -> None:
         check(network)
         self.network, self.checkpoint, self.once, self.fuse = network, Path(checkpoint).resolve(), once, fuse
         self.policy = policy or AsSoonAsPossible()
         self.partitions = partitions or max(2, os.cpu_count() or 2)
         self.dead_letter_limit = dead_letter_limit
-        self._clock, self._master = clock, master
+        self._clock, self._master, self._nice = clock, master, nice
         self._spark = spark
         self._ours = False  # the session is ended by whoever made it
         self._steering: dict[str, Steering] = {}
@@ -94,7 +96,7 @@ class Runtime:
     def _take_session(self) -> None:
         """The session that was given, the one that runs already, or one of our own, which we end."""
         self._ours = self._spark is None and not one_runs()
-        self._spark = for_trains(self._spark or local_session(self._master))
+        self._spark = for_trains(self._spark or local_session(self._master, nice=self._nice))
 
     def _facts(self, subs: tuple[SubNetwork, ...]) -> dict[str, dict[str, Any]]:
         return facts(subs, self.partitions, fuse=self.fuse)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from penstock.standing.data_stem import NEVER, Prefix
 from penstock.standing.errors import LimitError, NotRetainedError
+from penstock.standing.gather import gather_of
 from penstock.standing.joins import Candidates, Pairs, join
 from penstock.standing.query import StandingQuery, StreamInfo
 from penstock.standing.ranked_tree import Summary
@@ -113,10 +114,9 @@ def answer(
     elif query.is_aggregate:
         table = _aggregated(soup, made, seen, now, fresh=cold or again)
     else:
-        found = _selected(made, seen, now, fresh=cold or again)
-        if not query.distinct:
-            _check_size(size(found), soup)
-        table = rows_of(found, query.items, soup.streams[query.parts[0].stream].schema)
+        table = None if cold or again else _at_once(soup, made, seen, now)
+        if table is None:
+            table = _one_by_one(soup, made, seen, now, fresh=cold or again)
     if query.distinct:
         table = distinct(table)
         _check_size(table.num_rows, soup)
@@ -149,6 +149,27 @@ def _check_size(rows: int, soup: Soup) -> None:
 
 
 # -- selections
+
+
+def _at_once(soup: Soup, made: Registered, view: View, now: int) -> pa.Table | None:
+    """PSoup-P with one conjunction, by compiled loops; None where that does not fit."""
+    query = made.query
+    if made.mode != "P" or len(query.branches) != 1:
+        return None
+    gather = gather_of(view.prefixes[query.parts[0].stream], query.windows[0], now)
+    if gather is None:
+        return None
+    found = gather.find(made.slots[0][0], query.branches[0].parts[0])
+    if not query.distinct:
+        _check_size(found.count, soup)
+    return gather.rows(found, query.items, soup.streams[query.parts[0].stream].schema)
+
+
+def _one_by_one(soup: Soup, made: Registered, view: View, now: int, *, fresh: bool) -> pa.Table:
+    found = _selected(made, view, now, fresh=fresh)
+    if not made.query.distinct:
+        _check_size(size(found), soup)
+    return rows_of(found, made.query.items, soup.streams[made.query.parts[0].stream].schema)
 
 
 def _selected(made: Registered, view: View, now: int, *, fresh: bool) -> Found:

@@ -121,12 +121,18 @@ class Prefix:
         begin = max(begin, self.lost)  # of a time of which some tuples are gone, none are shown
         # thousands of queries have windows of the same length
         key = (begin, end)
-        pieces = self._cache.get(key)
+        pieces = self.cached(key)
         if pieces is None:
-            pieces = self.between(begin, end)
-            if len(self._cache) < _MOST_CACHED:
-                self._cache[key] = pieces
-        return pieces
+            pieces = self.cached(key, self.between(begin, end))
+        return pieces  # type: ignore[no-any-return]
+
+    def cached(self, key: Any, made: Any = None) -> Any:
+        """What was made for all queries with the same window; with `made`, remember it, as long as there is room."""
+        if made is None:
+            return self._cache.get(key)
+        if len(self._cache) < _MOST_CACHED:
+            self._cache[key] = made
+        return made
 
     def between(self, begin: int, end: int) -> list[Piece]:
         touched = np.flatnonzero((self._most >= begin) & (self._least <= end))

@@ -32,6 +32,7 @@ from penstock.model.formats import Rows
 from penstock.model.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
+from penstock.standing import gather
 from penstock.standing.changes import Change, changes
 from penstock.standing.errors import QueryError, UnknownHandleError
 from penstock.standing.feed import HistoryFirst, ProbeTrains, archived, load_history
@@ -116,6 +117,7 @@ class StandingQueries:
         self._feeds: dict[str, str] = {}  # stream -> name of its query
         self._inputs: list[str] = []  # queries that read sources for us
         self._gate = threading.Lock()
+        gather.warm()
         self._restore()
 
     # -- the interface

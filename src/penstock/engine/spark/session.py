@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -60,11 +62,14 @@ MEANING = {
 }
 
 
-def local_session(master: str | None = None, name: str = "penstock", **settings: str) -> Any:
+def local_session(
+    master: str | None = None, name: str = "penstock", *, nice: int = 0, **settings: str
+) -> Any:
     """A session for trains; where one runs already, that one.
 
     Under spark-submit its own options and those of the user's configuration hold: only what they leave open is set.
-    `settings` take precedence, with Spark's own names (dots as written).
+    `settings` take precedence, with Spark's own names (dots as written). `nice`: how much lower the priority of Spark
+    and its workers is than our own, for a process that has clients waiting.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -85,10 +90,13 @@ def local_session(master: str | None = None, name: str = "penstock", **settings:
     if _huge_pages():
         defaults["spark.driver.extraJavaOptions"] += " -XX:+UseTransparentHugePages"
     given = {**settings, **({"spark.master": master} if master else {})}
+    chosen = {**_left_open(defaults), **given}
     builder = SparkSession.builder
-    for key, value in {**_left_open(defaults), **given}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     with _environment(MEMORY):
+        if nice:
+            _launch_at(nice, chosen)
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -128,6 +136,22 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
     finally:
         for name in missing:
             del os.environ[name]
+
+
+def _launch_at(nice: int, settings: dict[str, str]) -> None:
+    """Start the JVM at a lower priority, which its threads and workers inherit.
+
+    On Linux a priority belongs to a thread, and only root can raise it again: so a thread that ends with this starts the JVM.
+    """
+    from pyspark import SparkConf, SparkContext
+
+    def launch() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
+
+    if sys.platform == "linux" and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        with ThreadPoolExecutor(1, "launch-spark") as thread:
+            thread.submit(launch).result()
 
 
 def _left_open(defaults: dict[str, str]) -> dict[str, str]:

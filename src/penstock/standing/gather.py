@@ -1,0 +1,214 @@
+"""The answer of a kept selection in one go (PSoup-P, P19): from the lists of all blocks of a window to columns, without a Python loop.
+
+An invocation is short, but a service under load has busy threads beside it: each call and each turn of the interpreter is a moment at which
+it may have to wait. So what a window needs of its blocks is noted once for each train, as addresses, and a query's own part is three compiled loops.
+Columns with nulls, texts and truth values go the plain way, `results.rows_of`, to the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from penstock.model.types import Schema, arrow_schema
+from penstock.standing.block import Matches
+from penstock.standing.data_stem import Piece, Prefix
+from penstock.standing.query import Conjunction, Item
+from penstock.standing.windows import Last, Window
+
+# what is noted of a block
+_ROWS, _SLOTS, _STARTS, _CONJUNCTIONS, _POSITIONS, _STAMPS, _LOW, _HIGH = range(8)
+# a list of positions in it
+_ADDRESS, _BEGIN, _END = range(3)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a query finds in a window."""
+
+    lists: np.ndarray
+    count: int
+    ordered: bool
+    held: list[np.ndarray]  # lists that nobody else may hold as long as their addresses are in use
+
+
+class Gather:
+    """What the queries with one window need of a prefix; it holds the arrays whose addresses it notes."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = pieces
+        self._lists = [piece.block.matches for piece in pieces]
+        self.notes = np.array([_noted(p, m) for p, m in zip(pieces, self._lists, strict=True)], np.int64)
+        self._dense = [(b, m) for b, m in enumerate(self._lists) if m is not None and m.bitmaps]
+        self._columns: dict[str, tuple[np.ndarray, Any, Any] | None] = {}
+
+    def find(self, slot: int, conjunction: Conjunction) -> Found:
+        """The tuples of the window that a conjunction matches."""
+        lists = np.empty((len(self.notes), 3), np.int64)
+        held = []
+        unmet = [b for b, matches in self._dense if matches.known.row(slot) in matches.bitmaps]
+        if _look_up(self.notes, slot, lists):
+            unmet += np.flatnonzero(lists[:, _ADDRESS] == 0).tolist()
+        for b in unmet:
+            # a bitmap, or a block that is older than the query: the block makes or remembers the list
+            positions = self.pieces[b].block.kept(slot, conjunction)
+            held.append(positions)
+            lists[b] = _address(positions), 0, len(positions)
+        count, ordered = _cut(self.notes, lists)
+        return Found(lists, count, ordered, held)
+
+    def rows(self, found: Found, items: Sequence[Item], schema: Schema) -> pa.Table | None:
+        """The answer's columns, in the order of the stream's timestamps; None if one of them is not of plain numbers."""
+        columns = [self._column(str(item.column), schema) for item in items]
+        if any(column is None for column in columns):
+            return None
+        order = None if found.ordered else self._order(found)
+        made = []
+        for column in columns:
+            assert column is not None
+            values = self._filled(column[0], column[1], found)
+            array = pa.array(values if order is None else values[order])
+            made.append(array if array.type == column[2] else array.view(column[2]))
+        return pa.Table.from_arrays(made, names=[item.name for item in items])
+
+    def _order(self, found: Found) -> np.ndarray:
+        blocks = [piece.block for piece in self.pieces]
+        stamps, seqs = (
+            self._filled(np.array([_address(getattr(b, name)) for b in blocks], np.int64), np.int64, found)
+            for name in ("stamps", "seqs")
+        )
+        return np.lexsort((seqs, stamps))
+
+    def _filled(self, addresses: np.ndarray, kind: Any, found: Found) -> np.ndarray:
+        values = np.empty(found.count, kind)
+        _fill(addresses, self.notes, found.lists, values.view(f"u{values.itemsize}"))
+        return values
+
+    def _column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
+        """Addresses, numpy's and Arrow's type of a column; None if its values are more than plain numbers."""
+        if name not in self._columns:
+            self._columns[name] = self._noted_column(name, schema)
+        return self._columns[name]
+
+    def _noted_column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
+        views = [piece.block.values(name) for piece in self.pieces]
+        kind, type_ = views[0][0].dtype, arrow_schema(schema).field(name).type
+        if kind.hasobject or pa.types.is_boolean(type_):
+            return None
+        if any(valid is not None or not values.flags.c_contiguous for values, valid in views):
+            return None
+        return np.array([_address(values) for values, _ in views], np.int64), kind, type_
+
+
+def gather_of(prefix: Prefix, window: Window, now: int) -> Gather | None:
+    """The notes for a window, made once for all queries that have it; None if nothing lies in it."""
+    begin, end = window.span(now)
+    key = ("gather", window.begin if isinstance(window.begin, Last) else begin, end)
+    held = prefix.cached(key)
+    if held is None:
+        pieces = prefix.within(window, now)
+        held = prefix.cached(key, Gather(pieces)) if pieces else None
+    return held  # type: ignore[no-any-return]
+
+
+def _noted(piece: Piece, matches: Matches | None) -> list[int]:
+    if matches is None:
+        return [0, 0, 0, 0, 0, _address(piece.block.stamps), piece.low, piece.high]
+    rows, starts = matches.known.rows, matches.starts
+    assert [a.dtype.name for a in (rows, starts, matches.positions)] == ["int32", "uint32", "uint16"]
+    return [
+        _address(rows), len(rows), _address(starts), len(starts) - 1, _address(matches.positions), _address(piece.block.stamps),
+        piece.low, piece.high,
+    ]  # fmt: skip
+
+
+def _address(values: np.ndarray) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+# -- compiled; they keep the interpreter, since giving it away costs more than they take
+
+
+def _pointer(_: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def code(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        return builder.inttoptr(given[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), code
+
+
+_at: Any = intrinsic(_pointer)
+
+
+@njit(cache=True)  # type: ignore[misc]
+def _look_up(notes: Any, slot: int, lists: Any) -> bool:
+    """Where each block's list of a slot lies, from where to where; address 0 and True if a block does not know the slot."""
+    unmet = False
+    for b in range(notes.shape[0]):
+        row = -1
+        if slot < notes[b, _SLOTS]:
+            row = carray(_at(notes[b, _ROWS]), (notes[b, _SLOTS],), np.int32)[slot]
+        if row < 0 or row >= notes[b, _CONJUNCTIONS]:
+            lists[b, _ADDRESS] = 0
+            unmet = True
+            continue
+        starts = carray(_at(notes[b, _STARTS]), (notes[b, _CONJUNCTIONS] + 1,), np.uint32)
+        lists[b, _ADDRESS], lists[b, _BEGIN], lists[b, _END] = (
+            notes[b, _POSITIONS],
+            starts[row],
+            starts[row + 1],
+        )
+    return unmet
+
+
+@njit(cache=True)  # type: ignore[misc]
+def _cut(notes: Any, lists: Any) -> Any:
+    """Narrow the lists, which ascend, to the window; how many tuples are left, and whether they are in the order of time."""
+    total, ordered, last = 0, True, np.int64(0)
+    for b in range(notes.shape[0]):
+        low, high = lists[b, _BEGIN], lists[b, _END]
+        if low == high:
+            continue
+        positions = carray(_at(lists[b, _ADDRESS]), (high,), np.uint16)
+        while low < high and positions[low] < notes[b, _LOW]:
+            low += 1
+        while low < high and positions[high - 1] >= notes[b, _HIGH]:
+            high -= 1
+        lists[b, _BEGIN], lists[b, _END] = low, high
+        if low < high:
+            stamps = carray(_at(notes[b, _STAMPS]), (notes[b, _HIGH],), np.int64)
+            ordered = ordered and (total == 0 or last < stamps[positions[low]])
+            last = stamps[positions[high - 1]]
+            total += high - low
+    return total, ordered
+
+
+@njit(cache=True)  # type: ignore[misc]
+def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
+    """The values at the positions of all lists."""
+    at = 0
+    for b in range(notes.shape[0]):
+        low, high = lists[b, _BEGIN], lists[b, _END]
+        if low < high:
+            positions = carray(_at(lists[b, _ADDRESS]), (high,), np.uint16)
+            values = carray(_at(addresses[b]), (notes[b, _HIGH],), out.dtype)
+            for i in range(low, high):
+                out[at] = values[positions[i]]
+                at += 1
+
+
+def warm() -> None:
+    """Compile, or load what was compiled, before the first client waits for it."""
+    notes, lists = np.zeros((0, 8), np.int64), np.zeros((0, 3), np.int64)
+    _look_up(notes, 0, lists)
+    _cut(notes, lists)
+    for width in (1, 2, 4, 8):
+        _fill(notes[:, 0].copy(), notes, lists, np.zeros(0, f"u{width}"))
