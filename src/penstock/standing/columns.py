@@ -16,8 +16,10 @@ _AS_INTEGERS = {"TIMESTAMP": pa.int64(), "DATE": pa.int32(), "BOOLEAN": pa.uint8
 
 
 def plain(column: Any) -> Any:
-    """One contiguous array of a column of a table."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """One contiguous array of a column of a table; Arrow would copy one that is contiguous already."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def comparable(column: Any, type_: str) -> tuple[np.ndarray, np.ndarray | None]:
