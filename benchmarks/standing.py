@@ -254,7 +254,12 @@ def old_data(service: StandingQueries, rng: Any) -> dict[str, Any]:
         took.append((time.perf_counter() - begun) * 1e3)
         handle.unregister()
     count = service.soup.view.prefixes["reports"].count
-    return {"new_query_over": count, "new_query_rows": rows, "new_query_ms": _figures(took), "new_query_each_ms": took}
+    return {
+        "new_query_over": count,
+        "new_query_rows": rows,
+        "new_query_ms": _figures(took),
+        "new_query_each_ms": took,
+    }
 
 
 def _figures(values: list[float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from penstock.model.errors import told as refusal
 
 # Clients wait for answers, trains may take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds that a train's thread may hold the interpreter while an answer needs it
-NICE = 10  # Spark and its workers yield the processor to this process
+NICE = 5  # Spark and its workers yield the processor to this process
 
 
 def serve(
@@ -51,6 +51,15 @@ def serve(
     ] = "2 hours",
     train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
     interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
+    nice: Annotated[
+        int,
+        typer.Option(
+            help="How much lower the priority of Spark is than the service's own, so that clients do not wait for trains; "
+            "0 where other programs keep the machine busy.",
+            min=0,
+            max=19,
+        ),
+    ] = NICE,
     master: Annotated[
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,
@@ -61,7 +70,7 @@ def serve(
         from penstock.engine.policy import AsSoonAsPossible
 
         policy = AsSoonAsPossible(train, interval)
-        runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=NICE)
+        runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=nice)
         _serve(runtime, host, port, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
 
 
