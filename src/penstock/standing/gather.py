@@ -48,6 +48,7 @@ class Gather:
         self.notes = np.array([_noted(p, m) for p, m in zip(pieces, self._lists, strict=True)], np.int64)
         self._dense = [(b, m) for b, m in enumerate(self._lists) if m is not None and m.bitmaps]
         self._columns: dict[str, tuple[np.ndarray, Any, Any] | None] = {}
+        self._held: list[np.ndarray] = []
 
     def find(self, slot: int, conjunction: Conjunction) -> Found:
         """The tuples of the window that a conjunction matches."""
@@ -104,6 +105,7 @@ class Gather:
             return None
         if any(valid is not None or not values.flags.c_contiguous for values, valid in views):
             return None
+        self._held += [values for values, _ in views]
         return np.array([_address(values) for values, _ in views], np.int64), kind, type_
 
 
