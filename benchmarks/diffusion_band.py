@@ -96,6 +96,7 @@ def ours(spark: Any, folder: Path, place: Path, chosen: Any, servers: int, left:
     full = [c.joins["pairs"] for c in commits[:-1]]
     files = [p for p in (place / "out").rglob("*.parquet") if not p.name.startswith((".", "_"))]
     rate = [chosen.tuples * share / chosen.seconds for share in RATES]
+    # over all trains: one may bring more of one stream than of the other
     received = sum(sum(r["received"]) for c in commits for r in c.joins["pairs"])
     return {
         "servers": servers,
@@ -105,9 +106,7 @@ def ours(spark: Any, folder: Path, place: Path, chosen: Any, servers: int, left:
         "operations": sum(r["operations"] for reports in full for r in reports),
         "held_mean": float(np.mean([sum(r["held"]) for r in full[-1]])),
         "held_formula": (rate[0] / servers + rate[1]) * chosen.window,
-        "received_per_s": received
-        / servers
-        / chosen.seconds,  # a train may bring more of one stream: over all of them
+        "received_per_s": received / servers / chosen.seconds,
         "received_formula": rate[0] / servers + rate[1],
         "most_operations_over_mean": max(r["operations"] for r in full[-1])
         / np.mean([r["operations"] for r in full[-1]]),

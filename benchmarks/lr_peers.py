@@ -30,6 +30,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from common import tree
 from lr_standin import write_result
 
 PEERS = Path(__file__).parent / "peers"
@@ -114,10 +115,9 @@ def used_by(pid: int) -> dict[int, float]:
     """Processor seconds of a process and of all that it has started, so far."""
     found: dict[int, float] = {}
     with contextlib.suppress(psutil.NoSuchProcess):
-        for each in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                used = each.cpu_times()
-                found[each.pid] = used.user + used.system
+        for each in tree(pid):
+            used = each.cpu_times()
+            found[each.pid] = used.user + used.system
     return found
 
 

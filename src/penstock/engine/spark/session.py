@@ -51,6 +51,7 @@ MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
+_LOWEST = 19  # of all priorities
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -146,7 +147,8 @@ def _launch_at(nice: int, settings: dict[str, str]) -> None:
     from pyspark import SparkConf, SparkContext
 
     def launch() -> None:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(ours + nice, _LOWEST))
         SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
 
     if sys.platform == "linux" and "PYSPARK_GATEWAY_PORT" not in os.environ:
