@@ -46,7 +46,11 @@ def serve(folder: Path, port: int, *more: str) -> Any:
     with (folder / "stderr").open("w") as said:
         # not at the highest priority itself: Spark's is relative to it
         return subprocess.Popen(
-            ["nice", "-n", "1", sys.executable, *words], cwd=folder, env=env, stderr=said, start_new_session=True
+            ["nice", "-n", "1", sys.executable, *words],
+            cwd=folder,
+            env=env,
+            stderr=said,
+            start_new_session=True,
         )
 
 
