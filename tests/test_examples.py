@@ -12,8 +12,8 @@ import pytest
 
 from cli.test_look import call
 from penstock.cli.load import load_network
-from penstock.model.network import Network
-from penstock.model.yaml_form import from_yaml, to_yaml
+from penstock.model.text.yaml_form import from_yaml, to_yaml
+from penstock.model.writing.network import Network
 from runtime.streams import parquet_rows
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

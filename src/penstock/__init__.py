@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.model.language import (
+    from penstock.model.api import (
         Count,
         ExpressionError,
         Function,
@@ -81,7 +81,7 @@ def __getattr__(name: str) -> Any:
     """Import a name on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
-    home = "penstock.runtime" if name == "Runtime" else "penstock.model.language"
+    home = "penstock.runtime" if name == "Runtime" else "penstock.model.api"
     return getattr(import_module(home), name)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import collect, rows_source
 from penstock.testing.plugin import engine  # noqa: F401
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.local import LocalEngine
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, rows_source
 from penstock.testing.strategies import cases, cuttings, streams
 

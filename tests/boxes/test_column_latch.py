@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.errors import NetworkError
-from penstock.model.windows import column_latch
+from penstock.model.writing.windows import column_latch
 from penstock.testing import values
 from penstock.testing.columns import Forgetful, Tally
 

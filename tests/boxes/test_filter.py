@@ -56,7 +56,7 @@ def test_unstamped_streams_pass(run):
 
 def test_a_function_of_the_wrong_length_is_an_error():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     net = Network("wrong")
@@ -72,7 +72,7 @@ def test_a_function_of_the_wrong_length_is_an_error():
 
 def test_a_function_that_fails_costs_the_tuple():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     def breaks(batch):

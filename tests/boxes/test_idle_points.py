@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.local import LocalEngine
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.testing import HandClock, collect, rows_source, values
 

@@ -92,7 +92,7 @@ def test_with_itself(run):
 
 def test_what_cannot_meet_any_more_is_forgotten():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     net = Network("expiry")

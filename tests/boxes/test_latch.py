@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.model.windows import latch
+from penstock.model.writing.windows import latch
 from penstock.testing import examples, values
 
 ROWS = [(1, "a", 3), (2, "b", 7), (11, "a", 1), (12, "a", None), (31, "a", 9)]
@@ -154,7 +154,7 @@ def test_aggregates_over_several_inputs(run_two):
 
 def test_state_outlives_final():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     net = Network("again")

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.engine.local import LocalEngine
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import HandClock, collect, rows_source, values
 
 SCHEMA = "time TIMESTAMP, k STRING, v INT"

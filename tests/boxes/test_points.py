@@ -1,4 +1,4 @@
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import collect, rows_source, values
 
 

@@ -64,7 +64,7 @@ def test_synthetic_tuples_are_stamped(run):
 
 def test_the_last_tuple_outlives_final():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     net = Network("again")

@@ -197,7 +197,7 @@ def test_windows_of_windows_in_the_final_train(run):
 
 def test_counting_starts_afresh_after_final():
     from penstock.engine.local import LocalEngine
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source
 
     net = Network("afresh")

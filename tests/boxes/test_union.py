@@ -1,4 +1,4 @@
-from penstock.model.combining import group_by
+from penstock.model.writing.combining import group_by
 from penstock.testing import values
 
 

@@ -68,7 +68,7 @@ def test_draw(net, tmp_path, name, begins):
 
 def test_draw_and_check_yaml(net, tmp_path):
     from penstock.cli.load import load_network
-    from penstock.model.yaml_form import to_yaml
+    from penstock.model.text.yaml_form import to_yaml
 
     path = tmp_path / "tolls.yaml"
     path.write_text(to_yaml(load_network(str(net))))

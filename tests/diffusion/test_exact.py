@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from diffusion.worlds import ArrowEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
 from penstock.model.diffusion import Diffusion
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 
 ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
 MANY = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))

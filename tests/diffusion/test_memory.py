@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from diffusion.worlds import ArrowEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
 from penstock.model.errors import NetworkError
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import values
 
 ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])

@@ -64,7 +64,7 @@ def test_random_worlds(spark, world):
 @pytest.mark.slow
 def test_behind_windows_and_before_them(spark):
     """A diffused join between other boxes: what feeds it has no unique place in the order, what follows has another key."""
-    from penstock.model.network import Network
+    from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source, run_network
 
     def build(**spread):

@@ -16,8 +16,8 @@ from penstock.engine.local import LocalEngine
 from penstock.engine.local.diffused import DiffusedJoin
 from penstock.engine.local.rows import Answer
 from penstock.model.boxes import Join
-from penstock.model.network import Network
 from penstock.model.types import arrow_schema
+from penstock.model.writing.network import Network
 from penstock.testing import collect, rows_source
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"

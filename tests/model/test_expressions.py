@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.engine import expression_cases as cases
 
-from penstock.model.binding import Dialect, bind, parse
 from penstock.model.errors import ExpressionError
-from penstock.model.expressions import AggregateCall, Aggregation, columns_of, infer, split_aggregates
-from penstock.model.functions import FUNCTIONS, common_type, names
-from penstock.model.typed import can_fail
+from penstock.model.expressions.binding import Dialect, bind, parse
+from penstock.model.expressions.expression import (
+    AggregateCall,
+    Aggregation,
+    columns_of,
+    infer,
+    split_aggregates,
+)
+from penstock.model.expressions.functions import FUNCTIONS, common_type, names
+from penstock.model.expressions.typed import can_fail
 from penstock.model.types import TYPES, Column, Schema
 
 CARS = Schema.parse(

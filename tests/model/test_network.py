@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 import penstock as ps
 from model.random_networks import networks
 from penstock.model.boxes import Arrow
-from penstock.model.layout import lay_out
+from penstock.model.pictures.layout import lay_out
 from penstock.rewrite.check import check, idle_boxes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import penstock as ps
 from model import sample_functions
 from penstock.model.boxes import Filter, Latch, Output, Union
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.rewrite.check import check
 
 CASES: dict[str, Callable[[], object]] = {}

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.engine.local.engine import LocalEngine, LocalResult
-from penstock.model.formats import Sink
-from penstock.model.network import Network
-from penstock.model.stream import Stream
+from penstock.model.formats.forms import Sink
 from penstock.model.types import Schema
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.engine.local import DeadLetter, LocalResult
 from penstock.model.errors import PenstockError
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import (
     HandClock,
     assert_same_result,

@@ -13,8 +13,8 @@ import typer
 
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.errors import told as told_error
-from penstock.model.network import Network
-from penstock.model.yaml_form import from_yaml
+from penstock.model.text.yaml_form import from_yaml
+from penstock.model.writing.network import Network
 
 NET_HELP = "A network: `file.py:name`, `file.py` with one Network in it, or a YAML file."
 

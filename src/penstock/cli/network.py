@@ -10,7 +10,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network, told
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.rewrite.check import check as check_network
 from penstock.rewrite.subnetworks import split
 

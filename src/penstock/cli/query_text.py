@@ -15,9 +15,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.model.binding import Dialect
 from penstock.model.errors import PenstockError, did_you_mean
-from penstock.model.functions import names
+from penstock.model.expressions.binding import Dialect
+from penstock.model.expressions.functions import names
 
 DEAD = "dead_letters"
 # what needs more than the tuple at hand, wherever in the query it stands

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from penstock.linear_road.inputs import Format
 from penstock.linear_road.slices import Slice
-from penstock.model.formats import LISTING
+from penstock.model.formats.forms import LISTING
 
 _NAME = re.compile(r"t(\d{6})-g\d{3}\.(csv|parquet)")
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.errors import Where
-from penstock.model.formats import Sink, SourceFormat
+from penstock.model.formats.forms import Sink, SourceFormat
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from penstock.model.boxes import Node
+from penstock.model.checks.stream_types import output_type
+from penstock.model.error_location import wrong
 from penstock.model.errors import NetworkError, Where
-from penstock.model.formats import Files
-from penstock.model.network import Network
-from penstock.model.places import wrong
-from penstock.model.stream_types import output_type
+from penstock.model.formats.forms import Files
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import reaching
 
 Problems = Iterator[NetworkError]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from penstock.model.boxes import About, Node
-from penstock.model.draft import QoSLike
 from penstock.model.errors import NetworkError, caller, did_you_mean
-from penstock.model.formats import Sink
-from penstock.model.network import Network
-from penstock.model.stream import Stream
+from penstock.model.formats.forms import Sink
+from penstock.model.writing.box_builder import QoSLike
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
 
 
 @dataclass(frozen=True)

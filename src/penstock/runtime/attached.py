@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from penstock.model.errors import NetworkError, caller
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.manifest import point_path
 

@@ -16,9 +16,9 @@ from penstock.engine.spark.plan import lay_out
 from penstock.engine.spark.points import pushed_ranges
 from penstock.model.boxes import Function, Join, Node, Output, Trait
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
-from penstock.model.formats import Callback, Memory
-from penstock.model.network import Network
+from penstock.model.formats.forms import Callback, Memory
 from penstock.model.types import Schema
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.fingerprint import fingerprint
 from penstock.runtime.homes import Home, ends_of, homes_of, settle

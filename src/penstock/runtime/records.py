@@ -16,8 +16,8 @@ from typing import Any
 
 from penstock.engine.spark.query import SubnetworkQuery, TrainDone
 from penstock.model.errors import PenstockError
-from penstock.model.network import Network
-from penstock.model.yaml_form import to_yaml
+from penstock.model.text.yaml_form import to_yaml
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.listener import TriggerListener
 from penstock.store.catalog import Catalog

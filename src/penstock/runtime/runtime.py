@@ -21,10 +21,10 @@ from penstock.engine.spark.session import for_trains, local_session, one_runs
 from penstock.engine.spark.ticket import TrainLog
 from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
-from penstock.model.formats import Sink
-from penstock.model.network import Network
+from penstock.model.formats.forms import Sink
 from penstock.model.qos import QoS
-from penstock.model.stream import Stream
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_read, with_views

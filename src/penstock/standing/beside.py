@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from penstock.model.errors import PenstockError
-from penstock.model.network import Network
-from penstock.model.yaml_form import from_yaml
+from penstock.model.text.yaml_form import from_yaml
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
 from penstock.runtime.records import Records

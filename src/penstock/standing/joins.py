@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow.expressions import compile_arrow
-from penstock.model.expressions import columns_of
+from penstock.model.expressions.expression import columns_of
 from penstock.model.types import Schema
 from penstock.standing.columns import comparable
 from penstock.standing.errors import LimitError

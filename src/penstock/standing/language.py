@@ -17,7 +17,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.model.binding import Dialect
+from penstock.model.expressions.binding import Dialect
 from penstock.standing.errors import QueryError
 from penstock.standing.query import StandingQuery
 from penstock.standing.reading import Reading, Streams, only

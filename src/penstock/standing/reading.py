@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.model.binding import Dialect, bind
 from penstock.model.errors import ExpressionError, did_you_mean
+from penstock.model.expressions.binding import Dialect, bind
 from penstock.model.types import INTEGRAL, NUMERIC, Schema
 from penstock.standing.errors import QueryError
 from penstock.standing.factors import (

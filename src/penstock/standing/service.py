@@ -28,8 +28,8 @@ import pyarrow as pa
 from penstock.model.boxes import ConnectionPoint, Source, View
 from penstock.model.durations import parse_duration
 from penstock.model.errors import PenstockError
-from penstock.model.formats import Rows
-from penstock.model.network import Network
+from penstock.model.formats.forms import Rows
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
 from penstock.standing import gather

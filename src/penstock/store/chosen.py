@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.model.boxes import Join
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.store.catalog import Catalog
 
 

@@ -19,7 +19,7 @@ from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
 from penstock.engine.spark.source import by_group
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 
 

@@ -25,8 +25,8 @@ from penstock.engine.spark.query import Steering, SubnetworkQuery
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.source import PACKED
 from penstock.model.boxes import Output
-from penstock.model.formats import Memory
-from penstock.model.network import Network
+from penstock.model.formats.forms import Memory
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.point import PointReader

@@ -17,12 +17,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from penstock.model.boxes import Latch, Source, Windowed
-from penstock.model.combining import group_by
 from penstock.model.durations import Count
-from penstock.model.network import Network
-from penstock.model.stream import Stream
 from penstock.model.types import INTEGRAL, Schema
-from penstock.model.windows import latch
+from penstock.model.writing.combining import group_by
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
+from penstock.model.writing.windows import latch
 from penstock.testing import examples
 from penstock.testing.lists import collect, rows_source
 

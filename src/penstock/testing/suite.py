@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.engine.local.engine import DropRates, LocalEngine, LocalResult, Train
 from penstock.model.errors import PenstockError, did_you_mean
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 
 ENGINES = ("local", "spark")
 VARIABLE = "PENSTOCK_ENGINES"

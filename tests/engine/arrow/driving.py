@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.engine.arrow.logic import MIN, logic_for
 from penstock.engine.local import engine as local
 from penstock.model.boxes import Node
-from penstock.model.stream_types import output_type
+from penstock.model.checks.stream_types import output_type
 from penstock.model.types import SEQ, STAMP, Schema, StreamType, arrow_schema
 
 SECOND = 1_000_000

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from penstock.engine.arrow.logic import logic_for
 from penstock.model.boxes import Function, Join, Latch, Resample, Slide, Tumble
+from penstock.model.checks.stream_types import output_type
 from penstock.model.durations import Count, Time
-from penstock.model.stream_types import output_type
 from penstock.model.types import Schema, arrow_schema
 
 from .driving import FEW, KEY, SECOND, TEXT, arrivals, cut, horizons_of, stream, tuples

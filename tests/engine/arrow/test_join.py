@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.arrow.logic import logic_for
 from penstock.model.boxes import Join
-from penstock.model.stream_types import output_type
+from penstock.model.checks.stream_types import output_type
 from penstock.model.types import arrow_schema
 
 from .driving import (

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from penstock.engine.arrow.logic import MIN, logic_for
 from penstock.engine.arrow.windows import TimeWindows
 from penstock.model.boxes import Function, Slide, Tumble
+from penstock.model.checks.stream_types import output_type
 from penstock.model.durations import Time
-from penstock.model.stream_types import output_type
 from penstock.model.types import Schema, arrow_schema
 
 from .driving import (

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from penstock.engine.spark.admission import Guards, admit_files
 from penstock.engine.spark.watch import Watch
-from penstock.model.formats import parquet
-from penstock.model.network import Network
+from penstock.model.formats.forms import parquet
+from penstock.model.writing.network import Network
 
 
 def test_files_proven_in_time_have_stamp_and_place(spark: Any, tmp_path: Path) -> None:

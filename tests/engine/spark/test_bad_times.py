@@ -15,8 +15,8 @@ from penstock.engine.spark.admission import Guards, admit_files
 from penstock.engine.spark.file_log import FileLog
 from penstock.engine.spark.inputs import ParquetFiles
 from penstock.engine.spark.watch import Watch
-from penstock.model.formats import parquet
-from penstock.model.network import Network
+from penstock.model.formats.forms import parquet
+from penstock.model.writing.network import Network
 
 TIMES = [
     [5, None, 7, 2, 9, 9, 1, None, 12],

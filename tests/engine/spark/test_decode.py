@@ -10,8 +10,8 @@ import pytest
 from penstock.engine.spark import decode as module
 from penstock.engine.spark.decode import unpack
 from penstock.model.boxes import Source
-from penstock.model.formats import csv
-from penstock.model.formats import json as json_lines
+from penstock.model.formats.forms import csv
+from penstock.model.formats.forms import json as json_lines
 from penstock.model.types import Schema
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.local.engine import LocalEngine
 from penstock.engine.spark.journey import Journey
-from penstock.model.network import Network
+from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, examples, rows_source
 from penstock.testing.spark_run import run_on_spark
 

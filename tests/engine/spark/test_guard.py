@@ -10,8 +10,8 @@ import pytest
 from penstock.engine.spark.plan import guarded, lay_out
 from penstock.engine.spark.stage import StageTask
 from penstock.model.errors import PenstockError
-from penstock.model.network import Network
 from penstock.model.types import arrow_schema
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.testing import collect, examples, rows_source
 

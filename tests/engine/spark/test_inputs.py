@@ -16,8 +16,8 @@ from penstock.engine.spark.decode import read_slices
 from penstock.engine.spark.file_log import FileLog
 from penstock.engine.spark.inputs import SEQ_BITS, input_for
 from penstock.model.boxes import Source
-from penstock.model.formats import csv, parquet, rate, rows
-from penstock.model.formats import json as json_lines
+from penstock.model.formats.forms import csv, parquet, rate, rows
+from penstock.model.formats.forms import json as json_lines
 from penstock.model.types import Schema
 
 TEXT = "time TIMESTAMP, k STRING, v INT"

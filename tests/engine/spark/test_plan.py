@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.spark.plan import guarded, lay_out
-from penstock.model.combining import union
-from penstock.model.network import Network
-from penstock.model.windows import latch
+from penstock.model.writing.combining import union
+from penstock.model.writing.network import Network
+from penstock.model.writing.windows import latch
 from penstock.rewrite.subnetworks import split
 from penstock.testing import collect, examples, rows_source
 

@@ -15,8 +15,8 @@ from penstock.engine.spark.decode import read_slices
 from penstock.engine.spark.sinks import STAGING, StagedFiles, publish, remove_litter
 from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Source
-from penstock.model.formats import csv
-from penstock.model.formats import json as json_lines
+from penstock.model.formats.forms import csv
+from penstock.model.formats.forms import json as json_lines
 from penstock.model.types import Schema, arrow_schema
 from penstock.rewrite.subnetworks import split
 

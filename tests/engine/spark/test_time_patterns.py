@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.time_patterns import time_pattern
+from penstock.model.formats.time_patterns import time_pattern
 
 CASES = {
     "dd/MM/yyyy HH:mm:ss": ["31/01/2024 10:00:00", "1/1/2024 10:00:00", "31/02/2024 10:00:00", "31/01/2024 24:00:00", "31/01/24 10:00:00"],

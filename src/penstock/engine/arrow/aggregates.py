@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from penstock.engine.arrow import doubles
 from penstock.engine.arrow.columns import Mask, one_array, to_arrow, to_numpy
 from penstock.engine.arrow.grouping import Groups
-from penstock.model.expressions import AggregateCall, infer
+from penstock.model.expressions.expression import AggregateCall, infer
 from penstock.model.types import INTEGRAL, Column, Schema, arrow_schema
 
 Values = tuple[np.ndarray, Mask]

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from penstock.engine.arrow.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
 from penstock.engine.local.evaluate import ExpressionFailure, row_function
-from penstock.model.binding import bind
-from penstock.model.typed import Call, ColumnRef, Literal, Typed, walk
+from penstock.model.expressions.binding import bind
+from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, walk
 from penstock.model.types import Schema
 
 Compiled = Callable[[pa.Table], tuple[pa.Array, dict[int, str]]]

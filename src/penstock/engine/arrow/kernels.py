@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.casts import DAY, FIRST_STAMP, LAST_STAMP
-from penstock.model.functions import RANGES
-from penstock.model.typed import Call, Literal
+from penstock.model.expressions.casts import DAY, FIRST_STAMP, LAST_STAMP
+from penstock.model.expressions.functions import RANGES
+from penstock.model.expressions.typed import Call, Literal
 from penstock.model.types import INTEGRAL, TYPES, Schema, arrow_schema
 
 ARROW = {type_: arrow_schema(Schema.of([("v", type_)]), hidden=False).field(0).type for type_ in TYPES}

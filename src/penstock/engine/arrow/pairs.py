@@ -19,8 +19,8 @@ from penstock.engine.arrow.expressions import compile_arrow
 from penstock.engine.arrow.grouping import codes_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
 from penstock.model.boxes import Join
-from penstock.model.expressions import columns_of
-from penstock.model.stream_types import join_names
+from penstock.model.checks.stream_types import join_names
+from penstock.model.expressions.expression import columns_of
 from penstock.model.types import SEQ, STAMP, StreamType, arrow_schema
 
 BLOCK = 1 << 19  # candidates that are looked at together: their columns stay in the processor's cache

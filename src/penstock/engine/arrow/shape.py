@@ -19,7 +19,7 @@ from penstock.engine.arrow.grouping import Groups, codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.order import INPUT, canonical, merged_schema
 from penstock.model.boxes import Latch, Windowed
-from penstock.model.expressions import split_aggregates
+from penstock.model.expressions.expression import split_aggregates
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType, arrow_schema
 
 WINDOW, VALUE = "_window", "_value"

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.engine.local.operations import ExpressionFailure, operation, order_key
-from penstock.model.binding import bind
-from penstock.model.casts import date_of, datetime_of, days_of, micros_of
-from penstock.model.functions import FUNCTIONS
-from penstock.model.typed import Call, ColumnRef, Literal, Typed
+from penstock.model.expressions.binding import bind
+from penstock.model.expressions.casts import date_of, datetime_of, days_of, micros_of
+from penstock.model.expressions.functions import FUNCTIONS
+from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed
 from penstock.model.types import Schema
 
 __all__ = ["ExpressionFailure", "compile_row", "row_function"]

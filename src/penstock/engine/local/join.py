@@ -6,7 +6,7 @@ from penstock.engine.local.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.order import Gate
 from penstock.engine.local.rows import Answer, Row, frozen
 from penstock.model.boxes import Join
-from penstock.model.stream_types import join_names
+from penstock.model.checks.stream_types import join_names
 from penstock.model.types import SEQ, STAMP, StreamType
 
 

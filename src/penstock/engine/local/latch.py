@@ -10,8 +10,8 @@ from penstock.engine.local.rows import Answer, Row, group
 from penstock.engine.local.values import micros
 from penstock.engine.local.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
 from penstock.model.boxes import Latch
+from penstock.model.checks.window_types import latch_schema
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
-from penstock.model.window_types import latch_schema
 
 
 class TimeLatch:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.model.casts import (
+from penstock.model.expressions.casts import (
     DAY,
     date_of,
     days_of,
@@ -27,9 +27,9 @@ from penstock.model.casts import (
     to_whole,
     within,
 )
-from penstock.model.functions import RANGES
-from penstock.model.patterns import like_pattern, regex
-from penstock.model.typed import Call, Literal, float32
+from penstock.model.expressions.functions import RANGES
+from penstock.model.expressions.patterns import like_pattern, regex
+from penstock.model.expressions.typed import Call, Literal, float32
 from penstock.model.types import INTEGRAL
 
 Operation = Callable[..., Any]

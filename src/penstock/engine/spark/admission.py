@@ -26,8 +26,8 @@ from penstock.engine.spark.source import spread
 from penstock.engine.spark.ticket import Slice
 from penstock.engine.spark.watch import Watch
 from penstock.model.boxes import Filter, Map, Source
-from penstock.model.network import Network
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+from penstock.model.writing.network import Network
 
 DEAD = "_dead"
 _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"

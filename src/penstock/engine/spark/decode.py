@@ -25,7 +25,7 @@ from penstock.engine.spark.inputs import SEQ_BITS
 from penstock.engine.spark.packing import pack
 from penstock.engine.spark.ticket import Slice
 from penstock.model.boxes import Source
-from penstock.model.time_patterns import TimePattern, time_pattern
+from penstock.model.formats.time_patterns import TimePattern, time_pattern
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 
 _QUICK_ROWS = 4096

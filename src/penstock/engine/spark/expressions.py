@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from penstock.model.binding import bind
-from penstock.model.casts import DATE_FORM, FIRST_STAMP, LAST_STAMP, TIMESTAMP_FORM, date_of
-from penstock.model.functions import FUNCTIONS
-from penstock.model.typed import Call, ColumnRef, Literal, Typed, can_fail, walk
+from penstock.model.expressions.binding import bind
+from penstock.model.expressions.casts import DATE_FORM, FIRST_STAMP, LAST_STAMP, TIMESTAMP_FORM, date_of
+from penstock.model.expressions.functions import FUNCTIONS
+from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, can_fail, walk
 from penstock.model.types import INTEGRAL, Schema
 
 

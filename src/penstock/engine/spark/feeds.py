@@ -19,7 +19,7 @@ from penstock.engine.spark.inputs import Taken
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats import GROUP_BITS, LISTING, TIME_BITS, Feed
+from penstock.model.formats.forms import GROUP_BITS, LISTING, TIME_BITS, Feed
 from penstock.model.types import SEQ, STAMP
 
 _SECOND = 1_000_000

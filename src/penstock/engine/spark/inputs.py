@@ -25,7 +25,7 @@ from penstock.engine.spark.file_log import FileLog
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats import Feed, Files, Rate, Rows
+from penstock.model.formats.forms import Feed, Files, Rate, Rows
 from penstock.model.types import Schema, arrow_schema
 
 SEQ_BITS = 40  # a file may have 2**40 lines

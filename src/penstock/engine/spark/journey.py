@@ -30,7 +30,7 @@ from penstock.engine.spark.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.watch import Watch
 from penstock.engine.spark.writer import FrameWriter
 from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
-from penstock.model.formats import Feed, Files
+from penstock.model.formats.forms import Feed, Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
 if TYPE_CHECKING:

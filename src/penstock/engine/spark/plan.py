@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Trait, Union
-from penstock.model.formats import Feed
-from penstock.model.network import Network
+from penstock.model.formats.forms import Feed
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
 Keys = tuple[str, ...]

@@ -17,8 +17,8 @@ from penstock.engine.spark.admission import ddl
 from penstock.engine.spark.inputs import Taken
 from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Filter, Join
-from penstock.model.network import Network
 from penstock.model.types import SEQ, STAMP
+from penstock.model.writing.network import Network
 from penstock.store.leases import ReaderLease, take_lease
 from penstock.store.manifest import ENTRY, Entry
 from penstock.store.point import PointReader

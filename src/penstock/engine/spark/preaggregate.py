@@ -21,8 +21,8 @@ from penstock.engine.spark.expressions import to_spark
 from penstock.engine.spark.plan import FED, Entry, Layout
 from penstock.model.boxes import Slide, Tumble
 from penstock.model.durations import Time
-from penstock.model.network import Network
 from penstock.model.types import SEQ, STAMP
+from penstock.model.writing.network import Network
 
 _NATIVE = {"count", "sum", "avg", "min", "max"}
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")

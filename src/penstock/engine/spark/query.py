@@ -28,7 +28,7 @@ from penstock.engine.spark.ticks import first_train, ticks
 from penstock.engine.spark.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
-from penstock.model.formats import Feed
+from penstock.model.formats.forms import Feed
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")

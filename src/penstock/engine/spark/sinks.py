@@ -24,7 +24,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from penstock.model.boxes import Function
-from penstock.model.formats import Callback, Console, Files, Memory, Sink
+from penstock.model.formats.forms import Callback, Console, Files, Memory, Sink
 from penstock.model.types import Schema
 
 STAGING = "_staging"  # Spark and people's readers pass over names that begin with '_'

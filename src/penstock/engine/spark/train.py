@@ -27,9 +27,9 @@ from penstock.engine.spark.sinks import StagedFiles, deliver, publish, remove_li
 from penstock.engine.spark.state import stage_base
 from penstock.engine.spark.ticket import Commit, Ticket, TrainLog
 from penstock.model.boxes import ConnectionPoint, Node
-from penstock.model.formats import Files
-from penstock.model.network import Network
+from penstock.model.formats.forms import Files
 from penstock.model.types import SEQ, STAMP
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters

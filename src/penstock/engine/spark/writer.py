@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from penstock.engine.spark.sinks import STAGING, StagedFiles
 from penstock.engine.spark.ticket import Ticket
-from penstock.model.formats import Files
+from penstock.model.formats.forms import Files
 from penstock.model.types import arrow_schema
 from penstock.store.point import PointWriter
 

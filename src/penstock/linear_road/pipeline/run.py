@@ -16,7 +16,7 @@ from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.pipeline.road import DELAYS, network
 from penstock.linear_road.slices import Slice
 from penstock.linear_road.targets import DirectoryTarget, file_name
-from penstock.model.formats import place_of
+from penstock.model.formats.forms import place_of
 from penstock.runtime import AsSoonAsPossible
 from penstock.store.dead_letters import DeadLetters
 

@@ -1,0 +1,64 @@
+"""What one writes a network with: the names that `import penstock as ps` gives, in one place."""
+
+from __future__ import annotations
+
+from penstock.model.boxes import Function
+from penstock.model.durations import Count, Time
+from penstock.model.error_location import with_place
+from penstock.model.errors import ExpressionError, NetworkError, PenstockError
+from penstock.model.formats.forms import callback as _callback
+from penstock.model.formats.forms import console as _console
+from penstock.model.formats.forms import csv as _csv
+from penstock.model.formats.forms import feed as _feed
+from penstock.model.formats.forms import json as _json
+from penstock.model.formats.forms import memory, stamped
+from penstock.model.formats.forms import parquet as _parquet
+from penstock.model.formats.forms import rate as _rate
+from penstock.model.formats.forms import rows as _rows
+from penstock.model.qos import QoS
+from penstock.model.text.yaml_form import from_yaml, to_yaml
+from penstock.model.types import Schema
+from penstock.model.writing.combining import group_by, union
+from penstock.model.writing.multiway_join import Join, join
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
+from penstock.model.writing.windows import column_latch, latch
+
+csv, json, parquet, rows = with_place(_csv), with_place(_json), with_place(_parquet), with_place(_rows)
+feed, rate, console, callback = (
+    with_place(_feed),
+    with_place(_rate),
+    with_place(_console),
+    with_place(_callback),
+)
+
+__all__ = [
+    "Count",
+    "ExpressionError",
+    "Function",
+    "Join",
+    "Network",
+    "NetworkError",
+    "PenstockError",
+    "QoS",
+    "Schema",
+    "Stream",
+    "Time",
+    "callback",
+    "column_latch",
+    "console",
+    "csv",
+    "feed",
+    "from_yaml",
+    "group_by",
+    "join",
+    "json",
+    "latch",
+    "memory",
+    "parquet",
+    "rate",
+    "rows",
+    "stamped",
+    "to_yaml",
+    "union",
+]

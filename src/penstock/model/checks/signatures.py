@@ -1,0 +1,127 @@
+"""Checks that several boxes share: columns that must be there, streams that must agree, stamps that must be there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from penstock.model.boxes import Function, Node
+from penstock.model.error_location import placed, wrong
+from penstock.model.types import Schema, StreamType
+
+
+def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) -> None:
+    """Each name is a column, or an error with did-you-mean."""
+    with placed(node.name, node.where, part=part):
+        for name in names:
+            schema.type_of(name)
+
+
+def check_function(node: Any, schema: Schema, *arguments: str) -> None:
+    """A user function declares what it makes (A22); what it says it reads must be there; it takes these arguments."""
+    takes(node, node.function, *arguments)
+    need_columns(node, "reads", node.reads, schema)
+    if not node.produces.columns:
+        raise wrong(
+            node,
+            f"the function '{node.function.name}' does not say what it produces",
+            expected="produces='name TYPE, ...'",
+            hint="the columns of the table that it returns",
+        )
+
+
+def takes(node: Node, function: Function, *arguments: str) -> None:
+    """The function can be called with these arguments; where Python cannot tell, it is trusted."""
+    try:
+        signature = inspect.signature(function.call)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise wrong(
+            node,
+            f"the function '{function.name}' cannot be called by a {node.kind.replace('_', ' ')}",
+            found=f"({', '.join(signature.parameters)})",
+            expected=f"({', '.join(arguments)})",
+        ) from None
+
+
+def no_twins(node: Node, schema: Schema) -> None:
+    """Spark takes 'Speed' and 'speed' for one column, so no stream may have both."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise wrong(
+                node, f"columns '{other}' and '{name}' differ only in case", hint="rename one of them"
+            )
+
+
+def stamped(node: Node, stream: StreamType, *, unbounded: bool = False) -> None:
+    """The stream has a timestamp, and (unless `unbounded`) one that does not lag behind without bound."""
+    name = node.kind.replace("_", " ")
+    if stream.timestamp is None:
+        raise wrong(node, f"a {name} needs a timestamp, and its input has none", expected="a source with a timestamp", hint='net.source(..., timestamp="time")')  # fmt: skip
+    if stream.lag is None and not unbounded:
+        raise wrong(
+            node,
+            f"a {name} after a count window that keeps the earliest timestamp would wait for ever",
+            found="a window of tuples with stamp='earliest'",
+            expected="timestamps that stay within a bound of the newest tuple",
+            hint="write stamp='latest' on the count window",
+        )
+
+
+def same_schema(node: Node, inputs: Sequence[StreamType]) -> None:
+    """All inputs carry the same columns; the error shows the first that differs."""
+    first = inputs[0].schema
+    for at, stream in enumerate(inputs[1:], start=1):
+        if stream.schema != first:
+            raise wrong(
+                node,
+                f"its inputs have different columns: '{node.inputs[0]}' and '{node.inputs[at]}'",
+                found=stream.schema.ddl(),
+                expected=first.ddl(),
+                hint=_difference(first, stream.schema),
+            )
+
+
+def _difference(first: Schema, other: Schema) -> str:
+    missing = [name for name in first.names if name not in other]
+    more = [name for name in other.names if name not in first]
+    if missing or more:
+        parts = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"too many: {', '.join(more)}"] * bool(
+            more
+        )
+        return "; ".join(parts) + "; bring them together with .select(...)"
+    if set(first.columns) == set(other.columns):
+        return "the same columns in another order; .select(...) sets the order"
+    return "bring the types together with .map(x='cast(x as ...)')"
+
+
+def same_timestamp(node: Node, inputs: Sequence[StreamType]) -> None:
+    """All inputs are stamped by a column of one name, or none is."""
+    for at, stream in enumerate(inputs[1:], start=1):
+        if stream.timestamp != inputs[0].timestamp:
+            raise wrong(
+                node,
+                "its inputs are stamped differently",
+                found=f"'{node.inputs[at]}': {stream.timestamp or 'no timestamp'}",
+                expected=f"as in '{node.inputs[0]}': {inputs[0].timestamp or 'no timestamp'}",
+                hint="name the timestamp alike in both sources",
+            )
+
+
+def same_grouping(node: Node, inputs: Sequence[StreamType]) -> None:
+    """All inputs are grouped by the same keys, or none is."""
+    for at, stream in enumerate(inputs[1:], start=1):
+        if stream.keys != inputs[0].keys:
+            raise wrong(
+                node,
+                "its inputs are grouped differently",
+                found=f"'{node.inputs[at]}': {', '.join(stream.keys) or 'not grouped'}",
+                expected=f"as in '{node.inputs[0]}': {', '.join(inputs[0].keys) or 'not grouped'}",
+                hint="use the same group_by on each of them, or one after them",
+            )

@@ -1,0 +1,325 @@
+"""What leaves a box, given what enters it: the declared signatures of Aurora's operators (Sect. 3.1, A22).
+
+Every check that needs one box and its inputs stands here, so that the fluent API refuses a wrong box on the
+user's own line; checks that need the whole network stand in `rewrite.check`.
+
+Rules that hold everywhere: a tuple keeps its timestamp (A21), so no box may overwrite the timestamp column; a
+grouping holds through stateless boxes up to the box that uses it (a window, Latch or Resample) and ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.model.boxes import (
+    ColumnLatch,
+    ConnectionPoint,
+    Drop,
+    Filter,
+    GroupBy,
+    Join,
+    Latch,
+    Map,
+    Node,
+    Output,
+    Resample,
+    Slide,
+    Source,
+    Tumble,
+    Union,
+    View,
+)
+from penstock.model.checks.joins import check_distribution
+from penstock.model.checks.signatures import (
+    check_function,
+    need_columns,
+    no_twins,
+    same_grouping,
+    same_schema,
+    same_timestamp,
+    stamped,
+    takes,
+)
+from penstock.model.checks.window_types import (
+    column_latch_type,
+    latch_type,
+    resample_type,
+    slide_type,
+    tumble_type,
+)
+from penstock.model.error_location import placed, wrong
+from penstock.model.errors import ExpressionError
+from penstock.model.expressions import expression as expressions
+from penstock.model.formats.file_options import check_role
+from penstock.model.formats.forms import Files
+from penstock.model.qos import QoS
+from penstock.model.types import NUMERIC, Column, Schema, StreamType
+from penstock.model.writing.arguments import check_arguments
+
+Inputs = Sequence[StreamType]
+
+
+def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
+    """The type of the arrow that leaves `node`, or a NetworkError that names box, line, found, expected and hint.
+
+    >>> from penstock.model.boxes import Filter
+    >>> stream = StreamType(Schema.parse("time TIMESTAMP, spd INT"), timestamp="time")
+    >>> output_type(Filter(name="slow", inputs=("s",), predicate="spd < 40"), [stream]) == stream
+    True
+    """
+    low, high = _INPUTS.get(type(node), (1, 1))
+    if not low <= len(inputs) <= high:
+        wanted = {(0, 0): "none", (1, 1): "one", (2, 2): "two"}.get((low, high), f"{low} or more")
+        raise wrong(
+            node, f"a wrong number of inputs for {node.kind}", found=str(len(inputs)), expected=wanted
+        )
+    with placed(node.name, node.where):
+        check_arguments(node)
+        made = _RULES[type(node)](node, inputs)
+    no_twins(node, made.schema)
+    return made
+
+
+def _source(node: Source, _inputs: Inputs) -> StreamType:
+    _check_options(node, node.format, "source")
+    for name, length in (("lateness", node.lateness), ("idle", node.idle)):
+        if length is not None and length < 0:
+            raise wrong(node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more")
+    if node.timestamp is None:
+        return StreamType(node.schema)
+    with placed(node.name, node.where, part="timestamp"):
+        type_ = node.schema.type_of(node.timestamp)
+    if type_ != "TIMESTAMP":
+        raise wrong(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
+    return StreamType(node.schema, node.timestamp)
+
+
+def _check_options(node: Node, format_: object, role: str) -> None:
+    if isinstance(format_, Files):
+        with placed(node.name, node.where, part=format_.format):
+            check_role(format_.format, format_.options, role)
+
+
+def _filter(node: Filter, inputs: Inputs) -> StreamType:
+    schema = inputs[0].schema
+    need_columns(node, "reads", node.reads, schema)
+    if (node.function is None) == (not node.predicate):
+        raise wrong(
+            node,
+            "a filter needs a predicate or a function",
+            expected="exactly one of them",
+            hint='.filter("spd < 40")',
+        )
+    if node.function is not None:
+        takes(node, node.function, "batch")
+    else:
+        _predicate(node, node.predicate, schema)
+    return inputs[0]
+
+
+def _predicate(node: Node, text: str, schema: Schema) -> None:
+    with placed(node.name, node.where, part=f"predicate '{text}'"):
+        type_ = expressions.infer(text, schema)
+    if type_ != "BOOLEAN":
+        raise wrong(node, f"predicate '{text}' is not true or false", found=type_, expected="BOOLEAN", hint="compare it with something, for example '... > 0'")  # fmt: skip
+
+
+def _map(node: Map, inputs: Inputs) -> StreamType:
+    stream = inputs[0]
+    if node.function is not None:
+        if node.columns:
+            raise wrong(node, "a map has expressions or a function, not both", expected="exactly one of them")
+        check_function(node, stream.schema, "batch")
+        made = list(node.produces)
+    else:
+        made = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]
+        if not made:
+            raise wrong(
+                node, "a map without expressions", expected="name=expression", hint='.map(kmh="mph * 1.609")'
+            )
+    _check_map_keeps(node, stream, [column.name for column in made])
+    schema = stream.schema.with_columns(made) if node.keep else Schema.of(made)
+    return replace(stream, schema=schema, timestamp=_map_timestamp(node, stream))
+
+
+def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
+    with placed(node.name, node.where, part=f"{name} = '{text}'"):
+        return expressions.infer(text, schema)
+
+
+def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
+    texts = dict(node.columns)
+    changed = [name for name in made if texts.get(name) not in _ways(name)]
+    if stream.timestamp in changed:
+        raise wrong(node, f"it would overwrite the timestamp column '{stream.timestamp}'", expected="a tuple keeps its timestamp", hint="give the new column another name")  # fmt: skip
+    for key in stream.keys:
+        if key in changed or (not node.keep and key not in made):
+            raise wrong(node, f"it changes or loses '{key}', by which the stream is grouped", found=f"group_by {', '.join(stream.keys)}", hint="put group_by after it")  # fmt: skip
+
+
+def _ways(column: str | None) -> tuple[str, ...]:
+    """How an expression may name a column alone."""
+    return () if column is None else (column, f"`{column}`")
+
+
+def _map_timestamp(node: Map, stream: StreamType) -> str | None:
+    """A select may rename the timestamp column; the stamp itself is hidden and cannot be lost."""
+    names = {name for name, _ in node.columns}
+    if not node.keep and stream.timestamp not in names:
+        return next(
+            (name for name, text in node.columns if text in _ways(stream.timestamp)), stream.timestamp
+        )
+    return stream.timestamp
+
+
+def _drop(node: Drop, inputs: Inputs) -> StreamType:
+    if not 0 <= node.rate <= 1:
+        raise wrong(node, "the drop rate is no share", found=f"{node.rate:g}", expected="a number from 0 (none) to 1 (all)", hint="0.25 drops a quarter")  # fmt: skip
+    return inputs[0]
+
+
+def _union(node: Union, inputs: Inputs) -> StreamType:
+    same_schema(node, inputs)
+    same_timestamp(node, inputs)
+    same_grouping(node, inputs)
+    return _merged(inputs)
+
+
+def _merged(inputs: Inputs) -> StreamType:
+    lags = [stream.lag for stream in inputs]
+    lag = None if None in lags else max(lag for lag in lags if lag is not None)
+    return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
+
+
+def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
+    same_schema(node, inputs)
+    same_timestamp(node, inputs)
+    if not node.keys:
+        raise wrong(node, "group_by without a column", expected="one column or more", hint="leave group_by out to treat the stream as one group")  # fmt: skip
+    need_columns(node, "group_by", node.keys, inputs[0].schema)
+    twice = next((key for key in node.keys if node.keys.count(key) > 1), None)
+    if twice is not None:
+        raise wrong(node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once")  # fmt: skip
+    if inputs[0].timestamp in node.keys:
+        raise wrong(node, f"groups by the timestamp column '{inputs[0].timestamp}'", hint="a window groups by time: .tumble('1 minute', ...)")  # fmt: skip
+    return replace(_merged(inputs), keys=node.keys)
+
+
+def _join(node: Join, inputs: Inputs) -> StreamType:
+    left, right = inputs
+    for stream in inputs:
+        stamped(node, stream)
+    if min(node.within) < 0:
+        raise wrong(
+            node,
+            "the distance in time is negative",
+            found=f"{node.within} microseconds",
+            expected="0 or more",
+        )
+    check_distribution(node)
+    for a, b in node.on:
+        _check_key(node, a, b, left.schema, right.schema)
+    schema = join_schema(node, left.schema, right.schema)
+    if node.predicate:
+        _predicate(node, node.predicate, schema)
+    lag = max(left.lag or 0, right.lag or 0) + max(node.within)
+    return StreamType(schema, left.timestamp, (), arrival_order=False, lag=lag)
+
+
+def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
+    with placed(node.name, node.where, part=f"on '{a}' of the left stream"):
+        one = left.type_of(a)
+    with placed(node.name, node.where, part=f"on '{b}' of the right stream"):
+        two = right.type_of(b)
+    if one != two and not (one in NUMERIC and two in NUMERIC):
+        raise wrong(node, f"the join keys '{a}' and '{b}' cannot be compared", found=f"{one} and {two}", expected="equal types, or both numbers", hint=f"map one of them first, for example {b}='cast({b} as {one})'")  # fmt: skip
+
+
+def join_names(node: Join, left: Schema, right: Schema) -> tuple[tuple[str, str], ...]:
+    """(column of the right stream, its name in the output) for those that a pair shows."""
+    shared = {b for a, b in node.on if a == b}
+    return tuple((n, n + node.suffix if n in left else n) for n in right.names if n not in shared)
+
+
+def join_schema(node: Join, left: Schema, right: Schema) -> Schema:
+    """Columns of a pair: all of the left, then those of `join_names`."""
+    return Schema.of(
+        [*left, *(Column(new, right.type_of(old)) for old, new in join_names(node, left, right))]
+    )
+
+
+def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
+    stamped(node, inputs[0], unbounded=True)
+    if node.keep <= 0:
+        raise wrong(
+            node,
+            "keeps nothing",
+            found=f"{node.keep} microseconds",
+            expected="a persistence above 0",
+            hint='keep="2 hours"',
+        )
+    if node.key is not None:
+        with placed(node.name, node.where, part="storage key"):
+            inputs[0].schema.type_of(node.key)
+    return retained(inputs[0])
+
+
+def _view(node: View, inputs: Inputs) -> StreamType:
+    stamped(node, inputs[0], unbounded=True)
+    if node.keep <= 0:
+        raise wrong(
+            node,
+            "keeps nothing",
+            found=f"{node.keep} microseconds",
+            expected="a persistence above 0",
+            hint='keep="2 hours"',
+        )
+    _check_qos(node, node.qos, inputs[0].schema)
+    return retained(inputs[0])
+
+
+def retained(stream: StreamType) -> StreamType:
+    """What a reader of a connection point sees: history may come in any order, and it is one stream again."""
+    return replace(stream, keys=(), arrival_order=False)
+
+
+def _output(node: Output, inputs: Inputs) -> StreamType:
+    _check_options(node, node.to, "sink")
+    _check_qos(node, node.qos, inputs[0].schema)
+    return inputs[0]
+
+
+def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
+    if qos is None or not qos.column:
+        return
+    with placed(node.name, node.where, part="QoS value graph"):
+        type_ = schema.type_of(qos.column)
+        if type_ not in NUMERIC:
+            raise ExpressionError(
+                f"'{qos.column}' is no number", found=type_, expected=f"one of: {', '.join(NUMERIC)}"
+            )
+
+
+_INPUTS: dict[type[Node], tuple[int, int]] = {
+    Source: (0, 0), Join: (2, 2), Union: (2, 1000), GroupBy: (1, 1000), Latch: (1, 1000),
+    ColumnLatch: (1, 1000),
+}  # fmt: skip
+_RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
+    Source: _source,
+    Filter: _filter,
+    Map: _map,
+    Drop: _drop,
+    Union: _union,
+    GroupBy: _group_by,
+    Tumble: tumble_type,
+    Slide: slide_type,
+    Latch: latch_type,
+    ColumnLatch: column_latch_type,
+    Resample: resample_type,
+    Join: _join,
+    ConnectionPoint: _point,
+    View: _view,
+    Output: _output,
+}

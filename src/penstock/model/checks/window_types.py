@@ -1,0 +1,195 @@
+"""What windows, Latch and Resample emit (Aurora, Sect. 2.1): keys, the timestamp column, then what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.model.boxes import ColumnLatch, Latch, Resample, Slide, Tumble, Windowed
+from penstock.model.checks.signatures import (
+    check_function,
+    need_columns,
+    same_grouping,
+    same_timestamp,
+    stamped,
+)
+from penstock.model.durations import Count, Extent, Time
+from penstock.model.error_location import placed, wrong
+from penstock.model.expressions import expression as expressions
+from penstock.model.types import NUMERIC, Column, Schema, StreamType
+
+Inputs = Sequence[StreamType]
+INPUT_COLUMN = Column("input", "INT")
+SYNTHETIC_COLUMN = Column("synthetic", "BOOLEAN")
+
+
+def tumble_type(node: Tumble, inputs: Inputs) -> StreamType:
+    """Keys, timestamp, aggregates (or what the function produces)."""
+    return _window(node, inputs[0], inputs[0].schema)
+
+
+def slide_type(node: Slide, inputs: Inputs) -> StreamType:
+    """As Tumble; size and step must be measured alike."""
+    if isinstance(node.size, Time) != isinstance(node.every, Time):
+        raise wrong(node, "the window and its step are measured differently", found=f"size {node.size}, every {node.every}", expected="both in time or both in tuples")  # fmt: skip
+    _positive(node, node.every)
+    return _window(node, inputs[0], inputs[0].schema)
+
+
+def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> StreamType:
+    assert node.size is not None
+    stamped(node, stream)
+    _positive(node, node.size)
+    if node.stamp not in ("earliest", "latest"):
+        raise wrong(node, "unknown stamp", found=f"'{node.stamp}'", expected="'earliest' or 'latest'")
+    if (node.function is None) == (not node.aggregates):
+        raise wrong(node, f"a {node.kind} box needs aggregates or a function", expected="exactly one of them", hint='.tumble("1 minute", speed="avg(spd)")')  # fmt: skip
+    if node.function is not None:
+        check_function(node, schema, "table")
+        made = list(node.produces)
+    else:
+        made = [Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates]
+    columns = _with_keys(node, stream, schema, made)
+    return StreamType(columns, stream.timestamp, (), arrival_order=False, lag=_window_lag(node, stream))
+
+
+def _positive(node: Windowed | Latch, extent: Extent) -> None:
+    length = extent.us if isinstance(extent, Time) else extent.tuples
+    if length <= 0:
+        raise wrong(
+            node,
+            "an empty window",
+            found=str(extent),
+            expected="a length above 0",
+            hint="'1 minute' or '100 tuples'",
+        )
+
+
+def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType, schema: Schema) -> str:
+    with placed(node.name, node.where, part=f"{name} = '{text}'"):
+        made = expressions.split_aggregates(text, schema, keys=stream.keys)
+    if isinstance(node.size, Count) and any(
+        call.function in ("window_start", "window_end") for call in made.calls
+    ):
+        raise wrong(node, f"{name} = '{text}' asks for the time of a window of tuples", found=f"size {node.size}", expected="a window of time", hint="min(...) and max(...) of the timestamp column give its ends")  # fmt: skip
+    return made.type
+
+
+def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, made: list[Column]) -> Schema:
+    assert stream.timestamp is not None
+    added = [Column(key, schema.type_of(key)) for key in stream.keys] + [
+        Column(stream.timestamp, "TIMESTAMP")
+    ]
+    for column in made:
+        if column.name in {c.name for c in added}:
+            raise wrong(node, f"column '{column.name}' stands twice", found=f"{', '.join(c.name for c in added)} are added by the box", hint="leave it out, or give it another name")  # fmt: skip
+    return Schema.of([*added, *made])
+
+
+def _window_lag(node: Windowed | Latch, stream: StreamType) -> int | None:
+    assert stream.lag is not None
+    if isinstance(node.size, Time):
+        return stream.lag + node.size.us
+    return stream.lag if node.stamp == "latest" else None
+
+
+def latch_type(node: Latch, inputs: Inputs) -> StreamType:
+    """With aggregates as Tumble; with a function the columns that it says it produces."""
+    for stream in inputs:
+        stamped(node, stream)
+    same_timestamp(node, inputs)
+    same_grouping(node, inputs)
+    schema = latch_schema(node, inputs)
+    stream = _latest_of(inputs)
+    if node.function is None:
+        if node.size is None:
+            raise wrong(node, "a latch with aggregates needs a window", expected="a size", hint='.latch("1 minute", best="max(price)")')  # fmt: skip
+        if node.state.columns:
+            raise wrong(node, "a state without a function that keeps it", found=node.state.ddl(), expected="function=..., or aggregates without state")  # fmt: skip
+        return _window(node, stream, schema)
+    return _latch_function(node, stream, schema)
+
+
+def latch_schema(node: Latch, inputs: Inputs) -> Schema:
+    """The batch that a latch sees: the columns of all inputs by name, null where an input lacks one.
+
+    With several inputs there is one more column, `input`: the index of the input that a tuple came by.
+    """
+    columns: dict[str, Column] = {}
+    for at, stream in enumerate(inputs):
+        for column in stream.schema:
+            known = columns.setdefault(column.name, column)
+            if known != column:
+                raise wrong(node, f"column '{column.name}' has another type in '{node.inputs[at]}'", found=column.type, expected=known.type, hint=f".map({column.name}='cast({column.name} as {known.type})') makes them alike")  # fmt: skip
+    if len(inputs) > 1:
+        if INPUT_COLUMN.name in columns:
+            raise wrong(
+                node,
+                "a column 'input' hides the number of the input",
+                hint="rename that column with .select(...)",
+            )
+        columns[INPUT_COLUMN.name] = INPUT_COLUMN
+    return Schema.of(columns.values())
+
+
+def _latest_of(inputs: Inputs) -> StreamType:
+    lag = max(stream.lag or 0 for stream in inputs)
+    return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
+
+
+def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamType:
+    if node.aggregates:
+        raise wrong(node, "a latch has aggregates or a function, not both", expected="exactly one of them")
+    if node.size is not None:
+        raise wrong(node, "a latch with a function has no window", found=f"size {node.size}", expected="a function alone: it sees every tuple", hint="leave the size out")  # fmt: skip
+    check_function(node, schema, "batch", "state")
+    clash = [column.name for column in node.state if column.name in stream.keys]
+    if clash:
+        raise wrong(
+            node,
+            f"the state repeats the key '{clash[0]}'",
+            hint="the keys stand in front of the state by themselves",
+        )
+    own_stamp = stream.timestamp in node.produces
+    if own_stamp and node.produces.type_of(str(stream.timestamp)) != "TIMESTAMP":
+        raise wrong(node, f"it produces the timestamp column '{stream.timestamp}' as something else", found=node.produces.type_of(str(stream.timestamp)), expected="TIMESTAMP")  # fmt: skip
+    # row for row with unchanged stamps, the answers come in the order of the tuples
+    return replace(
+        stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
+    )
+
+
+def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
+    """The columns that it says it produces; the timestamp column must be one of them."""
+    for stream in inputs:
+        stamped(node, stream)
+    same_timestamp(node, inputs)
+    same_grouping(node, inputs)
+    stamp = str(inputs[0].timestamp)
+    if stamp not in node.produces or node.produces.type_of(stamp) != "TIMESTAMP":
+        raise wrong(node, f"it does not produce the timestamp column '{stamp}'", found=node.produces.ddl() or "nothing", expected=f"{stamp} TIMESTAMP, ...", hint=f"add '{stamp} TIMESTAMP' to produces")  # fmt: skip
+    lag = max(stream.lag or 0 for stream in inputs)
+    return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
+
+
+def resample_type(node: Resample, inputs: Inputs) -> StreamType:
+    """All columns stay; the interpolated ones become DOUBLE; `synthetic` tells which tuples are made up."""
+    stream = inputs[0]
+    stamped(node, stream)
+    for name, length in (("every", node.every), ("limit", node.limit)):
+        if length <= 0:
+            raise wrong(
+                node, f"'{name}' is empty", found=f"{length} microseconds", expected="a length above 0"
+            )
+    numbers = [c.name for c in stream.schema if c.type in NUMERIC and c.name not in stream.keys]
+    if not node.columns:
+        raise wrong(node, "a resample without columns", expected="columns=[...] to interpolate", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+    need_columns(node, "columns", node.columns, stream.schema)
+    for name in node.columns:
+        if name not in numbers:
+            raise wrong(node, f"column '{name}' cannot be interpolated", found="a key" if name in stream.keys else stream.schema.type_of(name), expected="a number that is no key", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+    if SYNTHETIC_COLUMN.name in stream.schema:
+        raise wrong(node, "there is a column 'synthetic' already", hint="rename it with .select(...)")
+    schema = stream.schema.with_columns([*(Column(n, "DOUBLE") for n in node.columns), SYNTHETIC_COLUMN])
+    assert stream.lag is not None
+    return StreamType(schema, stream.timestamp, (), arrival_order=False, lag=stream.lag + node.limit)

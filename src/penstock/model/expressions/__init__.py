@@ -1,0 +1,1 @@
+"""Expressions of boxes: from Spark SQL text to a typed tree that engines evaluate."""

@@ -1,0 +1,1 @@
+"""Where tuples come from and go to, as descriptions: options, schemas, their YAML form."""

@@ -1,0 +1,1 @@
+"""A network for people: explain text, Mermaid, layout, SVG."""

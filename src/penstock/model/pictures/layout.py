@@ -1,0 +1,229 @@
+"""Where nodes and arrows go in a picture: layers from left to right, each group a box laid out by itself.
+
+A group is laid out first and then is one big node of the picture around it (A32), so nothing foreign can fall into
+it. Arrows that pass other layers get a place of their own there; so they run between boxes, not over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from penstock.model.writing.network import Network
+
+Path = tuple[str, ...]
+Point = tuple[float, float]
+Size = tuple[float, float]
+GAP_X, GAP_Y, PAD, HEADER = 44.0, 20.0, 18.0, 22.0
+
+
+@dataclass
+class Item:
+    """Something that takes a place in a layer: a node, a group, or the way of an arrow through it."""
+
+    width: float
+    height: float
+    layer: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    column: tuple[float, float] = (0.0, 0.0)
+    before: list[Item] = field(default_factory=list)
+    after: list[Item] = field(default_factory=list)
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A place in the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass
+class Picture:
+    """All places: nodes and the ends of their layers, groups (outer first), the points that each arrow runs through."""
+
+    width: float
+    height: float
+    nodes: dict[str, Rect]
+    columns: dict[str, tuple[float, float]]
+    groups: dict[Path, Rect]
+    routes: dict[tuple[str, str, int], list[Point]]
+
+
+class _Level:
+    """The inside of one group: its own nodes, the groups in it, and the arrows between them or over its border."""
+
+    def __init__(self, network: Network, path: Path, size_of: Callable[[str], Size]) -> None:
+        self.network, self.path = network, path
+        self.inner = {p: _Level(network, p, size_of) for p in network.groups if p[:-1] == path}
+        self.items: dict[object, Item] = {}
+        for name, node in network.nodes.items():
+            if node.about.group == path:
+                self.items[name] = Item(*size_of(name))
+        for inner_path, level in self.inner.items():
+            if level.items:
+                self.items[inner_path] = Item(level.width, level.height)
+        self.ways: dict[tuple[str, str, int], list[Item]] = {}
+        self._arrange()
+
+    def home(self, name: str) -> object | None:
+        """What stands for this node at this level; None if it lies outside."""
+        group, depth = self.network.nodes[name].about.group, len(self.path)
+        if group[:depth] != self.path:
+            return None
+        return name if len(group) == depth else group[: depth + 1]
+
+    def _arrange(self) -> None:
+        pairs = [(self.home(a.tail), self.home(a.head)) for a in self.network.arrows]
+        layers = _layers(
+            list(self.items), [(t, h) for t, h in pairs if t is not None and h is not None and t != h]
+        )
+        for key, item in self.items.items():
+            item.layer = layers[key]
+        last = max(layers.values(), default=0)
+        for arrow, (tail, head) in zip(self.network.arrows, pairs, strict=True):
+            if tail != head:
+                start = self.items[tail] if tail is not None else None
+                end = self.items[head] if head is not None else None
+                self.ways[arrow.tail, arrow.head, arrow.index] = _way(start, end, last)
+        placed = [*self.items.values(), *(item for way in self.ways.values() for item in way)]
+        self.width, self.height = _place(placed, last, header=HEADER if self.path else 0.0)
+
+    def collect(self, picture: Picture, x: float, y: float) -> None:
+        """Write places into the picture, this level's corner being at (x, y)."""
+        for key, item in self.items.items():
+            rect = Rect(x + item.x, y + item.y, item.width, item.height)
+            if isinstance(key, str):
+                picture.nodes[key] = rect
+                picture.columns[key] = (x + item.column[0], x + item.column[1])
+            else:
+                assert isinstance(key, tuple)
+                picture.groups[key] = rect
+                self.inner[key].collect(picture, rect.x, rect.y)
+        for arrow, way in self.ways.items():
+            points = [(x + at, y + item.middle) for item in way for at in (item.x, item.x + item.width)]
+            picture.routes.setdefault(arrow, []).extend(points)
+
+
+def _way(start: Item | None, end: Item | None, last: int) -> list[Item]:
+    """Places for an arrow in the layers it passes; without an end it runs to the border."""
+    low = start.layer + 1 if start else 0
+    high = end.layer - 1 if end else last
+    way = [Item(0.0, 6.0, layer) for layer in range(low, high + 1)]
+    chain = [item for item in (start, *way, end) if item is not None]
+    for one, two in pairwise(chain):
+        one.after.append(two)
+        two.before.append(one)
+    return way
+
+
+def _layers(keys: list[object], pairs: Iterable[tuple[object, object]]) -> dict[object, int]:
+    """The longest way from the left; groups may feed each other both ways, then the later arrow runs back."""
+    after: dict[object, list[object]] = {key: [] for key in keys}
+    for tail, head in pairs:
+        if not _reaches(after, head, tail):
+            after[tail].append(head)
+    layers = dict.fromkeys(keys, 0)
+    for _ in keys:
+        for tail, heads in after.items():
+            for head in heads:
+                layers[head] = max(layers[head], layers[tail] + 1)
+    fed = {head for heads in after.values() for head in heads}
+    for key in keys:
+        # a source stands next to its first reader, not at the far left
+        if key not in fed and after[key]:
+            layers[key] = min(layers[head] for head in after[key]) - 1
+    return layers
+
+
+def _reaches(after: Mapping[object, list[object]], start: object, goal: object) -> bool:
+    seen, todo = {start}, [start]
+    while todo:
+        key = todo.pop()
+        if key == goal:
+            return True
+        todo += [k for k in after[key] if k not in seen]
+        seen.update(after[key])
+    return False
+
+
+def _place(items: list[Item], last: int, *, header: float) -> Size:
+    layers = [[item for item in items if item.layer == at] for at in range(last + 1)]
+    _untangle(layers)
+    right = PAD
+    for layer in layers:
+        width = max((item.width for item in layer), default=0.0)
+        for item in layer:
+            item.column = (right, right + width)
+            # the way of an arrow spans the whole layer, so that it passes beside the boxes there
+            if item.width == 0.0:
+                item.x, item.width = right, width
+            else:
+                item.x = right + (width - item.width) / 2
+        right += width + GAP_X
+    _settle(layers)
+    top = min((item.y for item in items), default=0.0)
+    for item in items:
+        item.y += PAD + header - top
+    bottom = max((item.y + item.height for item in items), default=0.0)
+    return max(right - GAP_X, PAD) + PAD, bottom + PAD
+
+
+def _untangle(layers: list[list[Item]]) -> None:
+    """Order each layer by the middle of its neighbours, there and back, so that few arrows cross."""
+    for sweep in range(6):
+        forth = sweep % 2 == 0
+        rank = {id(item): at for layer in layers for at, item in enumerate(layer)}
+        for layer in layers if forth else layers[::-1]:
+            keys = {
+                id(i): _mean([rank[id(n)] for n in (i.before if forth else i.after)], rank[id(i)])
+                for i in layer
+            }
+            layer.sort(key=lambda item: keys[id(item)])
+            rank.update({id(item): at for at, item in enumerate(layer)})
+
+
+def _settle(layers: list[list[Item]]) -> None:
+    """Heights: as near to the neighbours' middle as the order allows."""
+    for layer in layers:
+        _stack(layer, [0.0] * len(layer))
+    for sweep in range(8):
+        for layer in layers if sweep % 2 == 0 else layers[::-1]:
+            wanted = [
+                _mean([n.middle for n in (*i.before, *i.after)], i.middle) - i.height / 2 for i in layer
+            ]
+            _stack(layer, wanted)
+
+
+def _stack(layer: list[Item], wanted: list[float]) -> None:
+    floor = float("-inf")
+    for item, wish in zip(layer, wanted, strict=True):
+        item.y = max(wish, floor)
+        floor = item.y + item.height + GAP_Y
+    # pushing down only would drift: the whole layer goes back by what it was pushed on average
+    drift = _mean([item.y - wish for item, wish in zip(layer, wanted, strict=True)], 0.0)
+    for item in layer:
+        item.y -= drift
+
+
+def _mean(values: list[float] | list[int], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+def lay_out(network: Network, size_of: Callable[[str], Size]) -> Picture:
+    """The picture of a network whose nodes have these sizes."""
+    level = _Level(network, (), size_of)
+    picture = Picture(level.width, level.height, {}, {}, {}, {})
+    level.collect(picture, 0.0, 0.0)
+    for route in picture.routes.values():
+        # outer levels come first; sorted by x they form the way of an arrow that runs to the right
+        route.sort()
+    return picture

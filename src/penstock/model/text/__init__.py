@@ -1,0 +1,1 @@
+"""A network as YAML text, both ways without loss."""

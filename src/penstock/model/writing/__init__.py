@@ -1,0 +1,1 @@
+"""The fluent way to write a network: streams, boxes, joins. Building runs nothing."""

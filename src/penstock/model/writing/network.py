@@ -1,0 +1,276 @@
+"""Network: boxes and arrows (Aurora, Sect. 2). A description only: building it runs nothing.
+
+A network that exists is sound: each node is checked against its inputs as it is added. `rewrite.check` adds the
+checks that need the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
+from penstock.model.checks.stream_types import output_type
+from penstock.model.checks.topology import check_inputs, check_name, ordered
+from penstock.model.errors import NetworkError, caller, did_you_mean, shown
+from penstock.model.formats.forms import Callback, Files, Memory, Rows, Sink, SourceFormat
+from penstock.model.types import Schema, StreamType
+from penstock.model.user_functions import name_of
+from penstock.model.writing.box_builder import Draft, Duration, QoSLike
+from penstock.model.writing.stream import Stream
+
+Point = ConnectionPoint | View
+# pictures look at networks, so a network finds them only when asked for one
+_DRAW = "penstock.model.pictures.explain"
+
+
+class Network:
+    """A named, loop-free graph of sources, boxes, connection points, views and outputs.
+
+    >>> import penstock as ps
+    >>> net = ps.Network("traffic")
+    >>> cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT"), timestamp="time")
+    >>> net.output("slow", cars.filter("spd < 40"), to=ps.console())
+    Stream(slow: time TIMESTAMP, spd INT)
+    >>> list(net.nodes)
+    ['cars', 'filter_1', 'slow']
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise NetworkError("a network without a name", where=caller(), found=shown(name), expected="a text", hint='ps.Network("traffic")')  # fmt: skip
+        self.name = name
+        self._nodes: dict[str, Node] = {}
+        self._types: dict[str, StreamType] = {}
+        self._groups: dict[tuple[str, ...], About] = {}
+        self._open: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        name: str,
+        nodes: Iterable[Node],
+        *,
+        given: Mapping[str, StreamType] | None = None,
+        groups: Mapping[tuple[str, ...], About] | None = None,
+    ) -> Network:
+        """A network from its nodes in any order. `given`: types of nodes that are fed from elsewhere."""
+        network = Network(name)
+        network._groups = dict(groups or {})
+        here = caller()
+        for node in ordered(n if n.where.file else replace(n, where=here) for n in nodes).values():
+            network._nodes[node.name] = node
+            network._types[node.name] = network._type(node, given or {})
+            network._note_group(node.about.group)
+        return network
+
+    def _type(self, node: Node, given: Mapping[str, StreamType]) -> StreamType:
+        if node.name in given:
+            return given[node.name]
+        return output_type(node, [self._types[name] for name in node.inputs])
+
+    # --- what it holds ---
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """All nodes by name, each after its inputs."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def types(self) -> Mapping[str, StreamType]:
+        """What leaves each node."""
+        return MappingProxyType(self._types)
+
+    @property
+    def groups(self) -> Mapping[tuple[str, ...], About]:
+        """Superboxes by path (A32), outer ones first."""
+        return MappingProxyType(self._groups)
+
+    @property
+    def arrows(self) -> tuple[Arrow, ...]:
+        """All arrows, by head."""
+        return tuple(
+            Arrow(tail, node.name, at) for node in self._nodes.values() for at, tail in enumerate(node.inputs)
+        )
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        return {name: node for name, node in self._nodes.items() if isinstance(node, Source)}
+
+    @property
+    def outputs(self) -> dict[str, Output]:
+        return {name: node for name, node in self._nodes.items() if isinstance(node, Output)}
+
+    @property
+    def points(self) -> dict[str, Point]:
+        """Connection points and views: where tuples are kept and readers may come."""
+        return {name: node for name, node in self._nodes.items() if isinstance(node, ConnectionPoint | View)}
+
+    def readers(self, name: str) -> tuple[str, ...]:
+        """The nodes that `name` feeds."""
+        return tuple(node.name for node in self._nodes.values() if name in node.inputs)
+
+    def input_types(self, name: str) -> list[StreamType]:
+        """What enters a node, in the order of its inputs."""
+        return [self._types[tail] for tail in self._nodes[name].inputs]
+
+    # --- building it ---
+
+    def source(
+        self,
+        name: str,
+        format: SourceFormat,  # noqa: A002
+        *,
+        timestamp: str | None = None,
+        lateness: Duration = 0,
+        whole: bool = False,
+        idle: Duration | None = "10 seconds",
+    ) -> Stream:
+        """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole` and `idle`."""
+        draft = Draft(self, Source, name, caller())
+        if getattr(format, "schema", Schema()) is None:
+            raise NetworkError("a source needs to know its columns", box=name, where=draft.where, hint="for example csv('in/', schema='time TIMESTAMP, vid INT')")  # fmt: skip
+        return draft.add(
+            [],
+            format=format,
+            schema=getattr(format, "schema", Schema()),
+            timestamp=timestamp,
+            lateness=draft.duration("lateness", lateness),
+            whole=whole,
+            idle=None if idle is None else draft.duration("idle", idle),
+        )
+
+    def output(self, name: str, stream: Stream, *, to: Sink, qos: QoSLike = None) -> Stream:
+        """Where a path ends (A05): the tuples of `stream` go to `to`, governed by `qos` (A24)."""
+        draft = Draft(self, Output, name, caller())
+        return draft.add([stream], to=to, qos=draft.qos(qos))
+
+    def stream(self, name: str) -> Stream:
+        """The stream that leaves the node of that name, to go on from it."""
+        if name not in self._nodes:
+            raise NetworkError(
+                f"no node '{name}' in network '{self.name}'",
+                where=caller(),
+                hint=did_you_mean(name, self._nodes),
+            )
+        return Stream(self, name)
+
+    def group(
+        self, name: str, *, tag: str = "", description: str = "", manual: str = ""
+    ) -> AbstractContextManager[None]:
+        """Boxes written inside `with net.group(...)` belong to this superbox; groups nest (A32)."""
+        if not isinstance(name, str) or "/" in name or not name.strip():
+            raise NetworkError(
+                f"'{name}' cannot be the name of a group", where=caller(), expected="a text without '/'"
+            )
+        return self._group(name, About(tag, description, manual, group=self._open))
+
+    @contextmanager
+    def _group(self, name: str, about: About) -> Iterator[None]:
+        outer, self._open = self._open, (*self._open, name)
+        self._note_group(self._open)
+        if about.tag or about.description or about.manual:
+            self._groups[self._open] = about
+        try:
+            yield
+        finally:
+            self._open = outer
+
+    def _note_group(self, path: tuple[str, ...]) -> None:
+        for depth in range(1, len(path) + 1):
+            self._groups.setdefault(path[:depth], About(group=path[: depth - 1]))
+
+    def add(self, node: Node) -> Stream:
+        """Put a node in, checked against its inputs; inside `with net.group(...)` it joins that group."""
+        check_name(node, self._nodes)
+        check_inputs(node, self._nodes)
+        if self._open and not node.about.group:
+            node = replace(node, about=replace(node.about, group=self._open))
+        self._types[node.name] = self._type(node, {})
+        self._nodes[node.name] = node
+        return Stream(self, node.name)
+
+    def free_name(self, kind: str) -> str:
+        """The first free 'kind_1', 'kind_2', ...: the same each time the same network is written."""
+        number = 1
+        while f"{kind}_{number}" in self._nodes:
+            number += 1
+        return f"{kind}_{number}"
+
+    def rename(self, old: str, new: str) -> None:
+        """Another name for a node, also where it is read."""
+        if new == old:
+            return
+        check_name(replace(self._nodes[old], name=new, where=caller()), self._nodes)
+        renamed = {}
+        for node in self._nodes.values():
+            inputs = tuple(new if name == old else name for name in node.inputs)
+            renamed_node = replace(node, inputs=inputs, name=new if node.name == old else node.name)
+            renamed[renamed_node.name] = renamed_node
+        self._types = {new if name == old else name: type_ for name, type_ in self._types.items()}
+        self._nodes = renamed
+
+    def describe(self, name: str, *, tag: str = "", description: str = "", manual: str = "") -> None:
+        """Set what people see of a node; what is left empty stays as it was."""
+        node = self._nodes[name]
+        about = node.about
+        new = replace(
+            about,
+            tag=tag or about.tag,
+            description=description or about.description,
+            manual=manual or about.manual,
+        )
+        self._nodes[name] = replace(node, about=new)
+
+    # --- comparing and showing it ---
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network):
+            return NotImplemented
+        mine, theirs = ({n: _comparable(node) for n, node in net._nodes.items()} for net in (self, other))
+        return self.name == other.name and mine == theirs and self._groups == other._groups
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def explain(self) -> str:
+        """What each node does, reads and gives, as text."""
+        return import_module(_DRAW).explain(self)  # type: ignore[no-any-return]
+
+    def to_mermaid(self) -> str:
+        """The picture as a Mermaid flowchart."""
+        return import_module(_DRAW).to_mermaid(self)  # type: ignore[no-any-return]
+
+    def to_svg(self) -> str:
+        """The picture as SVG."""
+        return import_module(_DRAW).to_svg(self)  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str:
+        return import_module(_DRAW).to_html(self)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"Network({self.name!r}: {len(self._nodes)} nodes)"
+
+
+def _comparable(node: Node) -> tuple[Any, ...]:
+    """Nodes as descriptions: what lives in this process (rows, lists, callbacks) goes by its name."""
+    if isinstance(node, Source):
+        return type(node), replace(node, format=_NOWHERE), _format(node.format)
+    if isinstance(node, Output):
+        return type(node), replace(node, to=_NOWHERE), _format(node.to)
+    return type(node), node
+
+
+_NOWHERE = Files("parquet", "")
+
+
+def _format(format_: SourceFormat | Sink) -> Any:
+    if isinstance(format_, Memory):
+        return Memory
+    if isinstance(format_, Callback):
+        return Callback, name_of(format_.function)
+    if isinstance(format_, Rows) and callable(format_.rows):
+        return Rows, name_of(format_.rows), format_.schema
+    return format_

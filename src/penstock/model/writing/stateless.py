@@ -1,0 +1,85 @@
+"""Fluent boxes that look at one tuple at a time: filter, map, select, apply, drop (Aurora, Sect. 2.1, A14-A16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from penstock.model.boxes import Drop, Filter, Map
+from penstock.model.expressions.expression import column_text
+from penstock.model.types import Schema
+from penstock.model.writing.arguments import names
+from penstock.model.writing.arrow import Tap
+from penstock.model.writing.box_builder import UserFunction
+
+if TYPE_CHECKING:
+    from penstock.model.writing.stream import Stream
+
+
+class StatelessBoxes(Tap):
+    """A tuple's fate depends on that tuple alone."""
+
+    def filter(
+        self, predicate: UserFunction, *, reads: str | Iterable[str] = (), name: str | None = None
+    ) -> Stream:
+        """Pass the tuples for which the predicate is true: Spark SQL, or a function batch -> booleans (A14).
+
+        A text is always SQL; a function is given as such, and may declare the columns it reads.
+        """
+        draft = self._draft(Filter, "filter", name)
+        if isinstance(predicate, str):
+            return draft.add([self._stream], predicate=predicate, reads=names(reads))
+        return draft.add([self._stream], function=draft.function(predicate), reads=names(reads))
+
+    def map(
+        self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
+    ) -> Stream:
+        """Add or replace columns, keep the others (A16): `.map(kmh="mph * 1.609")`.
+
+        Columns whose name is no Python name, or is 'name', go into a dict: `.map({"name": "upper(plate)"})`.
+        """
+        draft = self._draft(Map, "map", name)
+        return draft.add([self._stream], columns=draft.texts("map", columns, expressions))
+
+    def select(
+        self, *columns: str | Mapping[str, str], name: str | None = None, **expressions: str
+    ) -> Stream:
+        """Exactly these columns, in this order: `.select("vid", "seg", kmh="mph * 1.609")`."""
+        draft = self._draft(Map, "select", name)
+        chosen: dict[str, str] = {}
+        for column in columns:
+            chosen.update(
+                {column: column_text(column)}
+                if isinstance(column, str)
+                else draft.texts("select", column, {})
+            )
+        return draft.add([self._stream], columns=draft.texts("select", chosen, expressions), keep=False)
+
+    def apply(
+        self,
+        function: UserFunction,
+        *,
+        produces: str | Schema,
+        reads: str | Iterable[str] = (),
+        keep: bool = True,
+        name: str | None = None,
+    ) -> Stream:
+        """A function over a batch (A16).
+
+        It gets the columns `reads` (all, if none are named) and returns as many rows of the columns `produces`,
+        which are added to the others, or with `keep=False` replace them.
+        """
+        draft = self._draft(Map, "apply", name)
+        schema = draft.schema("produces", produces)
+        return draft.add(
+            [self._stream], function=draft.function(function), reads=names(reads), produces=schema, keep=keep
+        )
+
+    def drop(self, rate: float, *, seed: int = 0, name: str | None = None) -> Stream:
+        """Drop tuples at random: 0.25 drops a quarter (A15). The rate can be changed while running."""
+        share = float(rate) if type(rate) is int else rate
+        return self._draft(Drop, "drop", name).add([self._stream], rate=share, seed=seed)
+
+    @property
+    def _stream(self) -> Stream:
+        return cast("Stream", self)

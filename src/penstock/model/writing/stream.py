@@ -1,0 +1,41 @@
+"""Stream: the fluent way to write a network. Each method adds one box and returns the stream that leaves it.
+
+The methods stand by topic: `stateless`, `windows`, `combining`, and here where a path ends (Aurora, Sect. 2.2).
+"""
+
+from __future__ import annotations
+
+from penstock.model.boxes import ConnectionPoint, Output, View
+from penstock.model.formats.forms import Sink
+from penstock.model.writing.box_builder import Duration, QoSLike
+from penstock.model.writing.combining import CombiningBoxes
+from penstock.model.writing.windows import WindowBoxes
+
+
+class Stream(WindowBoxes, CombiningBoxes):
+    """The tuples that leave a node.
+
+    >>> import penstock as ps
+    >>> net = ps.Network("traffic")
+    >>> cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, vid INT, spd INT"), timestamp="time")
+    >>> cars.filter("spd < 40").group_by("vid").tumble("1 minute", speed="avg(spd)")
+    Stream(tumble_1: vid INT, time TIMESTAMP, speed DOUBLE)
+    """
+
+    def connection_point(self, name: str, *, keep: Duration = "2 hours", key: str | None = None) -> Stream:
+        """A place where boxes may be added while running, which keeps its tuples for a time (A25, A26).
+
+        `key`: the storage key, by which history is found without reading all of it (A70).
+        """
+        draft = self._draft(ConnectionPoint, "connection_point", name)
+        return draft.add([self], keep=draft.duration("keep", keep), key=key)
+
+    def view(self, name: str, *, keep: Duration = "2 hours", qos: QoSLike = None) -> Stream:
+        """A path with no application yet, kept like a connection point; `qos` tells its importance (A28)."""
+        draft = self._draft(View, "view", name)
+        return draft.add([self], keep=draft.duration("keep", keep), qos=draft.qos(qos))
+
+    def output(self, name: str, *, to: Sink, qos: QoSLike = None) -> Stream:
+        """The end of a path: tuples leave to an application, with the QoS that governs the path (A05, A24)."""
+        draft = self._draft(Output, "output", name)
+        return draft.add([self], to=to, qos=draft.qos(qos))
