@@ -24,7 +24,7 @@ from penstock.model.types import Schema
 from penstock.standing import Limits, Soup
 from penstock.standing.feed import ProbeTask, unpacked
 from penstock.standing.query import StreamInfo
-from penstock.store.point import PointReader, PointWriter
+from penstock.store.points.point import PointReader, PointWriter
 
 SCHEMA = Schema.parse("a INT, b INT, v INT")
 DOMAIN = 1_000_000

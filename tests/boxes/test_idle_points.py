@@ -135,8 +135,8 @@ def test_the_idle_mark_is_part_of_the_train(spark_session, tmp_path, engine):
     """Written with the ticket, so a train that is run again says the same; kept by compaction."""
     if engine.name != "spark":
         pytest.skip("the local engine has no tickets")
-    from penstock.store.compaction import Sizes, compact
-    from penstock.store.point import PointReader
+    from penstock.store.points.compaction import Sizes, compact
+    from penstock.store.points.point import PointReader
 
     clock = HandClock(1_000_000_000)
     running = Spark(two_points(), clock, tmp_path, spark_session)

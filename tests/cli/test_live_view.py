@@ -9,7 +9,7 @@ from rich.console import Console
 
 from penstock.cli.run import view
 from penstock.runtime.records import Flow, Status
-from penstock.store.records import BoxCount, Latency
+from penstock.store.catalog.record_types import BoxCount, Latency
 
 
 def shown(status: Status) -> list[list[str]]:

@@ -11,7 +11,7 @@ from cli.test_look import call
 from penstock.cli import query
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.point import PointWriter
+from penstock.store.points.point import PointWriter
 
 SCHEMA = Schema.parse("time TIMESTAMP, k INT, n BIGINT")
 

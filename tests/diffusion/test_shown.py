@@ -13,7 +13,7 @@ from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.plan import lay_out
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
-from penstock.store.catalog import Catalog
+from penstock.store.catalog.catalog import Catalog
 from penstock.testing.suite import chosen_engines
 
 

@@ -17,7 +17,7 @@ from penstock.engine.spark.decode import read_slices
 from penstock.engine.spark.ticket import Ticket, TrainLog
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.point import PointReader
+from penstock.store.points.point import PointReader
 from penstock.testing import assert_same_rows, rows_source
 from runtime.kill_worker import CARS, DOORS, network
 from runtime.streams import csv_rows, parquet_rows, put

@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.model.errors import NetworkError
-from penstock.store.point import PointReader
+from penstock.store.points.point import PointReader
 from penstock.testing import assert_same_rows
 from runtime.streams import minutes, put, rows_of, source, until
 

@@ -15,7 +15,7 @@ from penstock.engine.spark.query import TrainDone
 from penstock.engine.spark.ticket import Commit, Ticket
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.records import Records
-from penstock.store.point import PointReader, PointWriter
+from penstock.store.points.point import PointReader, PointWriter
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import SCHEMA as KEPT
 from store.points import put as put_entry

@@ -13,9 +13,9 @@ from penstock.engine.policy import AsSoonAsPossible
 from penstock.engine.spark.ticket import TrainLog
 from penstock.model.errors import NetworkError, PenstockError
 from penstock.runtime.fingerprint import fingerprint
-from penstock.store.catalog import Catalog
+from penstock.store.catalog.catalog import Catalog
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.point import PointReader
+from penstock.store.points.point import PointReader
 from penstock.testing import assert_same_rows, examples
 from runtime.streams import local, minutes, parquet_rows, put, rows_of, source, until
 

@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.engine.local.engine import LocalEngine
 from penstock.engine.policy import AsSoonAsPossible
-from penstock.store.point import PointReader
+from penstock.store.points.point import PointReader
 from runtime.streams import SCHEMA, put, rows_of, source
 
 ATTACHES = 100 if os.environ.get("PENSTOCK_SOAK") == "1" else 3

@@ -12,8 +12,8 @@ from penstock.engine.spark.points import PointInput
 from penstock.model.types import Schema
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.errors import LeaseLostError
-from penstock.store.leases import live_leases
-from penstock.store.point import PointReader, PointWriter
+from penstock.store.points.leases import live_leases
+from penstock.store.points.point import PointReader, PointWriter
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import put as put_entry
 

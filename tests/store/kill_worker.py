@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from penstock.store.compaction import Sizes, compact
-from penstock.store.point import PointWriter
-from penstock.store.retention import retain
+from penstock.store.points.compaction import Sizes, compact
+from penstock.store.points.point import PointWriter
+from penstock.store.points.retention import retain
 from store.points import SCHEMA, put
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.model.types import Schema, arrow_schema
-from penstock.store.point import PointWriter
+from penstock.store.points.point import PointWriter
 
 SCHEMA = Schema.parse("seg INT, name STRING")
 

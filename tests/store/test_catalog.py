@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.boxes import About, Filter, Union
-from penstock.store.catalog import Catalog
-from penstock.store.errors import StoreError
-from penstock.store.records import (
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import (
     ArrowRecord,
     BoxCount,
     Event,
@@ -23,6 +22,7 @@ from penstock.store.records import (
     Totals,
     TrainRecord,
 )
+from penstock.store.errors import StoreError
 
 
 @pytest.fixture

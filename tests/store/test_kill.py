@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.store.leases import take_lease
-from penstock.store.point import PointReader, PointWriter
+from penstock.store.points.leases import take_lease
+from penstock.store.points.point import PointReader, PointWriter
 
 from .points import SCHEMA
 

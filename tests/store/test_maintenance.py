@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.store import durable
-from penstock.store.compaction import Sizes, compact
 from penstock.store.errors import (
     CorruptFileError,
     HistoryLostError,
@@ -20,11 +19,12 @@ from penstock.store.errors import (
     MissingFileError,
     StoreError,
 )
-from penstock.store.generations import sweep
-from penstock.store.leases import live_leases, take_lease
-from penstock.store.point import PointReader, PointWriter
-from penstock.store.ranges import Interval
-from penstock.store.retention import maintain, retain
+from penstock.store.points.compaction import Sizes, compact
+from penstock.store.points.generations import sweep
+from penstock.store.points.leases import live_leases, take_lease
+from penstock.store.points.point import PointReader, PointWriter
+from penstock.store.points.ranges import Interval
+from penstock.store.points.retention import maintain, retain
 
 from .points import SCHEMA, HandClock, put, seqs
 
@@ -119,7 +119,7 @@ def test_a_replayed_train_is_no_op_after_compaction(tmp_path):
 
 def test_an_entry_replaced_during_compaction_wins(tmp_path, monkeypatch):
     writer = fill(tmp_path, entries=3)
-    from penstock.store import compaction
+    from penstock.store.points import compaction
 
     real = compaction._write_segment
 
@@ -162,7 +162,7 @@ def test_a_reader_without_a_lease_plans_anew(tmp_path):
 def test_a_killed_compaction_leaves_the_table_as_it_was(tmp_path, monkeypatch):
     writer = fill(tmp_path)
     monkeypatch.setattr(
-        "penstock.store.compaction.publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        "penstock.store.points.compaction.publish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     with pytest.raises(KeyboardInterrupt):
         compact(tmp_path, "p", EAGER)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.errors import CorruptFileError, MissingFileError, StoreError
-from penstock.store.manifest import Head
-from penstock.store.point import PointReader, PointWriter
-from penstock.store.ranges import Interval
+from penstock.store.points.manifest import Head
+from penstock.store.points.point import PointReader, PointWriter
+from penstock.store.points.ranges import Interval
 
 from .points import SCHEMA, put, seqs, train
 

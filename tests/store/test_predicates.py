@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.store.predicates import key_ranges
-from penstock.store.ranges import Interval, touches
+from penstock.store.points.predicates import key_ranges
+from penstock.store.points.ranges import Interval, touches
 
 
 def between(low, high, low_open=False, high_open=False):

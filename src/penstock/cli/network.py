@@ -46,7 +46,7 @@ def explain(
         typer.echo(network.explain())
         typer.echo("\n" + layout_text(network))
         if checkpoint is not None:
-            from penstock.store.chosen import chosen_text
+            from penstock.store.catalog.join_choices import chosen_text
 
             if not (checkpoint / "catalog.db").exists():
                 raise PenstockError(f"{checkpoint} is no checkpoint: it has no catalog.db")

@@ -19,9 +19,9 @@ from penstock.cli.load import told
 from penstock.cli.query_text import DEAD, Asked, parse
 from penstock.model.errors import PenstockError
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.leases import ReaderLease, take_lease
-from penstock.store.point import PointReader
-from penstock.store.predicates import key_ranges
+from penstock.store.points.leases import ReaderLease, take_lease
+from penstock.store.points.point import PointReader
+from penstock.store.points.predicates import key_ranges
 
 _POLL = 0.2  # seconds
 _LIMIT = 100

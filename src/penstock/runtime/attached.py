@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.model.errors import NetworkError, caller
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.store.manifest import point_path
+from penstock.store.points.manifest import point_path
 
 
 def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:

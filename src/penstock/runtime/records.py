@@ -20,8 +20,8 @@ from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.listener import TriggerListener
-from penstock.store.catalog import Catalog
-from penstock.store.records import BoxCount, Latency, TrainRecord
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import BoxCount, Latency, TrainRecord
 
 _TRAINS = 32  # rates are those of so many trains
 _WINDOW = 512  # latency samples kept for each output

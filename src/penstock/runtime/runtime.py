@@ -31,7 +31,7 @@ from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_
 from penstock.runtime.identity import claim, claim_attached, facts, forget_home, homes, same, settled
 from penstock.runtime.records import Records, Status
 from penstock.runtime.upkeep import Upkeep
-from penstock.store.chosen import chosen_text
+from penstock.store.catalog.join_choices import chosen_text
 from penstock.store.dead_letters import DeadLetters
 
 Prepare = Callable[[SubnetworkQuery], None]

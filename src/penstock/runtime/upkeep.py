@@ -10,7 +10,7 @@ from penstock.engine.spark.points import PointInput
 from penstock.engine.spark.query import SubnetworkQuery
 from penstock.model.boxes import ConnectionPoint, View
 from penstock.store.errors import LeaseLostError
-from penstock.store.retention import maintain
+from penstock.store.points.retention import maintain
 
 if TYPE_CHECKING:
     from penstock.runtime.runtime import Runtime

@@ -16,7 +16,7 @@ from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
 from penstock.runtime.records import Records
 from penstock.runtime.upkeep import Upkeep
-from penstock.store.catalog import Catalog
+from penstock.store.catalog.catalog import Catalog
 
 
 class Beside(Runtime):

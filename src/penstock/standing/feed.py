@@ -25,9 +25,9 @@ from penstock.standing.block import Block, Matches, make_blocks
 from penstock.standing.data_stem import NEVER
 from penstock.standing.query_stem import PredicateIndex
 from penstock.standing.soup import Soup
-from penstock.store.manifest import DataFile, Entry
-from penstock.store.point import PointReader, ReadPlan
-from penstock.store.ranges import Interval
+from penstock.store.points.manifest import DataFile, Entry
+from penstock.store.points.point import PointReader, ReadPlan
+from penstock.store.points.ranges import Interval
 
 _HISTORY_ROWS = 1 << 19  # read at once
 _INDEX_SHARE = 10  # an index is made anew at most every so many times as long as making it took

@@ -29,7 +29,7 @@ from penstock.model.formats.forms import Memory
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.point import PointReader
+from penstock.store.points.point import PointReader
 
 
 class TrainsInput:

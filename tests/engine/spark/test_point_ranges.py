@@ -6,7 +6,7 @@ import pytest
 
 import penstock as ps
 from penstock.engine.spark.points import pushed_ranges
-from penstock.store.ranges import Interval
+from penstock.store.points.ranges import Interval
 
 THREE = (Interval(3, 3),)
 

@@ -19,10 +19,10 @@ from penstock.engine.spark.ticket import Position, Slice
 from penstock.model.boxes import Filter, Join
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
-from penstock.store.leases import ReaderLease, take_lease
-from penstock.store.manifest import ENTRY, Entry
-from penstock.store.point import PointReader
-from penstock.store.predicates import key_ranges
+from penstock.store.points.leases import ReaderLease, take_lease
+from penstock.store.points.manifest import ENTRY, Entry
+from penstock.store.points.point import PointReader
+from penstock.store.points.predicates import key_ranges
 
 
 class PointInput:

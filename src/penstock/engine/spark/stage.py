@@ -29,7 +29,7 @@ from penstock.model.boxes import ColumnLatch, Drop, Function, Latch, Node, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
 from penstock.store.crash import crash_point
-from penstock.store.point import PointWriter
+from penstock.store.points.point import PointWriter
 
 REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
 

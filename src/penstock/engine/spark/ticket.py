@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.store.durable import read_record, write_record
-from penstock.store.manifest import NO_HORIZON
+from penstock.store.points.manifest import NO_HORIZON
 
 # A horizon nobody has promised anything about.
 UNKNOWN = NO_HORIZON

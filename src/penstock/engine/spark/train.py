@@ -34,8 +34,8 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
-from penstock.store.manifest import DataFile
-from penstock.store.point import PointWriter
+from penstock.store.points.manifest import DataFile
+from penstock.store.points.point import PointWriter
 
 
 class Trains:

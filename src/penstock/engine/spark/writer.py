@@ -17,7 +17,7 @@ from penstock.engine.spark.sinks import STAGING, StagedFiles
 from penstock.engine.spark.ticket import Ticket
 from penstock.model.formats.forms import Files
 from penstock.model.types import arrow_schema
-from penstock.store.point import PointWriter
+from penstock.store.points.point import PointWriter
 
 if TYPE_CHECKING:
     from penstock.engine.spark.outcome import Outcome

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.store import durable
-from penstock.store.generations import publish, sweep
-from penstock.store.leases import Clock
-from penstock.store.manifest import DataFile, Entry, Manifest, Segment, stamps_of
-from penstock.store.point import PointReader, segment_entries
-from penstock.store.tables import encode, read_files, stored_schema, write_files
+from penstock.store.points.generations import publish, sweep
+from penstock.store.points.leases import Clock
+from penstock.store.points.manifest import DataFile, Entry, Manifest, Segment, stamps_of
+from penstock.store.points.point import PointReader, segment_entries
+from penstock.store.points.tables import encode, read_files, stored_schema, write_files
 
 _ALL = 2**63 - 1
 Extent = tuple[int | None, int | None]  # least and greatest timestamp

@@ -19,7 +19,7 @@ from penstock.model.errors import did_you_mean
 from penstock.model.types import STAMP, Schema
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
-from penstock.store.ranges import Bound
+from penstock.store.points.ranges import Bound
 
 FORMAT = 1
 ENTRY = "_entry"

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.store import durable
-from penstock.store.leases import Clock, reap
-from penstock.store.manifest import BASES, DATA, LOG, Base, DataFile, Entry, Manifest, Segment
+from penstock.store.points.leases import Clock, reap
+from penstock.store.points.manifest import BASES, DATA, LOG, Base, DataFile, Entry, Manifest, Segment
 
 
 def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Entry] = ()) -> Base:

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.model.types import INTEGRAL
-from penstock.store.ranges import Bound, Interval, Ranges, join, meet, plain
+from penstock.store.points.ranges import Bound, Interval, Ranges, join, meet, plain
 
 _MIRROR: dict[type[exp.Expression], type[exp.Expression]] = {
     exp.LT: exp.GT,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.store import durable
-from penstock.store.compaction import Compaction, Sizes, compact
-from penstock.store.generations import publish, sweep
-from penstock.store.leases import Clock, reap
-from penstock.store.manifest import NO_HORIZON, Base, DataFile, Entry, Manifest, Segment, stamps_of
-from penstock.store.point import PointReader, segment_entries
+from penstock.store.points.compaction import Compaction, Sizes, compact
+from penstock.store.points.generations import publish, sweep
+from penstock.store.points.leases import Clock, reap
+from penstock.store.points.manifest import NO_HORIZON, Base, DataFile, Entry, Manifest, Segment, stamps_of
+from penstock.store.points.point import PointReader, segment_entries
 
 _PASSES = 8  # segments made at once: a history longer than the persistence (a lease holds it) takes several
 

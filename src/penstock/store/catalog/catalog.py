@@ -20,8 +20,7 @@ from typing import Any
 
 from penstock.model.boxes import Node
 from penstock.store import durable
-from penstock.store.errors import StoreError
-from penstock.store.records import (
+from penstock.store.catalog.record_types import (
     ArrowRecord,
     BoxCount,
     Event,
@@ -33,6 +32,7 @@ from penstock.store.records import (
     Totals,
     TrainRecord,
 )
+from penstock.store.errors import StoreError
 
 FORMAT = 2
 _TABLES = """

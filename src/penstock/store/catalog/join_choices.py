@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.model.boxes import Join
 from penstock.model.writing.network import Network
-from penstock.store.catalog import Catalog
+from penstock.store.catalog.catalog import Catalog
 
 
 def chosen_text(network: Network, checkpoint: Path) -> str:

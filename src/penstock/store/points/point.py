@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.store import durable
 from penstock.store.errors import HistoryLostError, MissingFileError, StoreError
-from penstock.store.manifest import (
+from penstock.store.points.manifest import (
     ENTRY,
     Base,
     DataFile,
@@ -43,8 +43,8 @@ from penstock.store.manifest import (
     point_path,
     stamps_of,
 )
-from penstock.store.ranges import Ranges, touches
-from penstock.store.tables import FILE_ROWS, conform, read_files, stored_schema, write_files
+from penstock.store.points.ranges import Ranges, touches
+from penstock.store.points.tables import FILE_ROWS, conform, read_files, stored_schema, write_files
 
 # Rows sorted at once in a task: a train may be larger than its memory.
 _SORT_ROWS = 1 << 20

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 from penstock.store import durable
 from penstock.store.errors import HistoryLostError, LeaseLostError
-from penstock.store.manifest import Manifest
-from penstock.store.point import PointReader
+from penstock.store.points.manifest import Manifest
+from penstock.store.points.point import PointReader
 
 Clock = Callable[[], float]
 

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.store import durable
 from penstock.store.errors import StoreError
-from penstock.store.manifest import ENTRY, DataFile
-from penstock.store.ranges import Bound, plain
+from penstock.store.points.manifest import ENTRY, DataFile
+from penstock.store.points.ranges import Bound, plain
 
 FILE_ROWS = 1 << 16
 _LONGEST_KEY = 256
