@@ -1,4 +1,4 @@
-from penstock.engine.local.stateless import drop_hash
+from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.model.boxes import Drop
 from penstock.testing import values
 

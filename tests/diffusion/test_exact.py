@@ -69,7 +69,7 @@ def test_hash_over_servers_of_its_own(kind, world):
 
 def test_a_plain_switch_would_lose_and_double_pairs():
     """Why there is an owner rule: the same switches without a transition and without epochs."""
-    from penstock.engine.local import diffused
+    from penstock.engine.local.boxes import diffused_join as diffused
 
     net = network((5, 5), on=True, where="", distribution="diffused", servers=3, sample=1)
     trains = [{"left": [(t, 1, t)], "right": [(t, 1, t)]} for t in range(12)]

@@ -97,7 +97,7 @@ def test_loops_and_arrow_lose_the_same(world, memory, when_full):
 
 
 def test_without_a_bound_the_machine_is_the_bound(monkeypatch):
-    monkeypatch.setattr("penstock.engine.arrow.diffused_join.machine_room", lambda servers: 500)
+    monkeypatch.setattr("penstock.engine.arrow.boxes.diffused_join.machine_room", lambda servers: 500)
     with pytest.raises(NetworkError, match="the memory of server 2 of 2 is not enough"):
         engine_of(ArrowEngine).run(TRAINS)
 

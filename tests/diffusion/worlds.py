@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from penstock.engine.arrow.diffused_join import OWNER
+from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.arrow.logic import logic_for
 from penstock.engine.diffused.roles import step
 from penstock.engine.local import LocalEngine
-from penstock.engine.local.diffused import DiffusedJoin
+from penstock.engine.local.boxes.diffused_join import DiffusedJoin
 from penstock.engine.local.rows import Answer
 from penstock.model.boxes import Join
 from penstock.model.types import arrow_schema

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engine.arrow import expressions
-from penstock.engine.arrow.expressions import compile_arrow
+from penstock.engine.arrow.columns import expressions
+from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.engine.spark.expressions import to_spark
 from penstock.model.types import Schema, arrow_schema
 

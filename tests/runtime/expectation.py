@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.local.stateless import drop_hash
 from penstock.engine.spark.decode import read_slices
 from penstock.engine.spark.ticket import Ticket, TrainLog
 from penstock.rewrite.subnetworks import split

@@ -205,7 +205,7 @@ def _above_all(values: np.ndarray, bound: Any) -> bool:
 
 def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
     """The positions whose tuples also fulfil the residuals; where an expression fails, the tuple does not."""
-    from penstock.engine.arrow.expressions import compile_arrow
+    from penstock.engine.arrow.columns.expressions import compile_arrow
 
     for text in texts:
         if not len(positions):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.expressions import compile_arrow
+from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.model.expressions.expression import columns_of
 from penstock.model.types import Schema
 from penstock.standing.columns import comparable

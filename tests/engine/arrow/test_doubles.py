@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.arrow import doubles
+from penstock.engine.arrow.columns import exact_sums as doubles
 
 NUMBERS = st.lists(st.floats(min_value=-1e100, max_value=1e100, allow_nan=False), min_size=1, max_size=40)
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 
 ROWS = st.lists(
     st.tuples(

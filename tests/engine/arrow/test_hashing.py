@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import xxhash
 
-from penstock.engine.arrow.hashing import drop_hash, hash_long
+from penstock.engine.arrow.columns.hashing import drop_hash, hash_long
 
 EDGES = np.array([0, 1, -1, 42, 2**63 - 1, -(2**63), 1_700_000_000_000_000])
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.engine.arrow.boxes.windows import TimeWindows
 from penstock.engine.arrow.logic import MIN, logic_for
-from penstock.engine.arrow.windows import TimeWindows
 from penstock.model.boxes import Function, Slide, Tumble
 from penstock.model.checks.stream_types import output_type
 from penstock.model.durations import Time

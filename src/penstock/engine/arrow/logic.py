@@ -64,7 +64,7 @@ def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic
             hint="sources, connection points, views and outputs are run by the engine itself",
         )
     module, name = place.split(":")
-    make = getattr(import_module(f"penstock.engine.arrow.{module}"), name)
+    make = getattr(import_module(f"penstock.engine.arrow.boxes.{module}"), name)
     logic: Logic = make(node, inputs, output)
     return logic
 

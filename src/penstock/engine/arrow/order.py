@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.columns import concat, empty, integers
+from penstock.engine.arrow.columns.columns import concat, empty, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, MIN, late_letters
 from penstock.engine.arrow.state import Buffer, Numbers, Parts
 from penstock.model.types import SEQ, STAMP, Schema, StreamType, arrow_schema

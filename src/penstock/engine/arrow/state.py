@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import Mask, concat, dtype_of, empty, key_values, to_arrow, to_numpy
+from penstock.engine.arrow.columns.columns import (
+    Mask,
+    concat,
+    dtype_of,
+    empty,
+    key_values,
+    to_arrow,
+    to_numpy,
+)
 from penstock.model.types import STAMP
 
 Tables = dict[str, Any]

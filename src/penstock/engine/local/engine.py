@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.local.column_latch import ColumnLatchLogic
-from penstock.engine.local.diffused import DiffusedJoin
+from penstock.engine.local.boxes.column_latch import ColumnLatchLogic
+from penstock.engine.local.boxes.diffused_join import DiffusedJoin
+from penstock.engine.local.boxes.join import JoinLogic
+from penstock.engine.local.boxes.latch import CountLatch, FunctionLatch, TimeLatch
+from penstock.engine.local.boxes.resample import ResampleLogic
+from penstock.engine.local.boxes.stateless import DropLogic, FilterLogic, MapLogic, Pass
+from penstock.engine.local.boxes.windows import CountWindows, TimeWindows
 from penstock.engine.local.functions import table_of
 from penstock.engine.local.horizons import after, lift
-from penstock.engine.local.join import JoinLogic
-from penstock.engine.local.latch import CountLatch, FunctionLatch, TimeLatch
-from penstock.engine.local.resample import ResampleLogic
 from penstock.engine.local.rows import MIN, Answer, DeadLetter, Logic, Row, raw_text, visible
 from penstock.engine.local.source import SourceLogic
-from penstock.engine.local.stateless import DropLogic, FilterLogic, MapLogic, Pass
-from penstock.engine.local.windows import CountWindows, TimeWindows
 from penstock.model.boxes import (
     ColumnLatch,
     ConnectionPoint,

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.engine.arrow.columns import key_values
-from penstock.engine.arrow.hashing import hash_long
+from penstock.engine.arrow.columns.columns import key_values
+from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.spark.calm import calm
 from penstock.engine.spark.decode import unpack

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from penstock.engine.arrow.diffused_join import OWNER
+from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.diffused.roles import Roles
 from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.admission import admit_files, admit_packed, ddl

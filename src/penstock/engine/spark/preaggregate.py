@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.engine.arrow.aggregates import Slot
+from penstock.engine.arrow.boxes.window_rows import WINDOW, Shaper
+from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
-from penstock.engine.arrow.shape import WINDOW, Shaper
-from penstock.engine.arrow.spans import Spans
 from penstock.engine.spark.expressions import to_spark
 from penstock.engine.spark.plan import FED, Entry, Layout
 from penstock.model.boxes import Slide, Tumble

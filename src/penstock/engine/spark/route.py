@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.engine.arrow.diffused_join import OWNER
+from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.diffused.roles import HASH, Roles
 
 SERVER = "_p"

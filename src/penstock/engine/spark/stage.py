@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.column_latch import ColumnLatchLogic
-from penstock.engine.arrow.diffused_join import DiffusedJoin
+from penstock.engine.arrow.boxes.column_latch import ColumnLatchLogic
+from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.packing import ipc_bytes

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.arrow.column_latch import GONE, PUT
+from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
 from penstock.engine.spark.parts import Index, PartFiles, StateError
 from penstock.store.durable import checksum, read_record, write_bytes, write_record

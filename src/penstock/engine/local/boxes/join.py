@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine.local.evaluate import ExpressionFailure, compile_row
+from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.order import Gate
 from penstock.engine.local.rows import Answer, Row, frozen
 from penstock.model.boxes import Join

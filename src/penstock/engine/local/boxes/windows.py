@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.local.aggregates import Aggregator, Measures, Window
-from penstock.engine.local.evaluate import ExpressionFailure
+from penstock.engine.local.expressions.aggregates import Aggregator, Measures, Window
+from penstock.engine.local.expressions.evaluate import ExpressionFailure
 from penstock.engine.local.functions import call, rows_of, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, canonical, group, value_order

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, integers, to_arrow, to_numpy
-from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.columns.columns import concat, integers, to_arrow, to_numpy
+from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import Answer
 from penstock.engine.arrow.order import Reorder, canonical
 from penstock.engine.arrow.state import KeyedTable, Parts

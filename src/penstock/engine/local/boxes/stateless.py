@@ -6,7 +6,7 @@ import struct
 
 import xxhash
 
-from penstock.engine.local.evaluate import ExpressionFailure, compile_row
+from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.functions import answered, booleans_of, chosen, rows_of, same_length
 from penstock.engine.local.rows import Answer, Row
 from penstock.model.boxes import Drop, Filter, Map

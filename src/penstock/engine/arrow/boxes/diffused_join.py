@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, integers
-from penstock.engine.arrow.join import expire
+from penstock.engine.arrow.boxes.join import expire
+from penstock.engine.arrow.boxes.pairs import Found, Pairing
+from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical
-from penstock.engine.arrow.pairs import Found, Pairing
 from penstock.engine.arrow.state import Buffer, Parts
 from penstock.engine.diffused.memory import does_not_fit, machine_room, with_room
 from penstock.engine.diffused.owner import decided_by_left

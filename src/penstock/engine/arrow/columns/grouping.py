@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from penstock.engine.arrow.columns import Mask, key_values
+from penstock.engine.arrow.columns.columns import Mask, key_values
 
 
 @dataclass(frozen=True)

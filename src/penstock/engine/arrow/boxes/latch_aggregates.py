@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.aggregates import pack, partial_schema, reduce, unpack
-from penstock.engine.arrow.columns import concat
-from penstock.engine.arrow.count_windows import CountWindows
-from penstock.engine.arrow.function_windows import KeptWindows
-from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.boxes.count_windows import CountWindows
+from penstock.engine.arrow.boxes.function_windows import KeptWindows
+from penstock.engine.arrow.boxes.window_rows import VALUE, WINDOW, Shaper
+from penstock.engine.arrow.boxes.windows import TimeWindows
+from penstock.engine.arrow.columns.aggregates import pack, partial_schema, reduce, unpack
+from penstock.engine.arrow.columns.columns import concat
+from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
-from penstock.engine.arrow.shape import VALUE, WINDOW, Shaper
 from penstock.engine.arrow.state import KeyedTable, Parts
-from penstock.engine.arrow.windows import TimeWindows
 from penstock.model.boxes import Latch
 from penstock.model.types import StreamType
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, integers
-from penstock.engine.arrow.grouping import codes_of, groups_of
+from penstock.engine.arrow.boxes.window_rows import Shaper
+from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.columns.columns import concat, integers
+from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Reorder
-from penstock.engine.arrow.shape import Shaper
-from penstock.engine.arrow.spans import Spans
 from penstock.engine.arrow.state import Buffer, KeyedTable, Parts
 from penstock.model.boxes import Latch, Slide, Windowed
 from penstock.model.durations import Count

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, empty, integers, to_numpy
-from penstock.engine.arrow.expressions import compile_arrow
+from penstock.engine.arrow.columns.columns import concat, empty, integers, to_numpy
+from penstock.engine.arrow.columns.expressions import compile_arrow
+from penstock.engine.arrow.columns.hashing import drop_hash
 from penstock.engine.arrow.functions import same_length, table_from, wrong
-from penstock.engine.arrow.hashing import drop_hash
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic, dead_letters
 from penstock.engine.arrow.state import Parts
 from penstock.model.boxes import Drop, Filter, Function, Map, Node

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, empty, integers, to_numpy
-from penstock.engine.arrow.expressions import compile_arrow
-from penstock.engine.arrow.grouping import codes_of
+from penstock.engine.arrow.columns.columns import concat, empty, integers, to_numpy
+from penstock.engine.arrow.columns.expressions import compile_arrow
+from penstock.engine.arrow.columns.grouping import codes_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
 from penstock.model.boxes import Join
 from penstock.model.checks.stream_types import join_names

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.functions import call, table_from, wrong
 from penstock.engine.arrow.logic import DEAD_SCHEMA, MIN, Answer, late_letters
 from penstock.engine.arrow.order import canonical

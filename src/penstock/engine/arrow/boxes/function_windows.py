@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.boxes.window_rows import Shaper
+from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical, merge
-from penstock.engine.arrow.shape import Shaper
-from penstock.engine.arrow.spans import Spans
 from penstock.engine.arrow.state import Buffer, Parts
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.types import STAMP, StreamType

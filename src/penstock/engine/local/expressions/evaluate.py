@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.engine.local.operations import ExpressionFailure, operation, order_key
+from penstock.engine.local.expressions.operations import ExpressionFailure, operation, order_key
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.casts import date_of, datetime_of, days_of, micros_of
 from penstock.model.expressions.functions import FUNCTIONS

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrow import aggregates as agg
-from penstock.engine.arrow.columns import concat, empty, integers, to_arrow
-from penstock.engine.arrow.expressions import compile_arrow
+from penstock.engine.arrow.columns import aggregates as agg
+from penstock.engine.arrow.columns.columns import concat, empty, integers, to_arrow
+from penstock.engine.arrow.columns.expressions import compile_arrow
+from penstock.engine.arrow.columns.grouping import Groups, codes_of, groups_of
 from penstock.engine.arrow.functions import call, table_from
-from penstock.engine.arrow.grouping import Groups, codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.order import INPUT, canonical, merged_schema
 from penstock.model.boxes import Latch, Windowed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.engine.local.evaluate import ExpressionFailure, compile_row
+from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.rows import frozen, value_order
 from penstock.engine.local.values import in_range, moment
 from penstock.model.expressions.expression import AggregateCall, split_aggregates

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from penstock.engine.arrow.columns import concat, empty, one_array
+from penstock.engine.arrow.columns.columns import concat, empty, one_array
 from penstock.engine.arrow.functions import call, same_length, table_from, wrong
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.order import INPUT, Reorder

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.engine.local.boxes.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
 from penstock.engine.local.functions import call, rows_of, same_length, table_of, wrong
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, group
 from penstock.engine.local.values import micros
-from penstock.engine.local.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
 from penstock.model.boxes import Latch
 from penstock.model.checks.window_types import latch_schema
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.engine.arrow.columns import concat, integers
+from penstock.engine.arrow.boxes.pairs import Pairing
+from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical
-from penstock.engine.arrow.pairs import Pairing
 from penstock.engine.arrow.state import Buffer, Parts
 from penstock.model.boxes import Join
 from penstock.model.types import STAMP, StreamType, arrow_schema

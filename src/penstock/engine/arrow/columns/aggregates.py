@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow import doubles
-from penstock.engine.arrow.columns import Mask, one_array, to_arrow, to_numpy
-from penstock.engine.arrow.grouping import Groups
+from penstock.engine.arrow.columns import exact_sums as doubles
+from penstock.engine.arrow.columns.columns import Mask, one_array, to_arrow, to_numpy
+from penstock.engine.arrow.columns.grouping import Groups
 from penstock.model.expressions.expression import AggregateCall, infer
 from penstock.model.types import INTEGRAL, Column, Schema, arrow_schema
 

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.engine.diffused.memory import does_not_fit
 from penstock.engine.diffused.owner import producer
 from penstock.engine.diffused.roles import HASH, NEVER, Report, Roles, first_roles, step
-from penstock.engine.local.join import JoinLogic
+from penstock.engine.local.boxes.join import JoinLogic
 from penstock.engine.local.rows import Answer, Row, frozen
 from penstock.model.boxes import Join
 from penstock.model.types import SEQ, STAMP, StreamType

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
-from penstock.engine.local.evaluate import ExpressionFailure, row_function
+from penstock.engine.arrow.columns.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
+from penstock.engine.local.expressions.evaluate import ExpressionFailure, row_function
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, walk
 from penstock.model.types import Schema

@@ -1,0 +1,1 @@
+"""Work on whole columns that the boxes share: expressions, aggregates, grouping, hashing."""

@@ -1,0 +1,1 @@
+"""One module a box: rows are dicts, logic is loops."""

@@ -1,0 +1,1 @@
+"""Expressions and aggregates, one tuple at a time."""
