@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import penstock as ps
 from common import Feeder, Spent, options, quantile, scratch, session, show, spent, write_result
 from overhead_jobs import FILES, REPORTS, write_input
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 
 
 def network(source: Path, out: Path, *, point: bool) -> ps.Network:

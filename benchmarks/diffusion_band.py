@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import options, scratch, session, show, spent, write_result
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.ticket import TrainLog
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.ticket import TrainLog
 
 SCHEMA = "time TIMESTAMP, v INT"
 BAND = 2

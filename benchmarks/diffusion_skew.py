@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import options, scratch, session, show, spent, write_result
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.ticket import TrainLog
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.ticket import TrainLog
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WHERE = "abs(v - v_right) <= 1"

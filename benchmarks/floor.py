@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import cpu_seconds, options, quantile, scratch, session, show, write_result
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.ticket import Ticket, TrainLog
 from penstock.engine.spark.session import SETTINGS
-from penstock.engine.spark.ticket import Ticket, TrainLog
 from python_source import TrainSource
 
 START = 1_767_225_600_000_000

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import penstock as ps
 from common import Feeder, TrainWatch, options, quantile, scratch, session, show, spent, write_result
 from overhead_jobs import START, running
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 
 KEYS, FILES, GOAL = 100_000, 2, 300_000
 SCHEMA = "time TIMESTAMP, vid INT, spd INT"

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import penstock as ps
 from common import Spent, TrainWatch, options, scratch, session, show, spent, write_result
 from overhead_jobs import FILES, JOBS, START, ByHand, Job, write_input
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 
 WARM_UPS = 2  # of each side: the JVM compiles for longer than one run takes
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"

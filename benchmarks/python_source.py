@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from penstock.engine.spark.calm import calm
-from penstock.engine.spark.packing import pack
-from penstock.engine.spark.source import PACKED, by_group, spread
-from penstock.engine.spark.ticket import TrainLog, numbered
+from penstock.engine.contract.ticket import TrainLog, numbered
+from penstock.engine.spark.entry.packing import pack
+from penstock.engine.spark.entry.slice_placement import PACKED, by_group, spread
+from penstock.engine.spark.tasks.worker_gc import calm
 
 SCHEMA = "input STRING, slice STRING, chunk BINARY"
 _POLL, _PATIENCE = 0.002, 0.1  # seconds; short, because a query that is told to stop waits for it

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import penstock as ps
 from common import Feeder, memory_mb, options, quantile, scratch, session, show, spent, write_result
 from penstock.cli.standing_serve import NICE, SWITCH_INTERVAL
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.standing import Limits, StandingQueries
 
 SCHEMA = "time TIMESTAMP, a INT, b INT, c INT, v INT"

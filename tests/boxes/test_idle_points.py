@@ -48,8 +48,8 @@ class Spark:
         self.restart()
 
     def restart(self) -> None:
-        from penstock.engine.policy import AsSoonAsPossible
-        from penstock.engine.spark.query import Steering, SubnetworkQuery
+        from penstock.engine.contract.policy import AsSoonAsPossible
+        from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
 
         self.queries = [
             SubnetworkQuery(
@@ -84,7 +84,7 @@ class Given:
         place.mkdir(exist_ok=True)
 
     def take(self, position, limit):
-        from penstock.engine.spark.inputs import Taken
+        from penstock.engine.spark.entry.inputs import Taken
 
         number, first = position.get("train", 0), position.get("row", 0)
         if number >= len(self.trains):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from penstock.cli.run import view
-from penstock.runtime.records import Flow, Status
+from penstock.runtime.train_records import Flow, Status
 from penstock.store.catalog.record_types import BoxCount, Latency
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.ticket import TrainLog
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.ticket import TrainLog
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WITHIN = (4, 6)

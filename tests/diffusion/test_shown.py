@@ -9,8 +9,8 @@ import penstock as ps
 from diffusion import job
 from diffusion.worlds import network
 from penstock.cli.main import penstock_app
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.plan import lay_out
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.layout.plan import lay_out
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.catalog import Catalog

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engine.arrow.columns import expressions
 from penstock.engine.arrow.columns.expressions import compile_arrow
-from penstock.engine.spark.expressions import to_spark
+from penstock.engine.spark.layout.expressions import to_spark
 from penstock.model.types import Schema, arrow_schema
 
 CARS = Schema.parse("time TIMESTAMP, vid INT, speed DOUBLE, name STRING, dist BIGINT")

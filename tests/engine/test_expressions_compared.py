@@ -12,7 +12,7 @@ from tests.engine import expression_cases as cases
 
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
-from penstock.engine.spark.expressions import to_spark
+from penstock.engine.spark.layout.expressions import to_spark
 from penstock.model.expressions.expression import columns_of, infer
 from penstock.model.types import arrow_schema, canonical_type
 

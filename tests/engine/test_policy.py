@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.policy import DEFAULT_LENGTH, AsSoonAsPossible, Situation
+from penstock.engine.contract.policy import DEFAULT_LENGTH, AsSoonAsPossible, Situation
 
 
 @pytest.mark.parametrize(

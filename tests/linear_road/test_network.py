@@ -9,7 +9,8 @@ import pytest
 from golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
 from road_run import answers, delivered, dry, odd_rows, refused
 
-from penstock.engine.spark import stage, train
+from penstock.engine.spark.tasks import stage
+from penstock.engine.spark.trains import train
 from penstock.linear_road.pipeline import network
 from penstock.linear_road.pipeline.road import DELAYS
 from penstock.model.boxes import ColumnLatch

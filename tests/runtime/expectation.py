@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.contract.ticket import Ticket, TrainLog
 from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.spark.decode import read_slices
-from penstock.engine.spark.ticket import Ticket, TrainLog
+from penstock.engine.spark.entry.decode import read_slices
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.identity import CheckpointError, claim, facts, same, settled

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.points import PointInput
-from penstock.engine.spark.query import TrainDone
-from penstock.engine.spark.ticket import Commit, Ticket
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.ticket import Commit, Ticket
+from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.query import TrainDone
 from penstock.rewrite.subnetworks import split
-from penstock.runtime.records import Records
+from penstock.runtime.train_records import Records
 from penstock.store.points.point import PointReader, PointWriter
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import SCHEMA as KEPT

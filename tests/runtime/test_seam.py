@@ -10,8 +10,8 @@ import time
 import pytest
 
 import penstock as ps
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.policy import AsSoonAsPossible
 from penstock.store.points.point import PointReader
 from runtime.streams import SCHEMA, put, rows_of, source
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.points import PointInput
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.entry.points import PointInput
 from penstock.model.types import Schema
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.errors import LeaseLostError

@@ -15,7 +15,7 @@ from penstock.rewrite.check import check as check_network
 from penstock.rewrite.subnetworks import split
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.plan import Stage
+    from penstock.engine.spark.layout.plan import Stage
 
 Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
@@ -55,7 +55,7 @@ def explain(
 
 def layout_text(network: object) -> str:
     """Which boxes run natively and which share a stage, by sub-network."""
-    from penstock.engine.spark.plan import lay_out
+    from penstock.engine.spark.layout.plan import lay_out
 
     assert isinstance(network, Network)
     lines = ["on Spark"]

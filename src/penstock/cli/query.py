@@ -142,7 +142,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     """The point's entries from `first` to `last` as a table of Spark: the files that may hold what is asked for."""
     from pyspark.sql import functions as F
 
-    from penstock.engine.spark.admission import ddl
+    from penstock.engine.spark.entry.admission import ddl
 
     schema = reader.schema
     ranges = (

@@ -14,7 +14,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network, told
 
 if TYPE_CHECKING:
-    from penstock.runtime.records import Status
+    from penstock.runtime.train_records import Status
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     """Run a network. Ctrl-C finishes the train in hand and stops; the same checkpoint goes on where it stopped."""
     with told():
         network = load_network(net)
-        from penstock.engine.policy import AsSoonAsPossible
+        from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
 
         place = checkpoint or Path(".penstock") / network.name

@@ -67,7 +67,7 @@ def serve(
     """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops; handles and results are there again at the next start."""
     with told():
         _needs_web()
-        from penstock.engine.policy import AsSoonAsPossible
+        from penstock.engine.contract.policy import AsSoonAsPossible
 
         policy = AsSoonAsPossible(train, interval)
         runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=nice)

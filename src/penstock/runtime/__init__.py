@@ -1,6 +1,6 @@
 """Running a network: its sub-networks as queries, attaching and replacing them, what is recorded about them."""
 
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.session import local_session
 from penstock.runtime.runtime import Runtime
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.engine.policy import AsSoonAsPossible, TrainPolicy
-from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
+from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
+from penstock.engine.contract.ticket import TrainLog
 from penstock.engine.spark.session import for_trains, local_session, one_runs
-from penstock.engine.spark.ticket import TrainLog
+from penstock.engine.spark.trains.query import Steering, SubnetworkQuery, TrainDone
 from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
 from penstock.model.formats.forms import Sink
@@ -29,7 +29,7 @@ from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_read, with_views
 from penstock.runtime.identity import claim, claim_attached, facts, forget_home, homes, same, settled
-from penstock.runtime.records import Records, Status
+from penstock.runtime.train_records import Records, Status
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.catalog.join_choices import chosen_text
 from penstock.store.dead_letters import DeadLetters
@@ -42,7 +42,7 @@ class Runtime:
     """Runs a network on Spark, on the session given or one of its own; `with` starts and stops it.
 
     `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run when more
-    than so many tuples had to be refused. `policy` decides the length of trains, see `penstock.engine.policy`.
+    than so many tuples had to be refused. `policy` decides the length of trains, see `penstock.engine.contract.policy`.
     `nice`: how much lower the priority of a session of our own is than that of this process.
     """
 

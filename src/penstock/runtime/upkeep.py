@@ -6,8 +6,8 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Self
 
-from penstock.engine.spark.points import PointInput
-from penstock.engine.spark.query import SubnetworkQuery
+from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import ConnectionPoint, View
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.retention import maintain

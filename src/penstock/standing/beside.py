@@ -14,7 +14,7 @@ from penstock.model.text.yaml_form import from_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
-from penstock.runtime.records import Records
+from penstock.runtime.train_records import Records
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.catalog.catalog import Catalog
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.spark.inputs import Taken
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.points import PointInput
-from penstock.engine.spark.ticket import Commit, Position, Ticket
-from penstock.engine.spark.train import Trains
+from penstock.engine.contract.ticket import Commit, Position, Ticket
+from penstock.engine.spark.entry.inputs import Taken
+from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
 from penstock.standing.block import Block, Matches, make_blocks
 from penstock.standing.data_stem import NEVER

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.express import _NAMES, Express, ExpressTask, Record
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.packing import pack
-from penstock.engine.spark.query import Steering, SubnetworkQuery, TrainDone
-from penstock.engine.spark.source import by_group
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.entry.packing import pack
+from penstock.engine.spark.entry.slice_placement import by_group
+from penstock.engine.spark.tasks.packed_train import _NAMES, Express, ExpressTask, Record
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.query import Steering, SubnetworkQuery, TrainDone
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 

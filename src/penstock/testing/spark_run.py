@@ -15,15 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.express import labels_for
-from penstock.engine.spark.inputs import Input, Taken, as_json
-from penstock.engine.spark.packing import pack
-from penstock.engine.spark.query import Steering, SubnetworkQuery
+from penstock.engine.spark.entry.inputs import Input, Taken, as_json
+from penstock.engine.spark.entry.packing import pack
+from penstock.engine.spark.entry.slice_placement import PACKED
 from penstock.engine.spark.session import local_session
-from penstock.engine.spark.source import PACKED
+from penstock.engine.spark.tasks.packed_train import labels_for
+from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
 from penstock.model.boxes import Output
 from penstock.model.formats.forms import Memory
 from penstock.model.writing.network import Network

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
-from penstock.engine.spark.admission import guards_of
-from penstock.engine.spark.plan import lay_out
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.entry.admission import guards_of
+from penstock.engine.spark.layout.plan import lay_out
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.testing import collect, rows_source

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.spark.admission import Guards, admit_files
-from penstock.engine.spark.watch import Watch
+from penstock.engine.spark.entry.admission import Guards, admit_files
+from penstock.engine.spark.trains.watch import Watch
 from penstock.model.formats.forms import parquet
 from penstock.model.writing.network import Network
 

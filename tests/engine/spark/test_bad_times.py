@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engine.spark import admission, bad_times
-from penstock.engine.spark.admission import Guards, admit_files
-from penstock.engine.spark.file_log import FileLog
-from penstock.engine.spark.inputs import ParquetFiles
-from penstock.engine.spark.watch import Watch
+from penstock.engine.spark.entry import admission, bad_times
+from penstock.engine.spark.entry.admission import Guards, admit_files
+from penstock.engine.spark.entry.file_log import FileLog
+from penstock.engine.spark.entry.inputs import ParquetFiles
+from penstock.engine.spark.trains.watch import Watch
 from penstock.model.formats.forms import parquet
 from penstock.model.writing.network import Network
 

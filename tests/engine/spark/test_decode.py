@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.engine.spark import decode as module
-from penstock.engine.spark.decode import unpack
+from penstock.engine.spark.entry import decode as module
+from penstock.engine.spark.entry.decode import unpack
 from penstock.model.boxes import Source
 from penstock.model.formats.forms import csv
 from penstock.model.formats.forms import json as json_lines

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.express import Express, labels_for, targets
-from penstock.engine.spark.feeds import FeedInput
-from penstock.engine.spark.plan import lay_out
-from penstock.engine.spark.sinks import StagedFiles
+from penstock.engine.spark.entry.feeds import FeedInput
+from penstock.engine.spark.exits.sinks import StagedFiles
+from penstock.engine.spark.layout.plan import lay_out
+from penstock.engine.spark.tasks.packed_train import Express, labels_for, targets
 from penstock.model.boxes import Function
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema

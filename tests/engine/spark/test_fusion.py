@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.spark.journey import Journey
+from penstock.engine.spark.trains.train_run import Journey
 from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, examples, rows_source
 from penstock.testing.spark_run import run_on_spark

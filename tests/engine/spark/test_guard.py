@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from penstock.engine.spark.plan import guarded, lay_out
-from penstock.engine.spark.stage import StageTask
+from penstock.engine.spark.layout.plan import guarded, lay_out
+from penstock.engine.spark.tasks.stage import StageTask
 from penstock.model.errors import PenstockError
 from penstock.model.types import arrow_schema
 from penstock.model.writing.network import Network

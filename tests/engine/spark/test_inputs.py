@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engine.spark import inputs as module
-from penstock.engine.spark.decode import read_slices
-from penstock.engine.spark.file_log import FileLog
-from penstock.engine.spark.inputs import SEQ_BITS, input_for
+from penstock.engine.spark.entry import inputs as module
+from penstock.engine.spark.entry.decode import read_slices
+from penstock.engine.spark.entry.file_log import FileLog
+from penstock.engine.spark.entry.inputs import SEQ_BITS, input_for
 from penstock.model.boxes import Source
 from penstock.model.formats.forms import csv, parquet, rate, rows
 from penstock.model.formats.forms import json as json_lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from penstock.engine.spark import parts
-from penstock.engine.spark.parts import PartFiles, StateError
+from penstock.engine.spark.tasks import state_parts as parts
+from penstock.engine.spark.tasks.state_parts import PartFiles, StateError
 
 
 def table(*values):

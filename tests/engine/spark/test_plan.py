@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.spark.plan import guarded, lay_out
+from penstock.engine.spark.layout.plan import guarded, lay_out
 from penstock.model.writing.combining import union
 from penstock.model.writing.network import Network
 from penstock.model.writing.windows import latch

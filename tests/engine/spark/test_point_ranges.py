@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.points import pushed_ranges
+from penstock.engine.spark.entry.points import pushed_ranges
 from penstock.store.points.ranges import Interval
 
 THREE = (Interval(3, 3),)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from penstock.engine.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.session import MEMORY, _environment, for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.decode import read_slices
-from penstock.engine.spark.sinks import STAGING, StagedFiles, publish, remove_litter
-from penstock.engine.spark.train import Trains
+from penstock.engine.spark.entry.decode import read_slices
+from penstock.engine.spark.exits.sinks import STAGING, StagedFiles, publish, remove_litter
+from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Source
 from penstock.model.formats.forms import csv
 from penstock.model.formats.forms import json as json_lines

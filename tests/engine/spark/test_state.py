@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.arrow.logic import logic_for
-from penstock.engine.spark import state as module
-from penstock.engine.spark.state import PartitionState, StateError, decode, encode, stage_base
+from penstock.engine.spark.tasks import state as module
+from penstock.engine.spark.tasks.state import PartitionState, StateError, decode, encode, stage_base
 from penstock.model.types import arrow_schema
 from penstock.model.writing.network import Network
 from penstock.testing import collect, examples, rows_source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket, TrainLog, numbered
+from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket, TrainLog, numbered
 from penstock.model.errors import PenstockError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.spark.ticks import first_train
+from penstock.engine.spark.trains.ticks import first_train
 
 
 @pytest.fixture

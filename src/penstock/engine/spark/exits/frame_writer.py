@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from penstock.engine.spark.sinks import STAGING, StagedFiles
-from penstock.engine.spark.ticket import Ticket
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.spark.exits.sinks import STAGING, StagedFiles
 from penstock.model.formats.forms import Files
 from penstock.model.types import arrow_schema
 from penstock.store.points.point import PointWriter
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.outcome import Outcome
-    from penstock.engine.spark.train import Trains
+    from penstock.engine.spark.trains.outcome import Outcome
+    from penstock.engine.spark.trains.train import Trains
 
 
 class FrameWriter:

@@ -16,16 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.spark.admission import guards_of
-from penstock.engine.spark.estimates import Estimates
-from penstock.engine.spark.express import Express
-from penstock.engine.spark.journey import Journey
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.plan import behind, lay_out
-from penstock.engine.spark.points import asleep
-from penstock.engine.spark.sinks import StagedFiles, deliver, publish, remove_litter
-from penstock.engine.spark.state import stage_base
-from penstock.engine.spark.ticket import Commit, Ticket, TrainLog
+from penstock.engine.contract.ticket import Commit, Ticket, TrainLog
+from penstock.engine.spark.entry.admission import guards_of
+from penstock.engine.spark.entry.points import asleep
+from penstock.engine.spark.exits.sinks import StagedFiles, deliver, publish, remove_litter
+from penstock.engine.spark.layout.plan import behind, lay_out
+from penstock.engine.spark.tasks.packed_train import Express
+from penstock.engine.spark.tasks.state import stage_base
+from penstock.engine.spark.trains.estimates import Estimates
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.train_run import Journey
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.model.formats.forms import Files
 from penstock.model.types import SEQ, STAMP

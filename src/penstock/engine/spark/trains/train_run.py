@@ -15,26 +15,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.engine.arrow.boxes.diffused_join import OWNER
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.diffused.roles import Roles
 from penstock.engine.local.horizons import throughout
-from penstock.engine.spark.admission import admit_files, admit_packed, ddl
-from penstock.engine.spark.native import apply_box
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.packing import from_ipc
-from penstock.engine.spark.plan import Entry, Layout, Stage, behind, guarded
-from penstock.engine.spark.points import point_frame
-from penstock.engine.spark.preaggregate import may_preaggregate, preaggregated
-from penstock.engine.spark.route import SERVER, routed
-from penstock.engine.spark.stage import Leaving, StageTask, report_ddl
-from penstock.engine.spark.ticket import UNKNOWN, Ticket
-from penstock.engine.spark.watch import Watch
-from penstock.engine.spark.writer import FrameWriter
+from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
+from penstock.engine.spark.entry.packing import from_ipc
+from penstock.engine.spark.entry.points import point_frame
+from penstock.engine.spark.exits.frame_writer import FrameWriter
+from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
+from penstock.engine.spark.layout.native import apply_box
+from penstock.engine.spark.layout.plan import Entry, Layout, Stage, behind, guarded
+from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
+from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
 from penstock.model.formats.forms import Feed, Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.train import Trains
+    from penstock.engine.spark.trains.train import Trains
 
 _SAMPLE = 16  # one train in so many counts what native boxes let through
 
@@ -220,7 +220,7 @@ class Journey:
 
     def _entry_schema(self, entry: Entry, partial: bool) -> Any:
         if partial:
-            from penstock.engine.spark.preaggregate import partial_schema
+            from penstock.engine.spark.layout.preaggregate import partial_schema
 
             return partial_schema(self.net, entry)
         schema = arrow_schema(self.net.types[entry.tail].schema)

@@ -24,20 +24,20 @@ from pyspark.sql import functions as F
 from penstock.engine.arrow.columns.columns import key_values
 from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.spark.calm import calm
-from penstock.engine.spark.decode import unpack
-from penstock.engine.spark.journey import Journey
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.packing import from_ipc, ipc_bytes, pack
-from penstock.engine.spark.plan import Entry, Keys, Stage
-from penstock.engine.spark.source import by_group
-from penstock.engine.spark.stage import StageTask, _Work
-from penstock.engine.spark.ticket import Slice, Ticket
+from penstock.engine.contract.ticket import Slice, Ticket
+from penstock.engine.spark.entry.decode import unpack
+from penstock.engine.spark.entry.packing import from_ipc, ipc_bytes, pack
+from penstock.engine.spark.entry.slice_placement import by_group
+from penstock.engine.spark.layout.plan import Entry, Keys, Stage
+from penstock.engine.spark.tasks.stage import StageTask, _Work
+from penstock.engine.spark.tasks.worker_gc import calm
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.train_run import Journey
 from penstock.model.boxes import Source
 from penstock.model.types import STAMP, arrow_schema
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.train import Trains
+    from penstock.engine.spark.trains.train import Trains
 
 _DDL = "label INT, kind STRING, name STRING, body BINARY"
 _NAMES = ["label", "kind", "name", "body"]

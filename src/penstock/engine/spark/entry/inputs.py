@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.spark.file_log import FileLog
-from penstock.engine.spark.ticket import Position, Slice
+from penstock.engine.contract.ticket import Position, Slice
+from penstock.engine.spark.entry.file_log import FileLog
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.formats.forms import Feed, Files, Rate, Rows
@@ -66,7 +66,7 @@ def input_for(source: Source, place: Path) -> Input:
         case Files():
             return TextFiles(source.format, FileLog(source.format.path, place))
         case Feed():
-            from penstock.engine.spark.feeds import FeedInput
+            from penstock.engine.spark.entry.feeds import FeedInput
 
             return FeedInput(source.format)
         case Rows():

@@ -17,15 +17,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.engine.contract.policy import Situation, TrainPolicy
+from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket
 from penstock.engine.diffused.roles import Report, Roles, first_roles, step
 from penstock.engine.local.horizons import throughout
-from penstock.engine.policy import Situation, TrainPolicy
-from penstock.engine.spark.inputs import Input, Taken, input_for
-from penstock.engine.spark.outcome import Outcome
-from penstock.engine.spark.points import PointInput, asleep
-from penstock.engine.spark.ticket import UNKNOWN, Commit, Ticket
-from penstock.engine.spark.ticks import first_train, ticks
-from penstock.engine.spark.train import Trains
+from penstock.engine.spark.entry.inputs import Input, Taken, input_for
+from penstock.engine.spark.entry.points import PointInput, asleep
+from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.ticks import first_train, ticks
+from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.formats.forms import Feed

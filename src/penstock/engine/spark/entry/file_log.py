@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 
-from penstock.engine.spark.ticket import Slice
+from penstock.engine.contract.ticket import Slice
 
 
 class FileLog:

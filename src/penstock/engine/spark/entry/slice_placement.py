@@ -4,7 +4,7 @@ needs columns unpacks them.
 
 from __future__ import annotations
 
-from penstock.engine.spark.ticket import Slice
+from penstock.engine.contract.ticket import Slice
 
 PACKED = ("bytes", "spool", "groups", "rate", "feed")
 

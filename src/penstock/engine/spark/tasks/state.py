@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
-from penstock.engine.spark.parts import Index, PartFiles, StateError
+from penstock.engine.spark.tasks.state_parts import Index, PartFiles, StateError
 from penstock.store.durable import checksum, read_record, write_bytes, write_record
 
 _MAGIC = b"PSTATE1\n"

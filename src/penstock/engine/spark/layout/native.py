@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from penstock.engine.spark.admission import by_reference, raw_text
-from penstock.engine.spark.expressions import to_spark
-from penstock.engine.spark.watch import Watch
+from penstock.engine.spark.entry.admission import by_reference, raw_text
+from penstock.engine.spark.layout.expressions import to_spark
+from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import Drop, Filter, GroupBy, Map, Node, Union
 from penstock.model.types import SEQ, STAMP, Schema, StreamType
 

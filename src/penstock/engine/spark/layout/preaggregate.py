@@ -17,8 +17,8 @@ from penstock.engine.arrow.boxes.window_rows import WINDOW, Shaper
 from penstock.engine.arrow.boxes.window_spans import Spans
 from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
-from penstock.engine.spark.expressions import to_spark
-from penstock.engine.spark.plan import FED, Entry, Layout
+from penstock.engine.spark.layout.expressions import to_spark
+from penstock.engine.spark.layout.plan import FED, Entry, Layout
 from penstock.model.boxes import Slide, Tumble
 from penstock.model.durations import Time
 from penstock.model.types import SEQ, STAMP

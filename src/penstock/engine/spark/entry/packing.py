@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from penstock.engine.spark.ticket import Slice
+from penstock.engine.contract.ticket import Slice
 
 
 def pack(slice_: Slice) -> bytes:

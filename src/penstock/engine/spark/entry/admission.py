@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
-from penstock.engine.spark.bad_times import bad_times, footers_tell, in_time, late_reason
-from penstock.engine.spark.decode import unpack
-from penstock.engine.spark.expressions import to_spark
-from penstock.engine.spark.inputs import SEQ_BITS
-from penstock.engine.spark.packing import pack
-from penstock.engine.spark.plan import Layout, behind
-from penstock.engine.spark.source import spread
-from penstock.engine.spark.ticket import Slice
-from penstock.engine.spark.watch import Watch
+from penstock.engine.contract.ticket import Slice
+from penstock.engine.spark.entry.bad_times import bad_times, footers_tell, in_time, late_reason
+from penstock.engine.spark.entry.decode import unpack
+from penstock.engine.spark.entry.inputs import SEQ_BITS
+from penstock.engine.spark.entry.packing import pack
+from penstock.engine.spark.entry.slice_placement import spread
+from penstock.engine.spark.layout.expressions import to_spark
+from penstock.engine.spark.layout.plan import Layout, behind
+from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import Filter, Map, Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
-from penstock.engine.spark.inputs import SEQ_BITS
-from penstock.engine.spark.ticket import Slice
+from penstock.engine.contract.ticket import Slice
+from penstock.engine.spark.entry.inputs import SEQ_BITS
 from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP, arrow_schema
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.spark.query import SubnetworkQuery, TrainDone
+from penstock.engine.spark.trains.query import SubnetworkQuery, TrainDone
 from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from penstock.engine.arrow.functions import table_from
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.spark.inputs import Taken
-from penstock.engine.spark.ticket import Position, Slice
+from penstock.engine.contract.ticket import Position, Slice
+from penstock.engine.spark.entry.inputs import Taken
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.formats.forms import GROUP_BITS, LISTING, TIME_BITS, Feed

@@ -84,7 +84,7 @@ def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:
 
 def _csv(table: Any, path: Path, options: dict[str, str]) -> None:
     if options.get("header", "false") != "true":
-        from penstock.engine.spark.int_csv import int_csv
+        from penstock.engine.spark.exits.int_csv import int_csv
 
         text = int_csv(table, options.get("sep", ","))
         if text is not None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.spark.admission import ddl
-from penstock.engine.spark.inputs import Taken
-from penstock.engine.spark.ticket import Position, Slice
+from penstock.engine.contract.ticket import Position, Slice
+from penstock.engine.spark.entry.admission import ddl
+from penstock.engine.spark.entry.inputs import Taken
 from penstock.model.boxes import Filter, Join
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network

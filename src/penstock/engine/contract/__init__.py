@@ -1,0 +1,1 @@
+"""What an engine and its control agree on, without Spark: policy, situation, steering, tickets, commits."""

@@ -1,0 +1,1 @@
+"""How tuples enter a train: slices placed on tasks, decoded, admitted or refused."""

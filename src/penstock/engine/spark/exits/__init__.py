@@ -1,0 +1,1 @@
+"""Where tuples leave a train: files, connection points, sinks in the driver."""

@@ -1,0 +1,1 @@
+"""What runs inside a Spark task: stages of box logics and their state."""
