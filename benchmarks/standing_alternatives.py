@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from common import options, quantile, scratch, session, show, write_result
 from penstock.model.types import Schema
 from penstock.standing import Limits, Soup
-from penstock.standing.feed import ProbeTask, unpacked
-from penstock.standing.query import StreamInfo
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.serving.point_feed import ProbeTask, unpacked
 from penstock.store.points.point import PointReader, PointWriter
 
 SCHEMA = Schema.parse("a INT, b INT, v INT")

@@ -22,15 +22,15 @@ import pyarrow.parquet as pq
 
 from common import options, scratch, show, write_result
 from penstock.model.types import Schema
-from penstock.standing.block import Block, make_blocks
-from penstock.standing.data_stem import Piece
-from penstock.standing.joins import Candidates, join
-from penstock.standing.language import parse
-from penstock.standing.query import StreamInfo
-from penstock.standing.reading import joined_schema
-from penstock.standing.registered import Limits
-from penstock.standing.results import Found, looked_up
-from penstock.standing.soup import Soup
+from penstock.standing.answers.joins import Candidates, join
+from penstock.standing.answers.registered import Limits
+from penstock.standing.answers.results import Found, looked_up
+from penstock.standing.answers.soup import Soup
+from penstock.standing.language.language import parse
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.language.select_clause import joined_schema
+from penstock.standing.stems.block import Block, make_blocks
+from penstock.standing.stems.data_stem import Piece
 
 SCHEMA = Schema.parse("k INT, a INT, b INT, c INT, d INT")
 REPORTS = Schema.parse("vid INT, spd INT, lane INT, seg INT")
@@ -388,7 +388,7 @@ def _candidates(table: pa.Table) -> Candidates:
 
 
 def _probe(query: Any, joined: Schema, mine: Candidates, other: Candidates) -> None:
-    from penstock.standing.joins import Order
+    from penstock.standing.answers.joins import Order
 
     join(query.branches[0], query.parts, [mine, other], 0, Order(), joined)
 

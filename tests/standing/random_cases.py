@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.query import StreamInfo
-from penstock.standing.windows import Last, Window
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.language.windows import Last, Window
 
 SECOND = 1_000_000
 SCHEMAS = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.model.types import Schema
-from penstock.standing.language import parse
-from penstock.standing.query import StreamInfo
+from penstock.standing.language.language import parse
+from penstock.standing.language.query import StreamInfo
 
 PAGE = Path(__file__).parents[2] / "docs" / "standing.md"
 STREAMS = {

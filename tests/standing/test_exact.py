@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.model.types import arrow_schema
-from penstock.standing import block, data_stem
-from penstock.standing.language import parse
-from penstock.standing.soup import Soup
+from penstock.standing.answers.soup import Soup
+from penstock.standing.language.language import parse
+from penstock.standing.stems import block, data_stem
 from standing.random_cases import (
     INFOS,
     SCHEMAS,

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.types import Schema
-from penstock.standing import answers
-from penstock.standing.block import make_blocks
+from penstock.standing.answers import invocation as answers
+from penstock.standing.answers.registered import Limits
+from penstock.standing.answers.soup import Soup
 from penstock.standing.errors import LimitError
-from penstock.standing.query import StreamInfo
-from penstock.standing.registered import Limits
-from penstock.standing.soup import Soup
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.stems.block import make_blocks
 
 SCHEMA = Schema.parse("t TIMESTAMP, v INT, w DOUBLE, s SMALLINT, b TINYINT, n INT, x STRING, f BOOLEAN")
 

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import penstock_app
+from penstock.standing.answers.registered import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, UnknownHandleError
-from penstock.standing.registered import Limits
-from penstock.standing.service import StandingQueries
+from penstock.standing.serving.service import StandingQueries
 
 fastapi = pytest.importorskip("fastapi")
 uvicorn = pytest.importorskip("uvicorn")
@@ -65,7 +65,7 @@ def service(tmp_path: Path) -> Iterator[ByHand]:
 
 @pytest.fixture
 def url(service: ByHand) -> Iterator[str]:
-    from penstock.standing.http import standing_app
+    from penstock.standing.serving.http import standing_app
 
     server = uvicorn.Server(
         uvicorn.Config(standing_app(service), port=0, log_level="error", timeout_graceful_shutdown=1)

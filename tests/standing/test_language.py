@@ -7,9 +7,9 @@ import contextlib
 import pytest
 
 from penstock.standing.errors import QueryError
-from penstock.standing.language import parse
-from penstock.standing.query import Conjunction, JoinFactor, Span
-from penstock.standing.windows import At, Last, Now, Window
+from penstock.standing.language.language import parse
+from penstock.standing.language.query import Conjunction, JoinFactor, Span
+from penstock.standing.language.windows import At, Last, Now, Window
 from standing.random_cases import INFOS, SECOND
 
 

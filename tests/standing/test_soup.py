@@ -10,15 +10,15 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.model.types import Schema
-from penstock.standing.block import make_blocks
-from penstock.standing.changes import changes
-from penstock.standing.data_stem import Prefix
+from penstock.standing.answers.changes import changes
+from penstock.standing.answers.ranked_tree import RankedTree, Summary
+from penstock.standing.answers.registered import Limits
+from penstock.standing.answers.soup import Soup
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
-from penstock.standing.feed import packed, unpacked
-from penstock.standing.query import StreamInfo
-from penstock.standing.ranked_tree import RankedTree, Summary
-from penstock.standing.registered import Limits
-from penstock.standing.soup import Soup
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.serving.point_feed import packed, unpacked
+from penstock.standing.stems.block import make_blocks
+from penstock.standing.stems.data_stem import Prefix
 
 SECOND = 1_000_000
 SCHEMA = Schema.parse("v INT")

@@ -93,7 +93,7 @@ def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Any:
         network = load_network(net)
         return Runtime(network, checkpoint=checkpoint or Path(".penstock") / network.name, **more)
     assert checkpoint is not None
-    from penstock.standing.beside import Beside, recorded_network
+    from penstock.standing.serving.reader import Beside, recorded_network
 
     return Beside(recorded_network(checkpoint), checkpoint=checkpoint, **more)
 
@@ -133,9 +133,9 @@ def _may_hold_a_network(path: Path) -> bool:
 def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int, int], keep: str) -> None:
     import uvicorn
 
-    from penstock.standing.http import standing_app as web_app
-    from penstock.standing.registered import Limits
-    from penstock.standing.service import StandingQueries
+    from penstock.standing.answers.registered import Limits
+    from penstock.standing.serving.http import standing_app as web_app
+    from penstock.standing.serving.service import StandingQueries
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)

@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.standing.answers.registered import Limits
+    from penstock.standing.answers.soup import Soup
     from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
-    from penstock.standing.registered import Limits
-    from penstock.standing.service import Handle, StandingQueries
-    from penstock.standing.soup import Soup
+    from penstock.standing.serving.service import Handle, StandingQueries
 
 _HOMES = {
-    "Handle": "service",
+    "Handle": "serving.service",
     "LimitError": "errors",
-    "Limits": "registered",
+    "Limits": "answers.registered",
     "NotRetainedError": "errors",
     "QueryError": "errors",
-    "Soup": "soup",
-    "StandingQueries": "service",
+    "Soup": "answers.soup",
+    "StandingQueries": "serving.service",
     "UnknownHandleError": "errors",
 }
 

@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.model.expressions.expression import columns_of
 from penstock.model.types import Schema
-from penstock.standing.columns import comparable
+from penstock.standing.answers.results import Found, gather, stamps_of
 from penstock.standing.errors import LimitError
-from penstock.standing.factors import MIRRORED
-from penstock.standing.query import Branch, JoinFactor, Part
-from penstock.standing.reading import mangled
-from penstock.standing.results import Found, gather, stamps_of
+from penstock.standing.language.factors import MIRRORED
+from penstock.standing.language.query import Branch, JoinFactor, Part
+from penstock.standing.language.select_clause import mangled
+from penstock.standing.stems.columns import comparable
 
 MOST_PAIRS = 50_000_000
 

@@ -32,15 +32,15 @@ from penstock.model.formats.forms import Rows
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
-from penstock.standing import gather
-from penstock.standing.changes import Change, changes
+from penstock.standing.answers import gather
+from penstock.standing.answers.changes import Change, changes
+from penstock.standing.answers.registered import Limits, Registered
+from penstock.standing.answers.soup import Soup
 from penstock.standing.errors import QueryError, UnknownHandleError
-from penstock.standing.feed import HistoryFirst, ProbeTrains, archived, load_history
-from penstock.standing.language import parse
-from penstock.standing.query import StreamInfo
-from penstock.standing.registered import Limits, Registered
-from penstock.standing.registry import Entry, Registry
-from penstock.standing.soup import Soup
+from penstock.standing.language.language import parse
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.serving.point_feed import HistoryFirst, ProbeTrains, archived, load_history
+from penstock.standing.serving.registry import Entry, Registry
 
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
@@ -335,7 +335,7 @@ def _own_point(source: str) -> str:
 
 
 def _micros(at: str | float | datetime) -> int:
-    from penstock.standing.windows import moment
+    from penstock.standing.language.windows import moment
 
     if isinstance(at, str):
         return moment(at)

@@ -12,7 +12,7 @@ from penstock.model.errors import ExpressionError, did_you_mean
 from penstock.model.expressions.binding import Dialect, bind
 from penstock.model.types import INTEGRAL, NUMERIC, Schema
 from penstock.standing.errors import QueryError
-from penstock.standing.factors import (
+from penstock.standing.language.factors import (
     MIRRORED,
     MOST_FLOAT,
     MOST_POINTS,
@@ -22,7 +22,16 @@ from penstock.standing.factors import (
     listed,
     span_of,
 )
-from penstock.standing.query import AGGREGATES, Branch, Conjunction, Item, JoinFactor, Part, Span, StreamInfo
+from penstock.standing.language.query import (
+    AGGREGATES,
+    Branch,
+    Conjunction,
+    Item,
+    JoinFactor,
+    Part,
+    Span,
+    StreamInfo,
+)
 
 Streams = Mapping[str, StreamInfo]
 _NAMES = {

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.types import SEQ, STAMP, Schema
-from penstock.standing.block import MOST_ROWS, Block, make_blocks
-from penstock.standing.query_stem import PredicateIndex
-from penstock.standing.windows import Last, Window
+from penstock.standing.language.windows import Last, Window
+from penstock.standing.stems.block import MOST_ROWS, Block, make_blocks
+from penstock.standing.stems.query_stem import PredicateIndex
 
 _TIERS, _FAN = (512, 4096, 32768), 8
 _MOST_CACHED = 64

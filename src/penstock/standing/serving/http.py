@@ -20,10 +20,10 @@ from pydantic import BaseModel, Field
 
 from penstock import __version__
 from penstock.model.errors import PenstockError
-from penstock.standing.changes import Following
+from penstock.standing.answers.changes import Following
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
-from penstock.standing.service import StandingQueries
-from penstock.standing.wakeups import Wakeups
+from penstock.standing.serving.service import StandingQueries
+from penstock.standing.serving.wakeups import Wakeups
 
 ARROW = "application/vnd.apache.arrow.stream"
 _BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives

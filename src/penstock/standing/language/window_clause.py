@@ -7,8 +7,8 @@ import re
 from penstock.model.durations import format_duration
 from penstock.model.errors import did_you_mean
 from penstock.standing.errors import QueryError
-from penstock.standing.query import Part, StreamInfo
-from penstock.standing.windows import Window, window
+from penstock.standing.language.query import Part, StreamInfo
+from penstock.standing.language.windows import Window, window
 
 QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`", re.DOTALL)
 _CLAUSE = re.compile(

@@ -12,10 +12,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.standing.answers.joins import Order, Pairs
+from penstock.standing.answers.results import Current, Slots
 from penstock.standing.errors import QueryError
-from penstock.standing.joins import Order, Pairs
-from penstock.standing.query import StandingQuery
-from penstock.standing.results import Current, Slots
+from penstock.standing.language.query import StandingQuery
 
 MODES = ("P", "C", "NoMat")
 UNKEPT = -1  # the slot of a conjunction that is not in the Query SteM

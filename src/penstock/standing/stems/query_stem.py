@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from penstock.model.types import INTEGRAL, Schema
-from penstock.standing.query import Conjunction, Span
+from penstock.standing.language.query import Conjunction, Span
 
 _EQ, _GE, _GT, _LE, _LT, _ANY = range(6)
 

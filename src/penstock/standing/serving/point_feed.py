@@ -21,10 +21,10 @@ from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.block import Block, Matches, make_blocks
-from penstock.standing.data_stem import NEVER
-from penstock.standing.query_stem import PredicateIndex
-from penstock.standing.soup import Soup
+from penstock.standing.answers.soup import Soup
+from penstock.standing.stems.block import Block, Matches, make_blocks
+from penstock.standing.stems.data_stem import NEVER
+from penstock.standing.stems.query_stem import PredicateIndex
 from penstock.store.points.manifest import DataFile, Entry
 from penstock.store.points.point import PointReader, ReadPlan
 from penstock.store.points.ranges import Interval

@@ -19,9 +19,9 @@ from sqlglot.errors import SqlglotError
 
 from penstock.model.expressions.binding import Dialect
 from penstock.standing.errors import QueryError
-from penstock.standing.query import StandingQuery
-from penstock.standing.reading import Reading, Streams, only
-from penstock.standing.window_clauses import QUOTED, check_window, windows_of, without_quoted
+from penstock.standing.language.query import StandingQuery
+from penstock.standing.language.select_clause import Reading, Streams, only
+from penstock.standing.language.window_clause import QUOTED, check_window, windows_of, without_quoted
 
 _COMMENT = re.compile(rf"(?P<quoted>{QUOTED.pattern})|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 # What is read, and nothing else: a clause that we do not know must not be passed over in silence.
@@ -32,7 +32,7 @@ def parse(text: str, streams: Streams) -> StandingQuery:
     """The query in normal form, or a refusal.
 
     >>> from penstock.model.types import Schema
-    >>> from penstock.standing.query import StreamInfo
+    >>> from penstock.standing.language.query import StreamInfo
     >>> reports = StreamInfo("reports", Schema.parse("time TIMESTAMP, vid INT, spd INT, seg INT"))
     >>> query = parse("SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes", {"reports": reports})
     >>> query.branches[0].parts[0].spans

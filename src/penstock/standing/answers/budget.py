@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from penstock.standing.answers import View
-from penstock.standing.registered import Registered
+from penstock.standing.answers.invocation import View
+from penstock.standing.answers.registered import Registered
 
 _RESULTS = 2  # results may take one part in so many
 

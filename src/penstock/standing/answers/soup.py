@@ -16,18 +16,18 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.model.errors import did_you_mean
-from penstock.standing.answers import View, answer, current_of, pairs_of, rebuilt
-from penstock.standing.block import Block, make_blocks
-from penstock.standing.budget import within
-from penstock.standing.data_stem import NEVER, DataSteM, Piece, Prefix
+from penstock.standing.answers.budget import within
+from penstock.standing.answers.invocation import View, answer, current_of, pairs_of, rebuilt
+from penstock.standing.answers.joins import Candidates, Pairs, join
+from penstock.standing.answers.registered import UNKEPT, Limits, Registered, chosen_mode
+from penstock.standing.answers.results import SharedTree, kept
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
-from penstock.standing.joins import Candidates, Pairs, join
-from penstock.standing.language import parse
-from penstock.standing.query import StandingQuery, StreamInfo
-from penstock.standing.query_stem import PredicateIndex, QuerySteM
-from penstock.standing.reading import joined_schema
-from penstock.standing.registered import UNKEPT, Limits, Registered, chosen_mode
-from penstock.standing.results import SharedTree, kept
+from penstock.standing.language.language import parse
+from penstock.standing.language.query import StandingQuery, StreamInfo
+from penstock.standing.language.select_clause import joined_schema
+from penstock.standing.stems.block import Block, make_blocks
+from penstock.standing.stems.data_stem import NEVER, DataSteM, Piece, Prefix
+from penstock.standing.stems.query_stem import PredicateIndex, QuerySteM
 
 Archive = Callable[
     [str, int, int, int], pa.Table

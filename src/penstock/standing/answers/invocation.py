@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.standing.data_stem import NEVER, Prefix
-from penstock.standing.errors import LimitError, NotRetainedError
-from penstock.standing.gather import gather_of
-from penstock.standing.joins import Candidates, Pairs, join
-from penstock.standing.query import StandingQuery, StreamInfo
-from penstock.standing.ranked_tree import Summary
-from penstock.standing.reading import joined_schema
-from penstock.standing.registered import Registered
-from penstock.standing.results import (
+from penstock.standing.answers.gather import gather_of
+from penstock.standing.answers.joins import Candidates, Pairs, join
+from penstock.standing.answers.ranked_tree import Summary
+from penstock.standing.answers.registered import Registered
+from penstock.standing.answers.results import (
     Current,
     Found,
     answer_of,
@@ -33,10 +29,14 @@ from penstock.standing.results import (
     size,
     summarise,
 )
-from penstock.standing.windows import At, Last, Window
+from penstock.standing.errors import LimitError, NotRetainedError
+from penstock.standing.language.query import StandingQuery, StreamInfo
+from penstock.standing.language.select_clause import joined_schema
+from penstock.standing.language.windows import At, Last, Window
+from penstock.standing.stems.data_stem import NEVER, Prefix
 
 if TYPE_CHECKING:
-    from penstock.standing.soup import Soup
+    from penstock.standing.answers.soup import Soup
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +288,7 @@ def _joined_aggregate(
     soup: Soup, query: StandingQuery, columns: Mapping[Any, pa.Array], rows: int
 ) -> pa.Table:
     from penstock.model.types import Schema
-    from penstock.standing.block import Block
+    from penstock.standing.stems.block import Block
 
     def schema(item: Any) -> Schema:
         return soup.streams[query.parts[item.stream].stream].schema
@@ -306,7 +306,7 @@ def _joined_aggregate(
 
 def rebuilt(soup: Soup, stream: str) -> None:
     """Give every block the matches of all live queries, a block at a time, while others work."""
-    from penstock.standing.block import probe_block
+    from penstock.standing.stems.block import probe_block
 
     index = soup.index(stream)
     for block in soup.view.prefixes[stream].blocks:

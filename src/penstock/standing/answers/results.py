@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
-from penstock.standing.block import NONE, Block
-from penstock.standing.columns import plain
-from penstock.standing.data_stem import Piece, Prefix
+from penstock.standing.answers.ranked_tree import RankedTree, Summary
 from penstock.standing.errors import QueryError
-from penstock.standing.query import Conjunction, Item
-from penstock.standing.ranked_tree import RankedTree, Summary
+from penstock.standing.language.query import Conjunction, Item
+from penstock.standing.stems.block import NONE, Block
+from penstock.standing.stems.columns import plain
+from penstock.standing.stems.data_stem import Piece, Prefix
 
 Slots = Sequence[tuple[int, Conjunction]]  # one for each branch of a selection
 Found = list[tuple[Block, np.ndarray]]

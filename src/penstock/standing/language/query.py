@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.model.types import Schema
-from penstock.standing.windows import Window
+from penstock.standing.language.windows import Window
 
 Constant = int | float | str
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.types import SEQ, STAMP, Schema
-from penstock.standing.columns import Sorted, comparable, plain
-from penstock.standing.kernels import arrange, probe
-from penstock.standing.query import Conjunction, Span
-from penstock.standing.query_stem import Known, PredicateIndex
+from penstock.standing.language.query import Conjunction, Span
+from penstock.standing.stems.columns import Sorted, comparable, plain
+from penstock.standing.stems.kernels import arrange, probe
+from penstock.standing.stems.query_stem import Known, PredicateIndex
 
 MOST_ROWS = 1 << 16  # positions have 16 bits
 _BITS = 16  # a list costs 16 bits a match, a bitmap one bit a tuple

@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.standing.errors import UnknownHandleError
 
 if TYPE_CHECKING:
-    from penstock.standing.soup import Soup
+    from penstock.standing.answers.soup import Soup
 
 
 @dataclass(frozen=True)

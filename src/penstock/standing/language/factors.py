@@ -20,8 +20,8 @@ from sqlglot import exp
 
 from penstock.model.types import INTEGRAL, NUMERIC
 from penstock.standing.errors import QueryError
-from penstock.standing.query import Constant, Span
-from penstock.standing.windows import moment
+from penstock.standing.language.query import Constant, Span
+from penstock.standing.language.windows import moment
 
 MOST_BRANCHES = 64
 MOST_POINTS = 4096  # values of IN that are indexed, in all combinations with those of other columns

@@ -18,10 +18,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.block import Matches
-from penstock.standing.data_stem import Piece, Prefix
-from penstock.standing.query import Conjunction, Item
-from penstock.standing.windows import Last, Window
+from penstock.standing.language.query import Conjunction, Item
+from penstock.standing.language.windows import Last, Window
+from penstock.standing.stems.block import Matches
+from penstock.standing.stems.data_stem import Piece, Prefix
 
 # what is noted of a block
 _ROWS, _SLOTS, _STARTS, _CONJUNCTIONS, _POSITIONS, _STAMPS, _LOW, _HIGH = range(8)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.standing.soup import Soup
+from penstock.standing.answers.soup import Soup
 
 _LOOK = 1.0  # seconds after which the thread looks whether anybody is left
 

@@ -1,0 +1,1 @@
+"""The service: registry on disk, feeds from connection points, HTTP, followers."""
