@@ -26,7 +26,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from penstock.linear_road.sampling import machine, versions
+from penstock.linear_road.run.resource_use import machine, versions
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -16,10 +16,10 @@ import numpy as np
 from rich.console import Console
 
 from common import options, scratch, show, write_result
-from penstock.linear_road.rate import Attempt, Trial
-from penstock.linear_road.rate_plan import RatePlan
-from penstock.linear_road.rate_set import prepare_set
-from penstock.linear_road.search import Next
+from penstock.linear_road.rate.plan import RatePlan
+from penstock.linear_road.rate.prepared_input import prepare_set
+from penstock.linear_road.rate.rating import Attempt, Trial
+from penstock.linear_road.rate.search import Next
 
 
 def row(trial: Trial) -> dict[str, Any]:

@@ -26,8 +26,8 @@ UNCOUNTED = 33
 
 def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
     """The delivered peak: `xways` copies of the last seconds of one expressway."""
-    from penstock.linear_road.drive import Drive, drive
-    from penstock.linear_road.generate import generate
+    from penstock.linear_road.drive.driver import Drive, drive
+    from penstock.linear_road.traffic.generate import generate
 
     if city is None:
         city = folder / "city"
@@ -63,9 +63,9 @@ def by_process() -> collections.Counter[str]:
 
 
 def measured(place: Path, spark: Any) -> dict[str, Any]:
-    from penstock.linear_road.pipeline import network, road_runtime
+    from penstock.linear_road.network import road_network, road_runtime
 
-    net = network(None, place / "in", place / "answers")
+    net = road_network(None, place / "in", place / "answers")
     run = road_runtime(net, place / "checkpoint", spark=spark, once=True, length=1)
     trains: list[tuple[float, float, int]] = []
     cost: collections.Counter[str] = collections.Counter()
@@ -110,7 +110,7 @@ def main() -> None:
     chosen = parser.parse_args()
     sizes = chosen.xways or ([10] if chosen.quick else [1, 20, 100])
     seconds = chosen.seconds or (45 if chosen.quick else 75)
-    from penstock.linear_road.pipeline import warm_up
+    from penstock.linear_road.network import warm_up
 
     figures = []
     with scratch() as folder:

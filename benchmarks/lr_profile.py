@@ -36,10 +36,10 @@ STEPS = {
 
 def profiled(place: Path, trains: int) -> tuple[int, float, dict[str, float]]:
     """Tuples, processor seconds, and seconds of each step."""
-    from penstock.linear_road.pipeline import network
+    from penstock.linear_road.network import road_network
 
     taken: list[int] = []
-    net = network(None, place / "in", place / "answers")
+    net = road_network(None, place / "in", place / "answers")
     run = DryRun(net, place / "checkpoint", length=1, listen=lambda done: taken.append(done.ticket.rows))
     for _ in range(UNCOUNTED):
         run.train()

@@ -21,11 +21,11 @@ from typing import Any
 from rich.console import Console
 
 from common import options, scratch, show, write_result
-from penstock.linear_road.copies import copies_of
-from penstock.linear_road.drive import read_note
-from penstock.linear_road.rate_plan import RatePlan, Window, busiest
-from penstock.linear_road.rate_set import RateSet, prepare_set
-from penstock.linear_road.responses import Responses
+from penstock.linear_road.drive.driver import read_note
+from penstock.linear_road.rate.plan import RatePlan, Window, busiest
+from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
+from penstock.linear_road.rows.copies import copies_of
+from penstock.linear_road.run.response_times import Responses
 from penstock.linear_road.validate.shifted import Judged, validate_copies
 
 TOLL_LIMIT = 5.0

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.linear_road.csv_rows import Array
-from penstock.linear_road.rows import FEET_PER_SEGMENT, PARQUET_SCHEMA
+from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, PARQUET_SCHEMA
 
 RESULTS = Path(__file__).parent / "results"
 

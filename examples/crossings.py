@@ -82,7 +82,7 @@ def network(rows: str, out: str) -> ps.Network:
 def main(rows: str | None, out: Path) -> None:
     """Run over what is there and say how much it was."""
     if rows is None:
-        from penstock.linear_road.generate import generate
+        from penstock.linear_road.traffic.generate import generate
 
         generate(out / "rows", xways=0.5, minutes=6, seed=1)
         rows = str(out / "rows" / "*.csv") if list((out / "rows").glob("*.csv")) else str(out / "rows")

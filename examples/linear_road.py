@@ -16,10 +16,10 @@ from pathlib import Path
 from rich.console import Console
 
 from penstock.cli.lr_run import follow, show
-from penstock.linear_road.generate import generate
-from penstock.linear_road.history import History, history
 from penstock.linear_road.report import read_road, run_page, write_page
-from penstock.linear_road.run_place import RunPlan
+from penstock.linear_road.run.output_folder import RunPlan
+from penstock.linear_road.traffic.generate import generate
+from penstock.linear_road.traffic.history import History, history
 from penstock.linear_road.validate import Verdict, validate
 from penstock.linear_road.validate import show as show_verdict
 

@@ -1,6 +1,6 @@
 """What the peers share: rows in whole seconds, from an input or from the directory a driver fills, and answers with their Emit.
 
-Reading and refusing rows is the kit's own (`penstock.linear_road.reading`), so that the peers differ only in how they answer.
+Reading and refusing rows is the kit's own (`penstock.linear_road.rows.read_blocks`), so that the peers differ only in how they answer.
 Batches never hold rows of two half minutes: no toll of minute m is asked for before all reports of minute m - 1 are there.
 """
 
@@ -22,11 +22,11 @@ import psutil
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from penstock.linear_road.clock import Clock, ClockError
-from penstock.linear_road.drive import STATE_FILE
-from penstock.linear_road.inputs import Input, open_input
-from penstock.linear_road.reading import seconds_of
-from penstock.linear_road.rows import COLUMNS
+from penstock.linear_road.drive.clock import Clock, ClockError
+from penstock.linear_road.drive.driver import STATE_FILE
+from penstock.linear_road.rows.fields import COLUMNS
+from penstock.linear_road.rows.inputs import Input, open_input
+from penstock.linear_road.rows.read_blocks import seconds_of
 
 TIME = 1
 NAMES = tuple(name.lower() for name in COLUMNS)

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from feed import Answers, Feed, feed_of, options, report
 from history_sql import History
 
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.reading import seconds_of
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.rows.read_blocks import seconds_of
 
 SEGMENTS = 100
 TIME, ROAD, LANE, POS, TOLL, STILL, BALANCE, SPEED, COUNT, STOP = range(10)

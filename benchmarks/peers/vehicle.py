@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from penstock.linear_road.rows import COLUMNS
+from penstock.linear_road.rows.fields import COLUMNS
 
 _INPUT = tuple(name.lower() for name in COLUMNS)
 EVENTS = (

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.linear_road.generate import generate
+from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.validate import validate
 
 ROOT = Path(__file__).resolve().parents[2]

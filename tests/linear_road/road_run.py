@@ -7,8 +7,8 @@ from pathlib import Path
 
 from golden_input import balance, by_time, daily, report, travel
 
-from penstock.linear_road.drive import Drive, drive
-from penstock.linear_road.pipeline import answer_files, dead_letters, network
+from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.network import answer_files, dead_letters, road_network
 from penstock.testing.dry_run import DryRun
 
 
@@ -19,7 +19,7 @@ def delivered(source: Path, out: Path, groups: int = 1) -> Path:
 
 
 def dry(out: Path, history: Path | None = None, *, length: int = 100_000, partitions: int = 2) -> DryRun:
-    net = network(history, out / "in", out / "answers")
+    net = road_network(history, out / "in", out / "answers")
     return DryRun(net, out / "checkpoint", length=length, partitions=partitions)
 
 

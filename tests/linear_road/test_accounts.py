@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.linear_road.pipeline.accounts import BUCKETS, Accounts
+from penstock.linear_road.network.accounts import BUCKETS, Accounts
 
 VEHICLES = [0, 1, 31, 32, 33, 1_000_000, 2**31 - 1, 77, 109]
 ROW = st.tuples(st.sampled_from(VEHICLES), st.integers(0, 3000), st.booleans())

@@ -53,7 +53,7 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "rows")
 
-    monkeypatch.setattr("penstock.linear_road.merge.pa_csv.write_csv", full)
+    monkeypatch.setattr("penstock.linear_road.traffic.merge.pa_csv.write_csv", full)
     result = run(app, ["generate", "--xways", "0.5", "--minutes", "1", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "No space left on device" in result.stderr
@@ -63,7 +63,7 @@ def test_numpy_out_of_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     def full(*_args, **_kwargs):
         raise OSError("249391 requested and 119792 written")
 
-    monkeypatch.setattr("penstock.linear_road.parts.np.save", full)
+    monkeypatch.setattr("penstock.linear_road.traffic.finished_directions.np.save", full)
     result = run(app, ["generate", "--xways", "0.5", "--minutes", "1", "--jobs", "1", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "it is cut short (249391 requested and 119792 written); is the disk full" in result.stderr

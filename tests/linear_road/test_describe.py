@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.linear_road.describe import describe
-from penstock.linear_road.describe_show import draw, figures, plot_directory, tables
-from penstock.linear_road.generate import generate
-from penstock.linear_road.inputs import InputError
+from penstock.linear_road.describe.describe import describe
+from penstock.linear_road.describe.show import draw, figures, plot_directory, tables
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.traffic.generate import generate
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not beside the repository")

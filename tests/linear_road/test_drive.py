@@ -11,12 +11,18 @@ import time
 
 import pytest
 
-from penstock.linear_road import drive as drive_module
-from penstock.linear_road import targets
-from penstock.linear_road.clock import CLOCK_FILE, MAXIMUM, Clock
-from penstock.linear_road.drive import STATE_FILE, Drive, drive, prepare_for, read_note
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.targets import DirectoryTarget, StreamTarget, TargetError, file_name, open_target
+from penstock.linear_road.drive import driver as drive_module
+from penstock.linear_road.drive import targets
+from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
+from penstock.linear_road.drive.driver import STATE_FILE, Drive, drive, prepare_for, read_note
+from penstock.linear_road.drive.targets import (
+    DirectoryTarget,
+    StreamTarget,
+    TargetError,
+    file_name,
+    open_target,
+)
+from penstock.linear_road.rows.inputs import InputError
 
 SECONDS = 12
 

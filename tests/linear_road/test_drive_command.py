@@ -12,9 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.cli import lr_drive
-from penstock.linear_road import targets
-from penstock.linear_road.clock import Clock
-from penstock.linear_road.drive import Drive, drive
+from penstock.linear_road.drive import targets
+from penstock.linear_road.drive.clock import Clock
+from penstock.linear_road.drive.driver import Drive, drive
 
 app = typer.Typer()
 app.command("drive")(lr_drive.drive)
@@ -154,7 +154,7 @@ def test_a_full_disk_names_what_was_written_not_the_input(source, tmp_path, monk
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("penstock.linear_road.prepare._Packer.add", full)
+    monkeypatch.setattr("penstock.linear_road.drive.prepare._Packer.add", full)
     done = run("--input", source, "--prepare", tmp_path / "slices")
     assert (done.exit_code, done.stderr) == (2, f"{tmp_path / 'slices'}: No space left on device.\n")
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from penstock.linear_road import reading
-from penstock.linear_road.copies import Copies, Span, copies_of, span_of
-from penstock.linear_road.inputs import InputError, open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.slices import decode, group_plan, open_slices
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.slices import decode, group_plan, open_slices
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.rows.copies import Copies, Span, copies_of, span_of
+from penstock.linear_road.rows.inputs import InputError, open_input
 
 XWAYS = 4
 

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.linear_road import csv_rows, reading
-from penstock.linear_road.inputs import InputError, open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.refusals import REASONS
-from penstock.linear_road.rows import COLUMNS, PARQUET_SCHEMA
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
+from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.refusals import REASONS
 
 # The data lies beside the repository; LINEAR_ROAD_DATA names another place.
 DATA = Path(os.environ.get("LINEAR_ROAD_DATA", Path(__file__).parents[3] / "shared" / "data"))

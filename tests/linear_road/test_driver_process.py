@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import pytest
 from golden_input import report
 
-from penstock.linear_road.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive import STATE_FILE, Drive, feed_of
-from penstock.linear_road.driver_process import DriverProcess
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.run import RunError, Watcher, _Run
-from penstock.linear_road.run_place import RunPlan, open_place
-from penstock.linear_road.slices import open_slices
+from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
+from penstock.linear_road.drive.driver import STATE_FILE, Drive, feed_of
+from penstock.linear_road.drive.driver_process import DriverProcess
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.slices import open_slices
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.run.output_folder import RunPlan, open_place
+from penstock.linear_road.run.whole_run import RunError, Watcher, _Run
 
 
 @pytest.fixture

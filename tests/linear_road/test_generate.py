@@ -15,11 +15,11 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.linear_road import generate as generate_module
-from penstock.linear_road.generate import ACCIDENT_HEADER, GenerateError, Plan, generate
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.rows import COLUMNS, PARQUET_SCHEMA
-from penstock.linear_road.vehicles import REST
+from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.traffic import generate as generate_module
+from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, GenerateError, Plan, generate
+from penstock.linear_road.traffic.vehicles import REST
 
 
 def _rows(directory: Path) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_several_files_are_in_order_of_time(tmp_path: Path, monkeypatch: pytest.
 
 
 def cut_small(rows: np.ndarray, most: int) -> tuple[generate_module.Slice, ...]:
-    from penstock.linear_road.merge import cut
+    from penstock.linear_road.traffic.merge import cut
 
     return cut(rows, most)
 
@@ -208,7 +208,7 @@ def test_a_full_disk_leaves_no_file_that_looks_whole(tmp_path: Path, monkeypatch
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("penstock.linear_road.merge.pa_csv.write_csv", full)
+    monkeypatch.setattr("penstock.linear_road.traffic.merge.pa_csv.write_csv", full)
     with pytest.raises(OSError, match="No space left"):
         generate(tmp_path, xways=0.5, minutes=1)
     assert not list(tmp_path.glob("rows-*"))

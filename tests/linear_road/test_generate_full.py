@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.linear_road.describe import Description, describe
-from penstock.linear_road.generate import generate
+from penstock.linear_road.describe.describe import Description, describe
+from penstock.linear_road.traffic.generate import generate
 
 pytestmark = pytest.mark.slow
 

@@ -9,16 +9,22 @@ import numpy as np
 import pytest
 from golden_input import GOLDEN, needs_data, report
 
-from penstock.linear_road import reading
-from penstock.linear_road.copies import span_of
-from penstock.linear_road.drive import Drive, feed_of
-from penstock.linear_road.harvest import LETTER_COLUMNS, Letter, Origins, gather_answers, write_letters
-from penstock.linear_road.inputs import Input, open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.reading import places_of
-from penstock.linear_road.refusals import REASONS
-from penstock.linear_road.responses import Responses
-from penstock.linear_road.slices import open_slices
+from penstock.linear_road.drive.driver import Drive, feed_of
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.slices import open_slices
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.rows.copies import span_of
+from penstock.linear_road.rows.inputs import Input, open_input
+from penstock.linear_road.rows.read_blocks import places_of
+from penstock.linear_road.rows.refusals import REASONS
+from penstock.linear_road.run.collect_answers import (
+    LETTER_COLUMNS,
+    Letter,
+    Origins,
+    gather_answers,
+    write_letters,
+)
+from penstock.linear_road.run.response_times import Responses
 
 
 def letters_of(source: Input, place: Path, groups: int) -> list[Letter]:

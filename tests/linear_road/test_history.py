@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.cli.lr_history import history as history_command
-from penstock.linear_road import history as module
-from penstock.linear_road.history import History, history, read_fleet
-from penstock.linear_road.inputs import InputError, open_input
-from penstock.linear_road.rows import PARQUET_SCHEMA
+from penstock.linear_road.rows.fields import PARQUET_SCHEMA
+from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.traffic import history as module
+from penstock.linear_road.traffic.history import History, history, read_fleet
 
 
 def report(t, vid, xway, direction, seg):

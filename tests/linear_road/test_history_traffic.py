@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from penstock.linear_road.history_commutes import Stretches, nowhere, spent, stretches, trip_toll
-from penstock.linear_road.history_traffic import day_of_traffic, demand, dow, tolls
+from penstock.linear_road.traffic.segment_history import day_of_traffic, demand, dow, tolls
+from penstock.linear_road.traffic.toll_history import Stretches, nowhere, spent, stretches, trip_toll
 
 DAYS = range(1, 15)
 WORKING = [day for day in DAYS if dow(day) < 6]

@@ -11,8 +11,8 @@ from road_run import answers, delivered, dry, odd_rows, refused
 
 from penstock.engine.spark.tasks import stage
 from penstock.engine.spark.trains import train
-from penstock.linear_road.pipeline import network
-from penstock.linear_road.pipeline.road import DELAYS
+from penstock.linear_road.network import road_network
+from penstock.linear_road.network.road import DELAYS
 from penstock.model.boxes import ColumnLatch
 
 
@@ -107,7 +107,7 @@ def test_state_holds_only_the_last_minute(tmp_path):
 
 
 def test_the_picture(tmp_path):
-    net = network(None, tmp_path / "in", tmp_path / "answers")
+    net = road_network(None, tmp_path / "in", tmp_path / "answers")
     assert {group[-1] for group in net.groups} == {
         "vehicle tracking", "segment statistics", "accidents", "tolls", "accounts", "daily expenditure", "travel time",
     }  # fmt: skip

@@ -10,13 +10,13 @@ from rich.console import Console
 from road_run import answers, delivered, odd_rows
 
 from penstock.cli.lr_run import view
-from penstock.linear_road.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive import Drive, feed_of
-from penstock.linear_road.glance import Glance
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.pipeline import network
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.pulse import Pulse
+from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
+from penstock.linear_road.drive.driver import Drive, feed_of
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.network import road_network
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.run.live_answers import Glance
+from penstock.linear_road.run.progress import Pulse
 from penstock.testing.dry_run import DryRun
 
 LAST = 420
@@ -48,7 +48,7 @@ def test_trains_feed_the_live_view(tmp_path: Path) -> None:
     pulse = Pulse(feed_of(Drive(slices.path, lenient=True), slices), feed)
     glance = Glance()
     dry = DryRun(
-        network(None, feed, tmp_path / "answers"),
+        road_network(None, feed, tmp_path / "answers"),
         tmp_path / "checkpoint",
         length=2000,
         listen=pulse.train_done,

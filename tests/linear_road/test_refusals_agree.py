@@ -17,10 +17,10 @@ from golden_input import GOLDEN, balance, daily, needs_data, report, travel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.linear_road import reading
-from penstock.linear_road.describe import describe
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.refusals import REASONS
+from penstock.linear_road.describe.describe import describe
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.rows.refusals import REASONS
 from penstock.linear_road.validate import lines as line_reader
 from penstock.linear_road.validate.refused import sieve
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from penstock.linear_road.describe import describe
-from penstock.linear_road.describe_show import figures
-from penstock.linear_road.generate import generate
+from penstock.linear_road.describe.describe import describe
+from penstock.linear_road.describe.show import figures
+from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.validate import validate
 
 # The process dies the n-th time it calls a function of the kit.
@@ -29,8 +29,9 @@ def dies(*args, **kwargs):
 setattr(module, name, dies)
 """
 SMALL = """
-from penstock.linear_road import reading
-from penstock.linear_road.validate import lines, roads
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.validate import lines
+from penstock.linear_road.validate.rules import roads
 lines.BLOCK_BYTES, lines.BATCH_ROWS, roads.COMMIT_SECONDS = 1 << 17, 3000, 0
 reading.CHUNK_BYTES, reading.CHUNK_ROWS = 1 << 17, 3000
 """
@@ -39,7 +40,7 @@ from penstock.linear_road.validate import validate
 validate(Path(sys.argv[4]), expected=Path(sys.argv[5]), work=Path(sys.argv[6]))
 """
 DESCRIBE = """
-from penstock.linear_road import describe
+from penstock.linear_road.describe import describe
 describe.KEEP_SECONDS = 0
 describe.describe(Path(sys.argv[4]), work=Path(sys.argv[6]))
 """
@@ -91,7 +92,7 @@ def test_a_killed_validation_goes_on(source, tmp_path, module, name, times):
 def test_a_killed_description_goes_on(source, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    die(DIES + SMALL + DESCRIBE, "penstock.linear_road.describe", "_half", 40, source, "-", work)
+    die(DIES + SMALL + DESCRIBE, "penstock.linear_road.describe.describe", "_half", 40, source, "-", work)
     assert list(work.glob("describe-*/counted.pickle"))
     steps: list[int] = []
     resumed = describe(source, lambda _step, done, _of: steps.append(done), work=work)

@@ -12,9 +12,9 @@ from golden_input import balance, report
 from hypothesis import given, settings
 from test_refusals_agree import by_the_page, dirty_inputs
 
-from penstock.linear_road.drive import Drive, drive
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.pipeline.rows_in import decode
+from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.network.rows_in import decode
+from penstock.linear_road.rows.inputs import InputError
 
 
 def by_the_pipeline(rows: list[str], directory: Path) -> tuple[list[tuple[str, str]], int]:

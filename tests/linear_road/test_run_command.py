@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from penstock.cli.lr import lr_app
 from penstock.cli.lr_rate import line, table_of
 from penstock.cli.lr_run import view
-from penstock.linear_road.drive import Drive, feed_of
-from penstock.linear_road.glance import Glance
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.pulse import Pulse
+from penstock.linear_road.drive.driver import Drive, feed_of
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.run.live_answers import Glance
+from penstock.linear_road.run.progress import Pulse
 
 
 @pytest.fixture

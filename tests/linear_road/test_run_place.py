@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.run import run
-from penstock.linear_road.run_place import RunPlan, open_place
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.run.output_folder import RunPlan, open_place
+from penstock.linear_road.run.whole_run import run
 
 
 @pytest.fixture

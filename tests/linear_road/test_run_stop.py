@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from golden_input import report
 
-from penstock.linear_road import reading
-from penstock.linear_road import run as running
-from penstock.linear_road.run_place import RunPlan, open_place
+from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.run import whole_run as running
+from penstock.linear_road.run.output_folder import RunPlan, open_place
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def test_stopped_while_slices_are_cut_and_gone_on_with(
 def test_stopped_while_the_history_is_loaded(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
 
-    def network(*_given: Any) -> None:
+    def road_network(*_given: Any) -> None:
         stop.set()
 
     monkeypatch.setattr(running, "warm_up", lambda _session, **_options: 0.0)
-    monkeypatch.setattr(running, "network", network)
+    monkeypatch.setattr(running, "road_network", road_network)
     with pytest.raises(running.RunStopped):
         running.run(plan, stop=stop, session=object())
     assert not (plan.out / "run.json").exists()

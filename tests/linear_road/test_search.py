@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.linear_road.search import Bounds, Tried, next_step, step_at
+from penstock.linear_road.rate.search import Bounds, Tried, next_step, step_at
 
 
 def search(carries: float, bounds: Bounds, confirms: float | None = None) -> tuple[float, list[Tried]]:

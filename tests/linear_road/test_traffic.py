@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.linear_road.merge import cut
-from penstock.linear_road.traffic import Direction, directions, simulate
-from penstock.linear_road.traffic_demand import draw_trips, plan_accidents
-from penstock.linear_road.traffic_road import speed_table
-from penstock.linear_road.vehicles import REST, STRIDE, TripTimes, name_vehicles
+from penstock.linear_road.traffic.demand import draw_trips, plan_accidents
+from penstock.linear_road.traffic.direction import Direction, directions, simulate
+from penstock.linear_road.traffic.merge import cut
+from penstock.linear_road.traffic.movement import speed_table
+from penstock.linear_road.traffic.vehicles import REST, STRIDE, TripTimes, name_vehicles
 
 
 def test_speed_falls_with_crowding_but_flow_never_does() -> None:

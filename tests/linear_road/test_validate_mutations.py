@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from golden_input import GOLDEN, balance, lines, needs_data, report
 
-from penstock.linear_road.inputs import open_input
+from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.validate import Verdict, validate
-from penstock.linear_road.validate.answers import read_answers
+from penstock.linear_road.validate.answer_files import read_answers
 from penstock.linear_road.validate.comparison import compare
 from penstock.linear_road.validate.oracle import Oracle, consult, workspace
 from penstock.linear_road.validate.report import add_answers, new_verdict

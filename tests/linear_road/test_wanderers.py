@@ -9,13 +9,13 @@ import pytest
 from golden_input import Case, by_time, report
 from road_run import answers, dry
 
-from penstock.linear_road import wanderers
-from penstock.linear_road.copies import Copies, Span, span_of
-from penstock.linear_road.drive import Drive, drive
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.prepare import Plan, prepare
-from penstock.linear_road.run import whole_feed
-from penstock.linear_road.wanderers import Wanderers
+from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.rows import wanderers
+from penstock.linear_road.rows.copies import Copies, Span, span_of
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.rows.wanderers import Wanderers
+from penstock.linear_road.run.whole_run import whole_feed
 
 STANDING = [report(t, vid, 60_000, lane=2) for vid in (1, 2) for t in (0, 30, 60, 90)]
 ROWS = by_time(*STANDING, report(45, 2, 70_000, xway=1), report(125, 3, 58_000))

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.work import KEPT_DAYS, work_directory
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.rows.partial_work import KEPT_DAYS, work_directory
 
 
 def test_it_is_removed_at_the_end_and_after_an_error(tmp_path):

@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.lr_history import bars, history
-from penstock.linear_road.atomic import write_text
-from penstock.linear_road.clock import MAXIMUM
-from penstock.linear_road.drive import MOST_LATE, Drive, DriveReport, prepare_for
-from penstock.linear_road.drive import drive as run_drive
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.slices import Slices
-from penstock.linear_road.targets import TargetError
+from penstock.linear_road.drive.clock import MAXIMUM
+from penstock.linear_road.drive.driver import MOST_LATE, Drive, DriveReport, prepare_for
+from penstock.linear_road.drive.driver import drive as run_drive
+from penstock.linear_road.drive.slices import Slices
+from penstock.linear_road.drive.targets import TargetError
+from penstock.linear_road.rows.atomic import write_text
+from penstock.linear_road.rows.inputs import InputError
 
 __all__ = ["drive", "history"]
 

@@ -20,13 +20,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from penstock.linear_road.inputs import InputError
+from penstock.linear_road.rows.inputs import InputError
 
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """Bad options and files: one sentence on stderr and exit code 2; a failing disk: the same and code 1."""
-    from penstock.linear_road.generate import GenerateError
+    from penstock.linear_road.traffic.generate import GenerateError
 
     try:
         yield
@@ -73,7 +73,7 @@ def generate(
 ) -> None:
     """Generate the traffic of L expressways: position reports and requests in order of time."""
     with _one_sentence():
-        from penstock.linear_road.generate import generate as run
+        from penstock.linear_road.traffic.generate import generate as run
 
         with _progress() as progress:
             manifest = run(
@@ -114,8 +114,8 @@ def describe(
 ) -> None:
     """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
     with _one_sentence():
-        from penstock.linear_road.describe import describe as run
-        from penstock.linear_road.describe_show import draw, plot_directory, tables, write_json
+        from penstock.linear_road.describe.describe import describe as run
+        from penstock.linear_road.describe.show import draw, plot_directory, tables, write_json
 
         with _progress() as progress:
             description = run(path, progress=progress, work=work)

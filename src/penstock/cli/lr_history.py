@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from penstock.linear_road.history import History
-from penstock.linear_road.history import history as make_history
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.prepare import Progress as Report
+from penstock.linear_road.drive.prepare import Progress as Report
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.traffic.history import History
+from penstock.linear_road.traffic.history import history as make_history
 
 _console = Console(stderr=True)
 

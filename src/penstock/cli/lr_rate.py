@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.rate import RATING, RateError, Trial, Watcher
-from penstock.linear_road.rate import rate as run_rating
-from penstock.linear_road.rate_plan import RatePlan
-from penstock.linear_road.responses import NAMES
+from penstock.linear_road.rate.plan import RatePlan
+from penstock.linear_road.rate.rating import RATING, RateError, Trial, Watcher
+from penstock.linear_road.rate.rating import rate as run_rating
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.run.response_times import NAMES
 
 NOTHING, BAD, STOPPED = 1, 2, 130
 PAGE = "rating.html"

@@ -19,14 +19,14 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
-from penstock.linear_road.child import end_group_at_once, when_parent_is_gone
-from penstock.linear_road.glance import Glance
-from penstock.linear_road.inputs import InputError
-from penstock.linear_road.responses import LIMITS, NAMES
-from penstock.linear_road.run_place import RunPlan
+from penstock.linear_road.drive.child_process import end_group_at_once, when_parent_is_gone
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.run.live_answers import Glance
+from penstock.linear_road.run.output_folder import RunPlan
+from penstock.linear_road.run.response_times import LIMITS, NAMES
 
 if TYPE_CHECKING:
-    from penstock.linear_road.pulse import Pulse
+    from penstock.linear_road.run.progress import Pulse
 
 FAILED, BAD, NOT_VALID, STOPPED = 1, 2, 3, 130
 _console = Console(stderr=True)
@@ -89,7 +89,7 @@ def run(
 def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan under a live view; SIGINT and SIGTERM end it cleanly."""
     # Spark is imported here: a wrong option is told without waiting for it.
-    from penstock.linear_road import run as running
+    from penstock.linear_road.run import whole_run as running
     from penstock.model.errors import PenstockError
 
     stop = threading.Event()

@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from penstock.linear_road.inputs import InputError
+from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.validate import show
 from penstock.linear_road.validate import validate as validate_answers
 from penstock.linear_road.validate.oracle import Progress as Step
-from penstock.linear_road.validate.run import STEPS
+from penstock.linear_road.validate.validation import STEPS
 
 BAD = 2
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import duckdb
 
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.rows import COLUMNS, SEGMENTS
+from penstock.linear_road.rows.fields import COLUMNS, SEGMENTS
+from penstock.linear_road.rows.inputs import open_input
 
 MOST_XWAYS = 4
 """So many expressways fit on a page."""

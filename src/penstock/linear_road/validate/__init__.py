@@ -7,6 +7,6 @@ they are written as SQL over the whole input, one module a topic, and share no c
 """
 
 from penstock.linear_road.validate.report import Verdict, show
-from penstock.linear_road.validate.run import validate
+from penstock.linear_road.validate.validation import validate
 
 __all__ = ["Verdict", "show", "validate"]

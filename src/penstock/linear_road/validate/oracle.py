@@ -20,13 +20,13 @@ from pathlib import Path
 
 import duckdb
 
-from penstock.linear_road.atomic import atomic_path
-from penstock.linear_road.inputs import Input
-from penstock.linear_road.validate import accidents, accounts, daily, statistics, tolls, travel, trips
-from penstock.linear_road.validate.history import open_history
+from penstock.linear_road.rows.atomic import atomic_path
+from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.validate.journal import Journal
 from penstock.linear_road.validate.refused import Refused
-from penstock.linear_road.validate.roads import expressways, load, refused_rows
+from penstock.linear_road.validate.rules import accidents, accounts, daily, statistics, tolls, travel, trips
+from penstock.linear_road.validate.rules.history import open_history
+from penstock.linear_road.validate.rules.roads import expressways, load, refused_rows
 
 MEMORY = "3500MB"
 DATABASE = "oracle.duckdb"

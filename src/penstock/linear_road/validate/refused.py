@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from penstock.linear_road.rows import COLUMNS, FEET_PER_SEGMENT
+from penstock.linear_road.rows.fields import COLUMNS, FEET_PER_SEGMENT
 from penstock.linear_road.validate.lines import Chunk
 
 _TIME, _VID, _XWAY, _DIR = (COLUMNS.index(name) for name in ("Time", "VID", "XWay", "Dir"))

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.linear_road.validate.answers import Answers
+from penstock.linear_road.validate.answer_files import Answers
 from penstock.linear_road.validate.comparison import Fault, Result
 from penstock.linear_road.validate.oracle import Oracle
 

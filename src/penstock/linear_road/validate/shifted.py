@@ -14,9 +14,9 @@ from typing import Any
 
 import duckdb
 
-from penstock.linear_road.copies import Copies
-from penstock.linear_road.inputs import open_input
-from penstock.linear_road.validate.answers import LAYOUT, read_answers
+from penstock.linear_road.rows.copies import Copies
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.validate.answer_files import LAYOUT, read_answers
 from penstock.linear_road.validate.comparison import Result, compare
 from penstock.linear_road.validate.oracle import MEMORY, consult, workspace
 

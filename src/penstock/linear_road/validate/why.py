@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.linear_road.validate.comparison import Fault
 from penstock.linear_road.validate.oracle import Oracle
-from penstock.linear_road.validate.travel import legs
+from penstock.linear_road.validate.rules.travel import legs
 
 _DIRECTIONS = ("east", "west")
 _LISTED = 1000

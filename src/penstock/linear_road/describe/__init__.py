@@ -1,0 +1,1 @@
+"""`penstock lr describe`: what an input holds, in figures and pictures."""

@@ -1,0 +1,218 @@
+"""`penstock lr describe`: what is in an input, ours or foreign.
+
+Idea: read the rows once in their order, half a minute at a time. Every vehicle reports every 30 s, so a report's previous one lies in the
+half minute before, at the same second of it: a look-up in one sorted table finds trips, crossings and stopped
+vehicles. Minutes are then folded into statistics and tolls (`describe_minutes`). This is a counter for getting to
+know data; whether answers are right is for the validator, which shares nothing with it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from penstock.linear_road.describe.minutes import Accident, HalfMinute, MinuteFigures, Minutes
+from penstock.linear_road.rows.atomic import atomic_path
+from penstock.linear_road.rows.fields import REPORT_EVERY, TYPES
+from penstock.linear_road.rows.inputs import Input, open_input
+from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
+from penstock.linear_road.rows.read_blocks import RefusedRow, Rows, refused_rows, seconds_of, size_of
+from penstock.linear_road.rows.refusals import REASONS
+
+Progress = Callable[[str, int, int], None]
+SHOWN = 10
+"""How many of the rows that break the format are shown."""
+_SECONDS = 10_800
+
+
+@dataclass(frozen=True)
+class Description:
+    """All figures of an input."""
+
+    name: str
+    counts: dict[int, int]
+    rate: np.ndarray
+    """Reports by second, up to the last one."""
+    vehicles: int
+    trips: int
+    second_trips: int
+    second_trips_elsewhere: int
+    trips_not_from_ramp: int
+    lanes: np.ndarray
+    speeds: np.ndarray
+    """Reports by speed 0..100, lanes 1..3."""
+    entrances: np.ndarray
+    exits: np.ndarray
+    """Trips by segment of their first report, and of their report on the exit ramp."""
+    minutes: MinuteFigures
+    accidents: tuple[Accident, ...]
+    dirt: dict[str, int]
+    first_dirt: tuple[RefusedRow, ...]
+
+
+def describe(
+    path: Path, progress: Progress = lambda _step, _done, _of: None, work: Path | None = None
+) -> Description:
+    """Read an input (a generated directory or one flat file) and count what is in it.
+
+    For a large input what is counted so far is kept in a work directory (in `work`, which also keeps small ones); after a
+    kill the same call goes on from there.
+    """
+    source = open_input(path)
+    with _work(source, work) as directory:
+        state = _resume(source, directory)
+        _read(source, state, directory, progress)
+    return state.finish(Path(path).name)
+
+
+KEEP_SECONDS = 5.0
+"""How much counting a kill may cost."""
+_STATE = "counted.pickle"
+
+
+def _work(source: Input, where: Path | None) -> AbstractContextManager[Path | None]:
+    if where is None and not is_long(source):
+        return nullcontext()
+    return work_directory("describe", key_of(source.files, code_of(Path(__file__).parents[1])), where)
+
+
+def _resume(source: Input, directory: Path | None) -> _State:
+    """What an earlier run has counted, or nothing yet."""
+    if directory is not None and (directory / _STATE).is_file():
+        # The directory is ours alone, and so is the pickle in it.
+        state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301
+        state.resumed = True
+        return state
+    return _State(_Dirt(source))
+
+
+def _read(source: Input, state: _State, directory: Path | None, progress: Progress) -> None:
+    total, kept = size_of(source), time.monotonic()
+    for rows in seconds_of(source, origin=state.origin, last=state.last):
+        state.add(rows)
+        progress("describe", rows.following, total)
+        if directory is not None and time.monotonic() - kept >= KEEP_SECONDS:
+            with atomic_path(directory / _STATE) as file:
+                file.write_bytes(pickle.dumps(state))
+            kept = time.monotonic()
+
+
+class _Dirt:
+    """What was refused so far: counts by reason and the first ten rows."""
+
+    def __init__(self, source: Input) -> None:
+        self.source = source
+        self.counts: Counter[str] = Counter()
+        self.first: list[RefusedRow] = []
+
+    def add(self, rows: Rows) -> None:
+        assert rows.reasons is not None
+        for code, count in zip(*np.unique(rows.reasons[rows.reasons > 0], return_counts=True), strict=True):
+            self.counts[REASONS[int(code)]] += int(count)
+        self.first += refused_rows(self.source, rows, SHOWN - len(self.first))
+
+
+class _State:
+    """All that is counted up to a place in the input."""
+
+    def __init__(self, dirt: _Dirt) -> None:
+        self.dirt = dirt
+        self.tally, self.minutes = _Tally(), Minutes()
+        self.held: list[np.ndarray] = []
+        """Reports of the half minute that is not over yet."""
+        self.origin, self.last = 0, -1
+        self.resumed = False
+
+    def add(self, rows: Rows) -> None:
+        """Count a block of whole seconds; requests are only counted."""
+        assert rows.seconds is not None
+        self.dirt.add(rows)
+        values = rows.accepted()
+        self.tally.count(values[:, 0])
+        reports = values[values[:, 0] == 0].astype(np.int64)
+        cuts = np.flatnonzero(np.diff(reports[:, 1] // REPORT_EVERY)) + 1
+        for start, end in pairwise([0, *cuts.tolist(), len(reports)]):
+            if start < end:
+                self._hold(reports[start:end])
+        self.origin, self.last = rows.following, int(rows.seconds[-1])
+
+    def finish(self, name: str) -> Description:
+        """Close the last half minute and give the figures."""
+        self._close()
+        return self.tally.finish(name, self.minutes, self.dirt)
+
+    def _hold(self, part: np.ndarray) -> None:
+        if self.held and _half(part) != _half(self.held[0]):
+            self._close()
+        self.held.append(part)
+
+    def _close(self) -> None:
+        if self.held:
+            half = HalfMinute.sort(_half(self.held[0]), np.concatenate(self.held))
+            self.tally.add(half, self.minutes.add(half))
+            self.held = []
+
+
+def _half(reports: np.ndarray) -> int:
+    return int(reports[0, 1]) // REPORT_EVERY
+
+
+class _Tally:
+    """Figures that need no minute: counts, rates, trips."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[int] = Counter()
+        self.rate = np.zeros(_SECONDS + REPORT_EVERY, np.int64)
+        self.lanes = np.zeros(5, np.int64)
+        self.speeds = np.zeros(101, np.int64)
+        self.entrances = np.zeros(100, np.int64)
+        self.exits = np.zeros(100, np.int64)
+        self.trips_not_from_ramp = 0
+        self.trips: list[np.ndarray] = []
+
+    def count(self, types: np.ndarray) -> None:
+        for kind, count in zip(*np.unique(types, return_counts=True), strict=True):
+            self.counts[int(kind)] += int(count)
+
+    def add(self, half: HalfMinute, first: np.ndarray) -> None:
+        start = half.number * REPORT_EVERY
+        self.rate[start : start + REPORT_EVERY] += np.bincount(half.time - start, minlength=REPORT_EVERY)
+        self.lanes += np.bincount(half.lane, minlength=5)
+        travelling = (half.lane >= 1) & (half.lane <= 3)
+        self.speeds += np.bincount(half.speed[travelling], minlength=101)
+        self.entrances += np.bincount(half.seg[first], minlength=100)
+        self.exits += np.bincount(half.seg[half.lane == 4], minlength=100)
+        self.trips_not_from_ramp += int(np.count_nonzero(half.lane[first] != 0))
+        self.trips.append(np.stack([half.vid[first], half.xway[first]]))
+
+    def finish(self, name: str, minutes: Minutes, dirt: _Dirt) -> Description:
+        trips = np.concatenate([np.empty((2, 0), np.int64), *self.trips], axis=1)
+        vehicles, each = np.unique(trips[0], return_counts=True)
+        elsewhere = len(np.unique(trips, axis=1).T) - len(vehicles)
+        figures = minutes.finish()
+        return Description(
+            name=name,
+            counts={kind: self.counts[kind] for kind in TYPES},
+            rate=self.rate[: int(np.max(np.flatnonzero(self.rate), initial=-1)) + 1],
+            vehicles=len(vehicles),
+            trips=trips.shape[1],
+            second_trips=int(np.sum(each - 1)),
+            second_trips_elsewhere=elsewhere,
+            trips_not_from_ramp=self.trips_not_from_ramp,
+            lanes=self.lanes,
+            speeds=self.speeds,
+            entrances=self.entrances,
+            exits=self.exits,
+            minutes=figures,
+            accidents=minutes.accidents(),
+            dirt=dict(dirt.counts),
+            first_dirt=tuple(dirt.first),
+        )

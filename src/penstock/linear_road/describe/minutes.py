@@ -1,0 +1,285 @@
+"""Minute by minute: cars, speeds, accidents, tolls and alerts of an input, for `describe`.
+
+Idea: the definitions of the shared page, counted with sorted arrays. A report is stopped if it is the fourth equal one; two vehicles
+stopped at one place at one time are an accident; a notice's toll follows from the minutes before it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.linear_road.rows.fields import EXIT_LANE, REPORT_EVERY, SEGMENTS
+
+_NOTHING = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class HalfMinute:
+    """The reports of 30 seconds, sorted by vehicle (expressway, direction, VID) and second."""
+
+    number: int
+    key: np.ndarray
+    time: np.ndarray
+    vid: np.ndarray
+    speed: np.ndarray
+    xway: np.ndarray
+    lane: np.ndarray
+    way: np.ndarray
+    seg: np.ndarray
+    pos: np.ndarray
+
+    @staticmethod
+    def sort(number: int, values: np.ndarray) -> HalfMinute:
+        """Sort rows [row, column] of type 0."""
+        second = values[:, 1] - number * REPORT_EVERY
+        # A vehicle and a second of the half minute in one number; the same one half a minute later is its next report.
+        vehicle = ((values[:, 4] * 2 + values[:, 6]) << 31) | values[:, 2]
+        wide = bool(np.any(values[:, 4] >= 1 << 25))
+        key = vehicle * 32 + second if not wide else _dense(vehicle, second)
+        order = np.argsort(key, kind="stable")
+        time, vid, speed, xway, lane, way, seg, pos = (values[order, i] for i in range(1, 9))
+        return HalfMinute(number, key[order], time, vid, speed, xway, lane, way, seg, pos)
+
+
+def _dense(vehicle: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Keys where expressway numbers are too large to multiply: a hash is good enough to get to know such data."""
+    return np.asarray(((vehicle * np.int64(0x9E3779B97F4A7C1)) & np.int64((1 << 57) - 1)) * 32 + second)
+
+
+@dataclass(frozen=True)
+class Accident:
+    """An accident found in the data; `cleared` is the second it no longer holds."""
+
+    xway: int
+    dir: int
+    lane: int
+    pos: int
+    vehicles: tuple[int, ...]
+    detected: int
+    cleared: int
+
+
+@dataclass
+class MinuteFigures:
+    """Figures by minute (index 0 is minute 1)."""
+
+    notices: list[int] = field(default_factory=list)
+    tolled: list[int] = field(default_factory=list)
+    toll_sum: list[int] = field(default_factory=list)
+    alerts: list[int] = field(default_factory=list)
+    mean_speed: list[float] = field(default_factory=list)
+    speed_map: list[np.ndarray] = field(default_factory=list)
+    """Mean speed [direction, segment] over the expressways; nan where nobody drives."""
+    toll_map: list[np.ndarray] = field(default_factory=list)
+    """Mean toll quoted [direction, segment]; nan where no notice was sent."""
+    cars: np.ndarray = field(default_factory=lambda: np.zeros(2000, np.int64))
+    """Segment minutes by the number of cars in them."""
+
+
+@dataclass(frozen=True)
+class _Minute:
+    """What later minutes need of this one: arrays over road segments."""
+
+    number: int
+    cars: np.ndarray
+    speed: np.ndarray
+    accident: np.ndarray
+
+
+class Minutes:
+    """Folds half minutes, in order, into minutes."""
+
+    def __init__(self) -> None:
+        self.figures = MinuteFigures()
+        self._roads: dict[int, int] = {}
+        self._before: HalfMinute | None = None
+        self._run_before = _NOTHING
+        self._open: list[tuple[HalfMinute, np.ndarray, np.ndarray]] = []
+        self._past: list[_Minute] = []
+        self._stopped: dict[tuple[int, int, int, int], list[tuple[int, int]]] = defaultdict(list)
+
+    def add(self, half: HalfMinute) -> np.ndarray:
+        """Take the next half minute; returns which of its reports are the first of a trip."""
+        if self._open and self._open[0][0].number // 2 != half.number // 2:
+            self._close()
+        found, at = self._previous(half)
+        before_lane, before_seg, same = self._compare(half, found, at)
+        first = ~found | ((before_lane == EXIT_LANE) & (half.lane != EXIT_LANE))
+        trigger = (half.lane != EXIT_LANE) & (first | (before_seg != half.seg))
+        run = np.ones(len(half.key), np.int64)
+        run[same] = self._run_before[at[same]] + 1
+        self._note_stopped(half, np.flatnonzero(run >= 4))
+        road = self._road(half)
+        self._open.append((half, road, trigger))
+        self._before, self._run_before = half, run
+        return np.asarray(first)
+
+    def finish(self) -> MinuteFigures:
+        """Close the last minute."""
+        if self._open:
+            self._close()
+        return self.figures
+
+    def accidents(self) -> tuple[Accident, ...]:
+        """All accidents, in order of detection."""
+        found = [accident for place, stops in self._stopped.items() for accident in _accidents(place, stops)]
+        return tuple(sorted(found, key=lambda a: (a.detected, a.xway, a.dir)))
+
+    def _previous(self, half: HalfMinute) -> tuple[np.ndarray, np.ndarray]:
+        before = self._before
+        if before is None or before.number != half.number - 1 or not len(before.key):
+            return np.zeros(len(half.key), np.bool_), np.zeros(len(half.key), np.int64)
+        at = np.minimum(np.searchsorted(before.key, half.key), len(before.key) - 1)
+        return before.key[at] == half.key, at
+
+    def _compare(
+        self, half: HalfMinute, found: np.ndarray, at: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        before = self._before
+        if before is None or not found.any():
+            nothing = np.full(len(half.key), -1, np.int64)
+            return nothing, nothing, np.zeros(len(half.key), np.bool_)
+        lane, seg = before.lane[at], before.seg[at]
+        travelling = (half.lane >= 1) & (half.lane <= 3)
+        return lane, seg, found & travelling & (lane == half.lane) & (before.pos[at] == half.pos)
+
+    def _note_stopped(self, half: HalfMinute, rows: np.ndarray) -> None:
+        for i in rows.tolist():
+            place = (int(half.xway[i]), int(half.way[i]), int(half.lane[i]), int(half.pos[i]))
+            self._stopped[place].append((int(half.time[i]), int(half.vid[i])))
+
+    def _road(self, half: HalfMinute) -> np.ndarray:
+        """A dense number for each (expressway, direction, segment): expressways in order of appearance."""
+        xways, at = np.unique(half.xway, return_inverse=True)
+        dense = np.array([self._roads.setdefault(int(x), len(self._roads)) for x in xways], np.int64)
+        return np.asarray((dense[at] * 2 + half.way) * SEGMENTS + half.seg)
+
+    def _close(self) -> None:
+        """Fold the open minute into figures."""
+        number = self._open[0][0].number // 2 + 1
+        roads = 2 * SEGMENTS * len(self._roads)
+        road = np.concatenate([road for _, road, _ in self._open])
+        speed = np.concatenate([half.speed for half, _, _ in self._open])
+        vid = np.concatenate([half.vid for half, _, _ in self._open])
+        cars, mean = _cars(road, vid, speed, roads)
+        noticed = np.concatenate([road[trigger] for _, road, trigger in self._open])
+        self._skip_to(number)
+        self._notices(number, noticed, roads)
+        self._past = [*self._past, _Minute(number, cars, mean, self._accident_roads(number, roads))][-5:]
+        self._speeds(road, speed, roads)
+        self.figures.cars += np.bincount(np.minimum(cars[cars > 0], 1999), minlength=2000)
+        self._open = []
+
+    def _skip_to(self, number: int) -> None:
+        """Minutes without any report still have their place."""
+        nothing = np.full((2, SEGMENTS), np.nan)
+        figures = self.figures
+        while len(figures.notices) < number - 1:
+            for column in (figures.notices, figures.tolled, figures.toll_sum, figures.alerts):
+                column.append(0)
+            figures.mean_speed.append(float("nan"))
+            figures.speed_map.append(nothing)
+            figures.toll_map.append(nothing)
+
+    def _notices(self, number: int, noticed: np.ndarray, roads: int) -> None:
+        toll, alert = self._tolls(number, roads)
+        counts = np.bincount(noticed, minlength=roads)
+        figures = self.figures
+        figures.notices.append(len(noticed))
+        figures.tolled.append(int(counts[toll > 0].sum()))
+        figures.toll_sum.append(int((counts * toll).sum()))
+        figures.alerts.append(int(counts[alert].sum()))
+        figures.toll_map.append(_by_direction(counts * toll, counts))
+
+    def _tolls(self, number: int, roads: int) -> tuple[np.ndarray, np.ndarray]:
+        """Toll and alert of each road segment in a minute, from the five minutes before it."""
+        past = [minute for minute in self._past if minute.number >= number - 5]
+        last = [minute for minute in past if minute.number == number - 1]
+        speeds = np.stack(
+            [_widen(minute.speed, roads, np.nan) for minute in past] or [np.full(roads, np.nan)]
+        )
+        known = (~np.isnan(speeds)).sum(axis=0)
+        lav = np.floor(np.nansum(speeds, axis=0) / np.maximum(known, 1) + 1e-9)
+        lav[known == 0] = -1
+        cars = _widen(last[0].cars, roads, 0) if last else np.zeros(roads, np.int64)
+        alert = _upstream(_widen(last[0].accident, roads, fill=False)) if last else np.zeros(roads, np.bool_)
+        toll = np.where((lav < 40) & (cars > 50) & ~alert, 2 * (cars - 50) ** 2, 0)
+        return toll, alert
+
+    def _accident_roads(self, number: int, roads: int) -> np.ndarray:
+        """Which road segments have an accident at some second of a minute."""
+        start, end = (number - 1) * 60, number * 60
+        there = np.zeros(roads, np.bool_)
+        for (xway, way, _, pos), stops in self._stopped.items():
+            recent = [stop for stop in stops if start - REPORT_EVERY < stop[0] < end]
+            if any(since < end and until > start for since, until, _ in _overlaps(recent)):
+                there[(self._roads[xway] * 2 + way) * SEGMENTS + pos // 5280] = True
+        return there
+
+    def _speeds(self, road: np.ndarray, speed: np.ndarray, roads: int) -> None:
+        self.figures.mean_speed.append(float(speed.mean()))
+        total = np.bincount(road, speed, minlength=roads)
+        self.figures.speed_map.append(_by_direction(total, np.bincount(road, minlength=roads)))
+
+
+def _cars(road: np.ndarray, vid: np.ndarray, speed: np.ndarray, roads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct vehicles of each road segment, and the mean over them of each one's mean speed (nan if none)."""
+    order = np.lexsort((vid, road))
+    road, vid, speed = road[order], vid[order], speed[order]
+    new = np.concatenate([[True], (np.diff(road) != 0) | (np.diff(vid) != 0)])
+    starts = np.flatnonzero(new)
+    means = np.add.reduceat(speed, starts) / np.diff(np.append(starts, len(road)))
+    cars = np.bincount(road[starts], minlength=roads)
+    total = np.bincount(road[starts], means, minlength=roads)
+    return cars, np.where(cars > 0, total / np.maximum(cars, 1), np.nan)
+
+
+def _widen(values: np.ndarray, size: int, fill: float) -> np.ndarray:
+    """Earlier minutes may have seen fewer expressways."""
+    return np.concatenate([values, np.full(size - len(values), fill, values.dtype)])
+
+
+def _upstream(accident: np.ndarray) -> np.ndarray:
+    """Road segments with an accident 0..4 segments downstream."""
+    there = accident.reshape(-1, 2, SEGMENTS)
+    warned = there.copy()
+    for i in range(1, 5):
+        warned[:, 0, :-i] |= there[:, 0, i:]
+        warned[:, 1, i:] |= there[:, 1, :-i]
+    return warned.reshape(-1)
+
+
+def _by_direction(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Mean by direction and segment over the expressways."""
+    total, count = (a.reshape(-1, 2, SEGMENTS).sum(axis=0) for a in (total, count))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _overlaps(stops: list[tuple[int, int]]) -> list[tuple[int, int, tuple[int, int]]]:
+    """When two vehicles are stopped at once: since, until (excluded), who. A report holds for 30 s."""
+    found = []
+    for i, (t1, vid1) in enumerate(stops):
+        for t2, vid2 in stops[i + 1 :]:
+            if vid1 != vid2 and abs(t1 - t2) < REPORT_EVERY:
+                found.append((max(t1, t2), min(t1, t2) + REPORT_EVERY, (vid1, vid2)))
+    return sorted(found)
+
+
+def _accidents(place: tuple[int, int, int, int], stops: list[tuple[int, int]]) -> list[Accident]:
+    """The accidents at one place: overlaps that follow each other without a gap are one."""
+    spans = _overlaps(stops)
+    gaps = [i + 1 for i, (a, b) in enumerate(pairwise(spans)) if b[0] > a[1]]
+    groups = [spans[i:j] for i, j in pairwise([0, *gaps, len(spans)]) if i < j]
+    return [
+        Accident(
+            *place,
+            vehicles=tuple(sorted({vid for _, _, who in group for vid in who})),
+            detected=group[0][0],
+            cleared=max(until for _, until, _ in group),
+        )
+        for group in groups
+    ]

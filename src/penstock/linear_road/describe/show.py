@@ -1,0 +1,222 @@
+"""A description on paper: tables for the terminal, pictures (PNG) and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from penstock.linear_road.describe.describe import Description
+from penstock.linear_road.rows.atomic import atomic_path, write_text
+from penstock.linear_road.rows.fields import TYPES
+
+_NAMES = {0: "position reports", 2: "balance requests", 3: "daily requests", 4: "travel requests"}
+_DPI = 80
+
+
+def figures(description: Description) -> dict[str, Any]:
+    """All figures as plain values, as `--json` writes them."""
+    d, minutes = description, description.minutes
+    notices, reports = sum(minutes.notices), d.counts[0]
+    requests = sum(d.counts[kind] for kind in TYPES[1:])
+    return {
+        "input": d.name,
+        "counts": {str(kind): count for kind, count in d.counts.items()},
+        "requests_share": requests / reports if reports else 0.0,
+        "seconds": len(d.rate),
+        "rate_at": {str(t): float(d.rate[t : t + 10].mean()) for t in _moments(len(d.rate))},
+        "rate_mean": float(d.rate.mean()) if len(d.rate) else 0.0,
+        "rate_end": float(d.rate[-60:].mean()) if len(d.rate) else 0.0,
+        "vehicles": d.vehicles,
+        "trips": d.trips,
+        "second_trips": d.second_trips,
+        "second_trips_on_another_expressway": d.second_trips_elsewhere,
+        "trips_not_from_ramp": d.trips_not_from_ramp,
+        "reports_by_lane": d.lanes.tolist(),
+        "speed_histogram": d.speeds.tolist(),
+        "entrances_by_segment": d.entrances.tolist(),
+        "exits_by_segment": d.exits.tolist(),
+        "cars_per_segment_minute": np.trim_zeros(minutes.cars, "b").tolist(),
+        "mean_speed_by_minute": [None if np.isnan(v) else round(v, 2) for v in minutes.mean_speed],
+        "toll_notices": notices,
+        "toll_notices_above_0": sum(minutes.tolled),
+        "mean_toll": sum(minutes.toll_sum) / notices if notices else 0.0,
+        "accident_alerts": sum(minutes.alerts),
+        "accidents": [vars(accident) for accident in d.accidents],
+        "dirt": d.dirt,
+        "first_dirt": [vars(row) for row in d.first_dirt],
+    }
+
+
+def write_json(description: Description, file: Path) -> None:
+    """Write all figures."""
+    write_text(file, json.dumps(figures(description), indent=2) + "\n")
+
+
+def tables(description: Description) -> Iterator[Table]:
+    """What the terminal shows: counts, rate and speed over time, speeds, density, accidents, dirt."""
+    yield _counts(description)
+    if len(description.rate):
+        yield _over_time(description)
+        yield _histogram("Speed on lanes 1..3 (mph)", description.speeds, 10)
+        yield _histogram("Cars per segment and minute", description.minutes.cars, 50)
+    if description.accidents:
+        yield _accidents(description)
+    if description.dirt:
+        yield _dirt(description)
+
+
+def _counts(d: Description) -> Table:
+    table = Table("what", "count", title=d.name)
+    f = figures(d)
+    rows: list[tuple[str, Any]] = [(_NAMES[kind], d.counts[kind]) for kind in TYPES]
+    rows += [(name, f[name]) for name in ("vehicles", "trips", "second_trips")]
+    rows += [("... on another expressway", d.second_trips_elsewhere)]
+    rows += [("trips that do not start on the ramp", d.trips_not_from_ramp)]
+    rows += [("toll notices", f["toll_notices"]), ("... above 0", f["toll_notices_above_0"])]
+    rows += [("accident alerts", f["accident_alerts"]), ("accidents", len(d.accidents))]
+    rows += [("rows that break the format", sum(d.dirt.values()))]
+    for name, value in rows:
+        table.add_row(name.replace("_", " "), f"{value:,}")
+    for name in ("requests_share", "rate_mean", "rate_end", "mean_toll"):
+        table.add_row(name.replace("_", " "), f"{f[name]:,.3f}")
+    return table
+
+
+def _moments(seconds: int) -> list[int]:
+    wanted = (0, 60, 120, 300, 450, 900, 1800, 3600, 5400, 7200, 9000, 10_770)
+    return [t for t in wanted if t < seconds]
+
+
+def _over_time(d: Description) -> Table:
+    table = Table("t", "reports/s", "mean speed", "notices/min", "above 0", "alerts", title="Over time")
+    m = d.minutes
+    for t in _moments(len(d.rate)):
+        i = t // 60
+        rate = d.rate[t : t + 10].mean()
+        cells = (t, f"{rate:,.1f}", f"{m.mean_speed[i]:.1f}", m.notices[i], m.tolled[i], m.alerts[i])
+        table.add_row(*map(str, cells))
+    return table
+
+
+def _histogram(title: str, counts: np.ndarray, width: int) -> Table:
+    table = Table("from", "count", "", title=title)
+    binned = np.add.reduceat(counts, np.arange(0, len(counts), width))
+    most = max(int(binned.max()), 1)
+    for i in np.flatnonzero(binned).tolist():
+        table.add_row(str(i * width), f"{binned[i]:,}", "#" * round(40 * int(binned[i]) / most))
+    return table
+
+
+def _accidents(d: Description) -> Table:
+    table = Table(
+        "xway", "dir", "lane", "seg", "pos", "vehicles", "detected", "cleared", title="Accidents (first 50)"
+    )
+    for a in d.accidents[:50]:
+        who = " ".join(map(str, a.vehicles[:4]))
+        table.add_row(*map(str, (a.xway, a.dir, a.lane, a.pos // 5280, a.pos, who, a.detected, a.cleared)))
+    return table
+
+
+def _dirt(d: Description) -> Table:
+    total = sum(d.dirt.values())
+    table = Table("file", "line", "why", "row", title=f"Rows that break the format: {total:,} (first ten)")
+    for row in d.first_dirt:
+        # Data is shown as it is; square brackets must not be read as markup.
+        table.add_row(row.file, str(row.line), row.why, row.raw[:80].replace("[", r"\["))
+    return table
+
+
+def plot_directory(path: Path) -> Path:
+    """Where pictures go unless told: into a generated directory that may be written, else under the current one.
+
+    Never beside a foreign file: its place belongs to somebody else. The mode is read, not `os.access`, which lets root
+    write what is marked read-only.
+    """
+    ours = path.is_dir() and path.stat().st_mode & stat.S_IWUSR and os.access(path, os.W_OK)
+    return path / "plots" if ours else Path.cwd() / f"{path.stem}-plots"
+
+
+def draw(description: Description, directory: Path) -> list[Path]:
+    """Draw rate, speed by segment and minute, and tolls as PNG files; returns their paths."""
+    if not len(description.rate):
+        return []
+    directory.mkdir(parents=True, exist_ok=True)
+    pictures = {
+        "rate": _draw_rate,
+        "speed": _draw_speed,
+        "tolls": _draw_tolls,
+        "histograms": _draw_histograms,
+    }
+    return [_save(picture(description), directory / f"{name}.png") for name, picture in pictures.items()]
+
+
+def _save(figure: Figure, final: Path) -> Path:
+    with atomic_path(final) as path:
+        figure.savefig(path, format="png", dpi=_DPI)
+    return final
+
+
+def _figure(title: str, columns: int = 1) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(5.0 * columns if columns > 1 else 7.0, 3.6), layout="constrained")
+    figure.suptitle(title)
+    return figure, figure.subplots(1, columns)
+
+
+def _draw_rate(d: Description) -> Figure:
+    figure, axes = _figure(f"{d.name}: position reports per second")
+    step = 10 if len(d.rate) > 600 else 1
+    whole = d.rate[: len(d.rate) // step * step].reshape(-1, step).mean(axis=1)
+    axes.plot(np.arange(len(whole)) * step / 60, whole)
+    axes.set(xlabel="minute", ylabel="reports/s", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def _heat(figure: Figure, axes: Any, values: list[np.ndarray], label: str, **scale: Any) -> None:
+    by_minute = np.stack(values)
+    for way, (axis, name) in enumerate(zip(axes, ("east", "west"), strict=True)):
+        picture = axis.pcolormesh(
+            np.arange(len(by_minute) + 1), np.arange(101), by_minute[:, way].T, rasterized=True, **scale
+        )
+        axis.set(xlabel="minute", ylabel="segment", title=name)
+        figure.colorbar(picture, ax=axis, label=label)
+
+
+def _draw_speed(d: Description) -> Figure:
+    figure, axes = _figure(f"{d.name}: mean speed by segment and minute", 2)
+    _heat(figure, axes, d.minutes.speed_map, "mph", cmap=mpl.colormaps["RdYlGn"], vmin=0, vmax=70)
+    return figure
+
+
+def _draw_tolls(d: Description) -> Figure:
+    figure, axes = _figure(f"{d.name}: tolls quoted", 3)
+    _heat(figure, axes[:2], d.minutes.toll_map, "mean toll", cmap=mpl.colormaps["viridis"], vmin=0)
+    share = 100 * np.array(d.minutes.tolled) / np.maximum(d.minutes.notices, 1)
+    axes[2].plot(share, label="notices above 0 (%)")
+    axes[2].plot(100 * np.array(d.minutes.alerts) / np.maximum(d.minutes.notices, 1), label="with alert (%)")
+    axes[2].set(xlabel="minute", ylim=(0, 100))
+    axes[2].legend()
+    return figure
+
+
+def _draw_histograms(d: Description) -> Figure:
+    figure, axes = _figure(f"{d.name}: speeds, density, ramps", 3)
+    axes[0].bar(np.arange(101), d.speeds, width=1)
+    axes[0].set(xlabel="mph on lanes 1..3", ylabel="reports")
+    cars = np.trim_zeros(d.minutes.cars, "b")
+    axes[1].bar(np.arange(len(cars)), cars, width=1)
+    axes[1].set(xlabel="cars per segment and minute", ylabel="segment minutes")
+    axes[2].step(np.arange(100), d.entrances, label="entrances")
+    axes[2].step(np.arange(100), d.exits, label="exits")
+    axes[2].set(xlabel="segment", ylabel="trips", ylim=(0, None))
+    axes[2].legend()
+    return figure

@@ -1,0 +1,1 @@
+"""The data driver: an input delivered second by second, on one clock."""

@@ -1,0 +1,101 @@
+"""The data driver as a process of its own, so that what it does never waits for the pipeline, and the other way round.
+
+Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to whoever started
+it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the run was killed: the driver ends at
+once and leaves the clock running, as the world would. Arasu et al., "Linear Road", VLDB 2004, section 4.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.drive.child_process import end_at_once, last_said, when_parent_is_gone
+from penstock.linear_road.drive.driver import Drive, drive, drop_report, read_note
+
+
+@dataclass
+class DriverProcess:
+    """A driver that has been started; `to` is the directory it fills."""
+
+    process: subprocess.Popen[bytes]
+    to: Path
+    log: Path
+
+    @classmethod
+    def start(cls, plan: Drive, log: Path) -> DriverProcess:
+        """Start driving; what the driver says goes to `log`."""
+        drop_report(Path(plan.to))
+        command = [sys.executable, "-m", __name__, json.dumps(_as_json(plan))]
+        with log.open("ab") as said:
+            # A session of its own: Ctrl-C in a terminal reaches the run, and the run tells the driver.
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
+            )
+        return cls(process, Path(plan.to), log)
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def stop(self, timeout: float = 30.0) -> None:
+        """End between two seconds, with the clock paused."""
+        if self.running:
+            self.process.terminate()
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def note(self) -> dict[str, Any]:
+        """How far the driver is: `next` second, `rows` so far, `report` when it has ended."""
+        return read_note(self.to)
+
+    def failure(self) -> str | None:
+        """Why a driver has ended before the end of its input; None if it is running or has got there."""
+        if self.running:
+            return None
+        report = self.note().get("report")
+        if report is None or self.process.returncode != 0:
+            return last_said(self.log) or f"exit code {self.process.returncode}"
+        if report["lost"] is not None:
+            return str(report["lost"])
+        return None if report["stopped_at"] is None else f"it was stopped at second {report['stopped_at']}"
+
+
+def _as_json(plan: Drive) -> dict[str, Any]:
+    values = {**asdict(plan), "source": str(plan.source)}
+    values["clock_file"] = None if plan.clock_file is None else str(plan.clock_file)
+    # JSON has no infinity.
+    values["speed"] = "max" if math.isinf(plan.speed) else plan.speed
+    return values
+
+
+def _from_json(values: dict[str, Any]) -> Drive:
+    clock = values["clock_file"]
+    return Drive(
+        **{
+            **values,
+            "source": Path(values["source"]),
+            "speed": math.inf if values["speed"] == "max" else values["speed"],
+            "clock_file": None if clock is None else Path(clock),
+        }
+    )
+
+
+def main(text: str) -> None:
+    """Drive by a plan in JSON."""
+    when_parent_is_gone(end_at_once)
+    drive(_from_json(json.loads(text)), say=lambda sentence: print(sentence, flush=True))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

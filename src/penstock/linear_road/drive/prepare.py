@@ -1,0 +1,399 @@
+"""`drive --prepare`: cut an input into time slices, once, so that driving it costs next to nothing.
+
+Idea: one pass over the input in blocks of whole seconds; each second of each group is appended to that group's packed file. After
+every block the lengths written so far go to a progress file: a killed run cuts the packed files back to it and goes on. The
+directory counts as prepared only when its manifest is there, and that is written last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.linear_road.drive.slices import (
+    KIND,
+    REFUSED,
+    Slice,
+    Slices,
+    assemble,
+    encode,
+    group_plan,
+    open_slices,
+    stored_groups,
+)
+from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.atomic import atomic_path, write_text
+from penstock.linear_road.rows.copies import Copies, Span
+from penstock.linear_road.rows.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, InputError
+from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
+
+VERSION = 1
+_PROGRESS = ".progress.json"
+_INDEX_SO_FAR = ".index.npy"
+_REFUSED_SO_FAR = ".refused.npy"
+Progress = Callable[[int, int], None]
+"""Called with (done, total) as a long step goes on."""
+
+
+def silent(_done: int, _total: int) -> None:
+    """A progress report nobody watches."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to prepare: everything that decides the bytes of the slices."""
+
+    source: Input
+    groups: int = 1
+    format: Format = "csv"
+    copies: Copies = field(default_factory=Copies)
+    span: Span | None = None
+    begin: int | None = None
+    end: int | None = None
+    lenient: bool = False
+    halves: bool = False
+    """Store each direction of each expressway apart, so that any number of halves can be driven."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the progress file and the manifest keep it."""
+        span = None if self.span is None else self.span.times(self.copies.count).as_json()
+        files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in self.source.files]
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "source": str(self.source.path.resolve()),
+            "source_files": files,
+            "groups": self.groups,
+            "format": self.format,
+            "copies": self.copies.as_json(),
+            "span": span,
+            "begin": self.begin,
+            "end": self.end,
+            "lenient": self.lenient,
+            **({"halves": True} if self.halves else {}),
+        }
+
+
+def prepare(plan: Plan, out: Path, progress: Progress = silent) -> Slices:
+    """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try; done already is done."""
+    if plan.groups > 1 and plan.span is None:
+        raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
+    finished = _finished(plan, out)
+    if finished is not None:
+        return finished
+    out.mkdir(parents=True, exist_ok=True)
+    packer = _Packer.restored(plan, out)
+    try:
+        _pack(plan, packer, progress)
+    except InputError:
+        # Going on later would stop at the same row again, so nothing is kept.
+        packer.discard()
+        raise
+    return open_slices(out)
+
+
+def _pack(plan: Plan, packer: _Packer, progress: Progress) -> None:
+    total = size_of(plan.source)
+    for rows in seconds_of(plan.source, origin=packer.origin, last=packer.last):
+        _check(plan, rows)
+        packer.add(rows)
+        progress(packer.origin, total)
+        if plan.end is not None and packer.last >= plan.end:
+            break
+    packer.finish()
+    progress(total, total)
+
+
+def _finished(plan: Plan, out: Path) -> Slices | None:
+    if not out.exists() or not any(out.iterdir()):
+        return None
+    if (out / MANIFEST).is_file():
+        slices = open_slices(out)
+        if {key: slices.manifest.get(key) for key in plan.as_json()} == plan.as_json():
+            return slices
+        raise InputError(f"{out} holds slices of another input or other options; choose another directory.")
+    if any(not entry.name.startswith(".") for entry in out.iterdir()):
+        raise InputError(f"{out} is not empty and holds no slices; choose another directory.")
+    return None
+
+
+def _check(plan: Plan, rows: Rows) -> None:
+    assert rows.reasons is not None
+    if not plan.lenient and rows.reasons.any():
+        what = describe_refused(plan.source, rows)
+        raise InputError(f"Input {plan.source.path}: {what}; --lenient passes such rows on.")
+    if not rows.whole.all() and ("parquet" in (plan.format, plan.source.format) or plan.copies.count > 1):
+        what = describe_refused(plan.source, rows)
+        raise InputError(
+            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor go into or come out of parquet."
+        )
+
+
+@dataclass
+class _Packer:
+    """The packed files being written, and how far they are."""
+
+    plan: Plan
+    out: Path
+    origin: int = 0
+    last: int = -1
+    refused: int = 0
+    unparsed: int = 0
+    seconds: list[int] = field(default_factory=list)
+    sizes: list[list[tuple[int, int]]] = field(default_factory=list)
+    """For each entry of `seconds`: (bytes, rows) of each group."""
+    places: list[list[int]] = field(default_factory=list)
+    """Where each refused row lies: second, stored group, place in it, origin in the input."""
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        xways = 1 if plan.span is None else plan.span.xways
+        self.stored = plan.groups if plan.halves else stored_groups(plan.groups, plan.copies.count, xways)
+        self.units = group_plan(self.stored, plan.copies.count, plan.groups)
+        self.xways = xways
+
+    @classmethod
+    def restored(cls, plan: Plan, out: Path) -> _Packer:
+        """A packer that goes on after the last recorded block, or a new one."""
+        try:
+            state = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
+            if state.pop("plan") != json.loads(json.dumps(plan.as_json())):
+                raise InputError(
+                    f"{out} holds an unfinished preparation with other options; remove it or choose another."
+                )
+            table = np.load(out / _INDEX_SO_FAR)
+            places = np.load(out / _REFUSED_SO_FAR)[: state.get("refused", 0)].tolist()
+        except OSError:
+            state, table, places = (
+                {"written": [0] * plan.groups},
+                np.zeros((0, plan.groups, 2), np.int64),
+                [],
+            )
+        written = state.pop("written")
+        sizes = [
+            [(int(size), int(rows)) for size, rows in second]
+            for second in table[: len(state.get("seconds", []))]
+        ]
+        packer = cls(plan, out, sizes=sizes, places=places, **state)
+        packer._cut_back(written)
+        return packer
+
+    def _cut_back(self, written: list[int]) -> None:
+        for file, size in zip(self._parts(), written, strict=True):
+            with file.open("ab") as stream:
+                stream.truncate(size)
+
+    def _parts(self) -> list[Path]:
+        return [self.out / f".{name}.part" for name in self._names()]
+
+    def _names(self) -> list[str]:
+        return [f"g{group:03d}.slices" for group in range(self.plan.groups)]
+
+    def add(self, rows: Rows) -> None:
+        """Append a block of whole seconds and record that it is there."""
+        assert rows.seconds is not None
+        assert rows.reasons is not None
+        self.origin, self.last = rows.following, int(rows.seconds[-1])
+        chosen = self._window(rows)
+        if len(chosen):
+            assert chosen.reasons is not None
+            self.refused += int(np.count_nonzero(chosen.reasons))
+            self.unparsed += int(np.count_nonzero(~chosen.whole))
+            self._note_refused(chosen)
+            self._append(chosen)
+            self._record()
+
+    def _window(self, rows: Rows) -> Rows:
+        assert rows.seconds is not None
+        begin = 0 if self.plan.begin is None else int(np.searchsorted(rows.seconds, self.plan.begin))
+        end = len(rows) if self.plan.end is None else int(np.searchsorted(rows.seconds, self.plan.end))
+        return rows.cut(begin, max(begin, end))
+
+    def _append(self, rows: Rows) -> None:
+        streams = [file.open("ab") for file in self._parts()]
+        try:
+            for second, stored in self._stored_slices(rows):
+                delivered = [
+                    assemble(stored, units, self.plan.copies, self.plan.format) for units in self.units
+                ]
+                for stream, piece in zip(streams, delivered, strict=True):
+                    stream.write(piece.data.data)
+                self.seconds.append(second)
+                self.sizes.append([(len(piece.data), piece.rows) for piece in delivered])
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def _stored_slices(self, rows: Rows) -> Iterator[tuple[int, list[Slice]]]:
+        """Each second of a block as one slice for each stored group."""
+        assert rows.seconds is not None
+        home = self._home(rows.values)
+        text, starts = rows.rendered() if self.plan.format == "csv" else _no_text(len(rows))
+        chosen = [np.flatnonzero(home == b) for b in range(self.stored)]
+        assert sum(map(len, chosen)) == len(rows), "every row has its group"
+        groups = [_Group.of(rows, text, starts, rows_of_group) for rows_of_group in chosen]
+        for second in np.unique(rows.seconds).tolist():
+            yield second, [group.slice(second, self.plan.format) for group in groups]
+
+    def _note_refused(self, rows: Rows) -> None:
+        """Remember where refused rows go, so that a dead letter can be led back to its line in the input."""
+        assert rows.reasons is not None
+        assert rows.seconds is not None
+        refused = np.flatnonzero(rows.reasons)
+        if len(refused):
+            home = self._home(rows.values)
+            places = place_within(rows.seconds.astype(np.int64) * self.stored + home)
+            found = (rows.seconds[refused], home[refused], places[refused], rows.origin[refused])
+            self.places += np.stack(found, axis=1).tolist()
+
+    def _home(self, values: Array) -> Array:
+        """The stored group of each row."""
+        if self.plan.halves:
+            return np.minimum(half_of(values), self.stored - 1)
+        # Wide enough: an expressway may have any number that a field can hold.
+        xway = np.clip(values[:, XWAY_FIELD].astype(np.int64), 0, self.xways - 1)
+        return xway * self.stored // self.xways
+
+    def _record(self) -> None:
+        with atomic_path(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
+            np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
+        self._save_places(_REFUSED_SO_FAR)
+        state = {
+            "plan": self.plan.as_json(),
+            "written": [file.stat().st_size for file in self._parts()],
+            "origin": self.origin,
+            "last": self.last,
+            "refused": self.refused,
+            "unparsed": self.unparsed,
+            "seconds": self.seconds,
+        }
+        write_text(self.out / _PROGRESS, json.dumps(state))
+
+    def finish(self) -> None:
+        """Give the packed files their names, write the indexes, and last the manifest."""
+        if not self.seconds:
+            raise InputError(
+                f"Input {self.plan.source.path} has no rows to deliver in the asked range of seconds."
+            )
+        t0 = self.seconds[0] if self.plan.begin is None else self.plan.begin
+        index = self._index(t0, self.seconds[-1] + 1)
+        for group, (part, name) in enumerate(zip(self._parts(), self._names(), strict=True)):
+            _sync(part)
+            part.replace(self.out / name)
+            with atomic_path(self.out / f"{name}.npy") as path, path.open("wb") as stream:
+                np.save(stream, index[:, group])
+        self._save_places(REFUSED)
+        write_text(self.out / MANIFEST, json.dumps(self._manifest(t0, index), indent=2) + "\n")
+        (self.out / _PROGRESS).unlink(missing_ok=True)
+        (self.out / _INDEX_SO_FAR).unlink(missing_ok=True)
+        (self.out / _REFUSED_SO_FAR).unlink(missing_ok=True)
+
+    def _save_places(self, name: str) -> None:
+        with atomic_path(self.out / name) as path, path.open("wb") as stream:
+            np.save(stream, np.array(self.places, np.int64).reshape(-1, 4))
+
+    def discard(self) -> None:
+        """Remove what was written so far."""
+        notes = [self.out / name for name in (_PROGRESS, _INDEX_SO_FAR, _REFUSED_SO_FAR)]
+        for file in [*self._parts(), *notes]:
+            file.unlink(missing_ok=True)
+
+    def _index(self, t0: int, t1: int) -> Array:
+        """Running totals (seconds + 1, groups, 2): bytes and rows before each second."""
+        index = np.zeros((t1 - t0 + 1, self.plan.groups, 2), np.int64)
+        index[np.array(self.seconds) - t0 + 1] = np.array(self.sizes, np.int64)
+        return np.cumsum(index, axis=0)
+
+    def _manifest(self, t0: int, index: Array) -> dict[str, Any]:
+        totals = index[-1].sum(axis=0)
+        return {
+            **self.plan.as_json(),
+            "t0": t0,
+            "t1": t0 + len(index) - 1,
+            "rows": int(totals[1]),
+            "bytes": int(totals[0]),
+            "refused_rows_passed_on": self.refused,
+            "unparsed_rows_passed_on": self.unparsed,
+            "slices": self._names(),
+            "indexes": [f"{name}.npy" for name in self._names()],
+        }
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rows of one stored group in a block."""
+
+    values: Array
+    seconds: Array
+    text: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, rows: Rows, text: Array, starts: Array, chosen: Array) -> _Group:
+        assert rows.seconds is not None
+        if len(chosen) < len(rows):
+            text, starts = csv_rows.gather(text, starts, chosen)
+        return cls(rows.values[chosen], rows.seconds[chosen], text, starts)
+
+    def slice(self, second: int, form: Format) -> Slice:
+        begin, end = np.searchsorted(self.seconds, (second, second + 1))
+        if form == "parquet":
+            data = encode(list(self.values[begin:end].T)) if end > begin else np.zeros(0, np.uint8)
+        else:
+            data = self.text[self.starts[begin] : self.starts[end]]
+        return Slice(data, int(end - begin))
+
+
+def half_of(values: Array) -> Array:
+    """Which half expressway each row belongs to: 2 XWay + Dir; a request goes with the report right before it if that is its vehicle's.
+
+    >>> rows = np.full((3, 15), -1)
+    >>> rows[0, [0, 2, 4, 6]] = 0, 7, 3, 1
+    >>> rows[1, [0, 2]] = 2, 7
+    >>> rows[2, [0, 2, 4]] = 3, 8, 2
+    >>> half_of(rows).tolist()
+    [7, 7, 4]
+    """
+    kind, vid, xway, way = (values[:, j] for j in (0, VID_FIELD, XWAY_FIELD, DIR_FIELD))
+    half = np.maximum(xway, 0).astype(np.int64) * 2 + np.where(kind == 0, np.clip(way, 0, 1), 0)
+    follows = np.flatnonzero((kind[1:] != 0) & (kind[:-1] == 0) & (vid[1:] == vid[:-1])) + 1
+    half[follows] = half[follows - 1]
+    return half
+
+
+def place_within(keys: Array) -> Array:
+    """How many rows before each one have the same key.
+
+    >>> place_within(np.array([5, 7, 5, 5, 7])).tolist()
+    [0, 0, 1, 2, 1]
+    """
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    places = np.empty(len(keys), np.int64)
+    places[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
+    return places
+
+
+def _no_text(rows: int) -> tuple[Array, Array]:
+    return np.zeros(0, np.uint8), np.zeros(rows + 1, np.int64)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(slices: Slices) -> None:
+    """Remove prepared slices."""
+    shutil.rmtree(slices.path, ignore_errors=True)

@@ -1,0 +1,215 @@
+"""Where a driver delivers to: a directory, a TCP connection, standard output.
+
+Idea: delivery has two steps. `stage` does the work that may be done early (write the files of a second aside, collect its bytes);
+`deliver` makes it visible when the second is due, and does as little as possible: a rename, or one send. So the time
+between due and delivered stays small however large the second is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+from urllib.parse import urlsplit
+
+from penstock.linear_road.drive.slices import Slice
+from penstock.linear_road.rows.inputs import Format
+from penstock.model.formats.forms import LISTING
+
+_NAME = re.compile(r"t(\d{6})-g\d{3}\.(csv|parquet)")
+
+
+class TargetError(ValueError):
+    """A target that cannot be delivered to; the message is one clear sentence."""
+
+
+class Target(Protocol):
+    """What a driver needs of a place to deliver to."""
+
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:
+        """Take the slices of a second, one for each group, without showing them."""
+
+    def deliver(self) -> None:
+        """Make the staged second visible."""
+
+    def close(self) -> None:
+        """Let go; a second that was staged and not delivered vanishes."""
+
+
+def file_name(second: int, group: int, form: Format) -> str:
+    """The name of a delivered file: names sort in time order.
+
+    >>> file_name(75, 2, "csv")
+    't000075-g002.csv'
+    """
+    return f"t{second:06d}-g{group:03d}.{form}"
+
+
+@dataclass
+class DirectoryTarget:
+    """A directory that a stream reader follows: one file for each second and group, renamed into place when it is due.
+
+    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, a line for each. Names that start with a dot or an underscore are not rows.
+    """
+
+    path: Path
+    format: Format = "csv"
+    _staged: list[tuple[Path, Path]] = field(default_factory=list)
+    _line: bytes = b""
+
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:
+        self._line = _listed(second, slices, self.format)
+        for group, piece in enumerate(slices):
+            final = self.path / file_name(second, group, self.format)
+            # After a resume some groups of a second may be there already.
+            if piece.rows and not final.exists():
+                aside = final.with_name(f".{final.name}.tmp")
+                self._staged.append((aside, final))
+                _write(aside, piece)
+
+    def deliver(self) -> None:
+        for aside, final in self._staged:
+            aside.replace(final)
+        self._staged.clear()
+        # One write at the end: whoever follows the list sees the second as a whole, and need not scan the directory.
+        with (self.path / LISTING).open("ab") as listing:
+            listing.write(self._line)
+
+    def close(self) -> None:
+        for aside, _ in self._staged:
+            aside.unlink(missing_ok=True)
+        self._staged.clear()
+
+    def delivered(self) -> list[int]:
+        """The seconds that have files here, in order."""
+        found = (_NAME.fullmatch(entry.name) for entry in self.path.iterdir())
+        return sorted({int(match[1]) for match in found if match})
+
+
+def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
+    """The line that tells of a second: its time, and name, group, bytes and rows of each file."""
+    files = [
+        [file_name(second, group, form), group, len(piece.data), piece.rows]
+        for group, piece in enumerate(slices)
+        if piece.rows
+    ]
+    return json.dumps({"at": second, "files": files}).encode() + b"\n"
+
+
+def _write(file: Path, piece: Slice) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        rest = piece.data.data
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    finally:
+        os.close(descriptor)
+
+
+@dataclass
+class TcpTarget:
+    """A connection the driver opens: the rows as lines of text, in order. A slow receiver makes the driver late, never lossy."""
+
+    connection: socket.socket
+    _staged: list[Slice] = field(default_factory=list)
+
+    @classmethod
+    def connect(cls, host: str, port: int) -> TcpTarget:
+        try:
+            connection = socket.create_connection((host, port), timeout=10)
+        except OSError as error:
+            raise TargetError(
+                f"Nothing takes the connection at tcp://{host}:{port} ({error.strerror or error}); start the receiver first."
+            ) from error
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(connection)
+
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 the lines carry their time
+        self._staged = [piece for piece in slices if piece.rows]
+
+    def deliver(self) -> None:
+        for piece in self._staged:
+            self.connection.sendall(piece.data.data)
+        self._staged = []
+
+    def close(self) -> None:
+        try:
+            # The receiver sees the end of the stream after the last byte, not a reset.
+            self.connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        finally:
+            self.connection.close()
+
+
+@dataclass
+class StreamTarget:
+    """Standard output, or any open binary stream."""
+
+    stream: BinaryIO
+    _staged: list[Slice] = field(default_factory=list)
+
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 the lines carry their time
+        self._staged = [piece for piece in slices if piece.rows]
+
+    def deliver(self) -> None:
+        for piece in self._staged:
+            self.stream.write(piece.data.data)
+        self.stream.flush()
+        self._staged = []
+
+    def close(self) -> None:
+        self._staged = []
+
+
+def open_target(name: str, form: Format, *, resume: bool = False) -> Target:
+    """Open what `--to` names: a directory path, tcp://HOST:PORT, or - for standard output."""
+    if name.startswith("kafka:"):
+        raise TargetError(
+            f"--to {name}: Kafka targets come later; use a directory, tcp://HOST:PORT or - today."
+        )
+    if "://" not in name and name != "-":
+        return _open_directory(Path(name), form, resume=resume)
+    if form != "csv":
+        raise TargetError(f"--to {name} takes csv rows only; parquet slices can be driven to a directory.")
+    if resume:
+        raise TargetError(
+            f"--resume goes on with a directory only; {name} does not tell what it has received."
+        )
+    return StreamTarget(sys.stdout.buffer) if name == "-" else _connect(name)
+
+
+def _connect(name: str) -> TcpTarget:
+    parts = urlsplit(name)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme != "tcp" or not parts.hostname or port is None:
+        raise TargetError(f"--to {name} is no target; expected a directory, tcp://HOST:PORT or -.")
+    return TcpTarget.connect(parts.hostname, port)
+
+
+def _open_directory(path: Path, form: Format, *, resume: bool) -> DirectoryTarget:
+    if path.exists() and not path.is_dir():
+        raise TargetError(f"--to {path} is a file; expected a directory, tcp://HOST:PORT or -.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TargetError(f"--to {path} cannot be made: {error.strerror}.") from error
+    target = DirectoryTarget(path, form)
+    found = target.delivered()
+    if found and not resume:
+        raise TargetError(
+            f"--to {path} already holds {len(found)} delivered seconds; choose an empty directory, or --resume to go on."
+        )
+    for leftover in path.glob(".t*.tmp"):
+        leftover.unlink()
+    return target

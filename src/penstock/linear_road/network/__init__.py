@@ -1,0 +1,10 @@
+"""Linear Road as a Penstock network (Arasu et al., "Linear Road", VLDB 2004, section 3), written with the public API only.
+
+`road_network` is the picture that a person can read and draw; `road_runtime` runs it on Spark; `warm_up` brings a session to
+its working temperature before anything is scored; `dead_letters` and `answer_files` read what a run has left.
+"""
+
+from penstock.linear_road.network.road import road_network
+from penstock.linear_road.network.start import answer_files, dead_letters, road_runtime, warm_up
+
+__all__ = ["answer_files", "dead_letters", "road_network", "road_runtime", "warm_up"]

@@ -1,0 +1,206 @@
+"""Accounts: what each vehicle has been charged (shared page, "Assessment and balance").
+
+Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its charges; the sums of what came
+before lie in 32 buckets of vehicles, and each train merges the runs into one bucket, the next in turn. So no train writes more than a thirty-second
+of all accounts, where a log-structured merge tree would write all of them in one train, now and then, and everybody would wait. Runs
+are mapped when somebody asks, so a worker that takes over a partition goes on at once. A request is answered as of its own second: trains hold
+whole seconds, so all charges up to it are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.linear_road.network.tables import Array, column
+
+ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
+"""What comes in: a charge of `Toll` with QID -1, or the request QID."""
+
+PRODUCES = "Second TIMESTAMP, Time INT, ResultTime INT, QID INT, Bal BIGINT"
+CHARGED = "charged"
+_UTC = pa.timestamp("us", tz="UTC")
+_BITS = 5
+BUCKETS = 1 << _BITS
+Run = tuple[Array, Array]  # codes of vehicles, ascending; amounts
+_NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
+
+
+def codes(vid: Array) -> Array:
+    """Vehicles so numbered that a bucket is a range of numbers: the low bits, which tell the bucket, turned to the front.
+
+    >>> codes(np.array([0, 1, 32, 33])).tolist()
+    [0, 134217728, 1, 134217729]
+    """
+    plain = vid.astype(np.uint32)
+    return (plain << np.uint32(32 - _BITS)) | (plain >> np.uint32(_BITS))
+
+
+def bucket_of(code: Array) -> Array:
+    """The bucket of each code."""
+    return code >> np.uint32(32 - _BITS)
+
+
+class Accounts:
+    """The accounts of one partition of the vehicles."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, Run] = {}  # bucket -> what its vehicles were charged, up to the run `_merged`
+        self._runs: dict[int, Run] = {}  # number of a train -> its charges, until all buckets have them
+        self._merged = np.full(BUCKETS, -1, np.int64)  # bucket -> the last run that it has
+        self._parts: Mapping[str, Any] = {}
+        self._changed: dict[str, Any] = {}
+        self._charged = 0
+
+    def figures(self) -> dict[str, int]:
+        """The sum of what was charged since this was last asked."""
+        charged, self._charged = self._charged, 0
+        return {CHARGED: charged}
+
+    def changes(self) -> dict[str, Any]:
+        """The runs that were made and merged."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def restore(self, parts: Mapping[str, Any]) -> None:
+        """A run is mapped when somebody asks for a balance, or when its turn to be merged comes."""
+        if "sizes" in parts:
+            raise ValueError("accounts of an earlier version of Penstock; start with a new checkpoint")
+        self._parts = parts
+        if "merged" in parts:
+            self._merged = column(parts["merged"], "run").copy()
+
+    @property
+    def _next(self) -> int:
+        """The number of the next run: with every run the bucket whose turn it is comes up to date."""
+        return int(self._merged.max()) + 1
+
+    @property
+    def _unmerged(self) -> range:
+        """The runs that some bucket does not have yet."""
+        return range(int(self._merged.min()) + 1, self._next)
+
+    def _run(self, number: int) -> Run:
+        if number not in self._runs:
+            self._runs[number] = self._read(f"run/{number}")
+        return self._runs[number]
+
+    def _bucket(self, number: int) -> Run:
+        if number not in self._sums:
+            self._sums[number] = self._read(f"bucket/{number}") if self._merged[number] >= 0 else _NOTHING
+        return self._sums[number]
+
+    def _read(self, name: str) -> Run:
+        return column(self._parts[name], "vehicle"), column(self._parts[name], "amount")
+
+    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+        """Charges and requests in, balances out."""
+        names = ("Second", "Time", "VID", "Toll", "QID")
+        second, time, vid, toll, qid = (column(inputs[0], name) for name in names)
+        asked, charged = qid >= 0, qid < 0
+        vehicle = codes(vid)
+        fresh = _Fresh(vehicle[charged], time[charged], toll[charged])
+        balance = fresh.up_to(vehicle[asked], time[asked]) + self._known(vehicle[asked])
+        if charged.any():
+            self._add(fresh.run())
+            self._charged += int(fresh.sums[-1])
+        return pa.table({
+            "Second": pa.array(second[asked]).view(_UTC), "Time": time[asked], "ResultTime": time[asked],
+            "QID": qid[asked], "Bal": balance,
+        })  # fmt: skip
+
+    def _known(self, vehicle: Array) -> Array:
+        """What each vehicle was charged in the trains before."""
+        found, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
+        for number in np.unique(bucket).tolist():
+            there = bucket == number
+            found[there] = amounts(*self._bucket(number), vehicle[there])
+        for number in self._unmerged if len(vehicle) else ():
+            found += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
+        return found
+
+    def _add(self, run: Run) -> None:
+        """A new run, which all runs before it join in the bucket whose turn it is."""
+        number, oldest = self._next, self._unmerged.start
+        self._runs[number] = run
+        self._changed[f"run/{number}"] = _part(run)
+        bucket = number % BUCKETS
+        late = (self._run(n) for n in range(self._merged[bucket] + 1, number + 1))
+        self._sums[bucket] = merged([self._bucket(bucket), *(_within(run, bucket) for run in late)])
+        self._merged[bucket] = number
+        self._changed[f"bucket/{bucket}"] = _part(self._sums[bucket])
+        self._changed["merged"] = pa.table({"run": self._merged.copy()})
+        for gone in range(oldest, self._unmerged.start):
+            self._runs.pop(gone, None)
+            self._changed[f"run/{gone}"] = None
+
+
+def _part(run: Run) -> pa.Table:
+    return pa.table({"vehicle": run[0], "amount": run[1]})
+
+
+def _within(run: Run, bucket: int) -> Run:
+    """A bucket's share of a run."""
+    ends = np.array([bucket, (bucket + 1) % BUCKETS], np.uint32) << np.uint32(32 - _BITS)
+    begin, end = np.searchsorted(run[0], ends).tolist()
+    part = slice(begin, end if bucket < BUCKETS - 1 else None)
+    return run[0][part], run[1][part]
+
+
+class _Fresh:
+    """The charges of a train, in order of vehicle and time."""
+
+    def __init__(self, vehicle: Array, time: Array, toll: Array) -> None:
+        self.key = (vehicle.astype(np.uint64) << np.uint64(32)) | time.astype(np.uint64)
+        order = np.argsort(self.key, kind="stable")
+        self.key = self.key[order]
+        self.sums = np.concatenate([[0], np.cumsum(toll[order].astype(np.int64))])
+
+    def up_to(self, vehicle: Array, time: Array) -> Array:
+        """What each vehicle was charged in this train until its time, that second included."""
+        key = vehicle.astype(np.uint64) << np.uint64(32)
+        last = np.searchsorted(self.key, key | time.astype(np.uint64), "right")
+        first = np.searchsorted(self.key, key)
+        found: Array = self.sums[last] - self.sums[first]
+        return found
+
+    def run(self) -> Run:
+        vehicle = (self.key >> np.uint64(32)).astype(np.uint32)
+        first = _firsts(vehicle)
+        return vehicle[first], np.diff(self.sums[np.append(first, len(vehicle))])
+
+
+def _firsts(vehicle: Array) -> Array:
+    """Where each vehicle of a sorted list first stands."""
+    new = np.ones(len(vehicle), bool)
+    new[1:] = vehicle[1:] != vehicle[:-1]
+    return np.flatnonzero(new)
+
+
+def amounts(known: Array, amount: Array, vehicle: Array) -> Array:
+    """The amount of each vehicle in a run, 0 where it has none.
+
+    >>> amounts(np.array([3, 7]), np.array([50, 60]), np.array([7, 8, 3])).tolist()
+    [60, 0, 50]
+    """
+    if not len(known):
+        return np.zeros(len(vehicle), np.int64)
+    at = np.minimum(np.searchsorted(known, vehicle), len(known) - 1)
+    return np.where(known[at] == vehicle, amount[at], 0)
+
+
+def merged(runs: Sequence[Run]) -> Run:
+    """Runs as one, amounts of the same vehicle added.
+
+    >>> vehicle, amount = merged([(np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))])
+    >>> vehicle.tolist(), amount.tolist()
+    ([3, 7, 9], [50, 61, 2])
+    """
+    vehicle, amount = (np.concatenate(columns) for columns in zip(*runs, strict=True))
+    order = np.argsort(vehicle, kind="stable")  # quick where whole stretches are in order already
+    vehicle, amount = vehicle[order], amount[order]
+    first = _firsts(vehicle)
+    return vehicle[first], np.add.reduceat(amount, first) if len(first) else amount

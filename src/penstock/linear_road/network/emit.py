@@ -1,0 +1,42 @@
+"""Emit: the time on the run's clock right before an answer becomes visible (shared page, "Output").
+
+Idea: the clock is a small file that the driver keeps; the task that writes answers reads it, again whenever it has changed (a run
+that was stopped and goes on has another start). Without a clock, at maximum speed, Emit is the answer's own Time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
+
+_clocks: dict[str, tuple[int, Clock]] = {}
+
+
+@dataclass(frozen=True)
+class EmitStamp:
+    """Sets the column `Emit` of finished answers; `clock` is the clock's file or the directory it lies in."""
+
+    clock: str
+
+    def __call__(self, answers: Any) -> Any:
+        clock = self._clock()
+        if not clock.ticks:
+            return answers
+        emit = pa.scalar(Decimal(f"{clock.now():.3f}"), pa.decimal128(12, 3))
+        at = answers.schema.get_field_index("Emit")
+        return answers.set_column(at, "Emit", pa.repeat(emit, answers.num_rows))
+
+    def _clock(self) -> Clock:
+        place = Path(self.clock)
+        file = place / CLOCK_FILE if place.is_dir() else place
+        changed = file.stat().st_mtime_ns if file.exists() else -1
+        known = _clocks.get(self.clock)
+        if known is None or known[0] != changed:
+            known = _clocks[self.clock] = (changed, Clock.load(place))
+        return known[1]

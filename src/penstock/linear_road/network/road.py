@@ -1,0 +1,145 @@
+"""The network: sources, superboxes, outputs with the delays of the benchmark.
+
+Read it from top to bottom as rows flow. Expressways have a partition each group of them lives in, so everything up to tolls
+happens where the rows arrive; only charges and balance requests go on, to the partition of their vehicle.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import penstock as ps
+from penstock.linear_road.network import accidents, accounts, statistics, tolls, tracking
+from penstock.linear_road.network.emit import EmitStamp
+from penstock.linear_road.network.past import DailyExpenditure, TravelTime, load_history
+from penstock.linear_road.network.rows_in import SCHEMA, decode
+
+DELAYS = {"tolls": 5, "alerts": 5, "balances": 5, "daily": 10, "travel": 30}
+"""The outputs and the seconds within which each must answer."""
+
+
+def road_network(history: Path | None, source: Path, answers: Path, clock: Path | None = None) -> ps.Network:
+    """Linear Road: what a driver delivers to `source` is answered to `answers`.
+
+    `source`: the directory that `penstock lr drive --to` fills (it may still be empty or missing). `history`: a directory with
+    TollHistory and SegmentHistory, as `penstock lr history` or the validator take it; None: there is none.
+    `answers`: gets one directory for each output (`tolls`, `alerts`, `balances`, `daily`, `travel`), each with CSV files of
+    finished rows in the field order of the page, type in front. `clock`: the file or directory with the clock of the
+    run (`Clock.load`), by default `source`; it is read when the first answer is written. At maximum speed Emit = Time.
+    """
+    net = ps.Network("linear_road")
+    rows = net.source(
+        "rows",
+        ps.feed(str(source), SCHEMA, decode=decode, keys="XWay"),
+        timestamp="Second",
+        whole=True,
+        idle=None,
+    )
+    stamp = EmitStamp(str(clock or source))
+
+    def answer(name: str, stream: ps.Stream, **columns: str) -> None:
+        sink = ps.stamped(ps.csv(str(Path(answers) / name)), stamp)
+        finished = stream.select(columns, name=f"{name}_rows")
+        net.output(name, finished, to=sink, qos=_within(DELAYS[name]))
+
+    tracked = _tracking(net, rows)
+    told = _tolls(net, tracked, _statistics(net, tracked), _accidents(net, tracked))
+    asked = rows.filter("Type > 0", name="requests")
+    balances = _accounts(net, told, asked)
+    past = None if history is None else str(load_history(Path(history)))
+    daily, travel = _daily(net, asked, past), _travel(net, asked, past)
+
+    notices, alerts = told.filter("Kind = 0", name="notices"), told.filter("Kind = 1", name="alarms")
+    answer("tolls", notices, Type="0", VID="VID", Time="Time", Emit="Time", Lav="Lav", Toll="Toll")
+    answer("alerts", alerts, Type="1", Time="Time", Emit="Time", VID="VID", Seg="Seg")
+    answer(
+        "balances",
+        balances,
+        Type="2",
+        Time="Time",
+        Emit="Time",
+        ResultTime="ResultTime",
+        QID="QID",
+        Bal="Bal",
+    )
+    answer("daily", daily, Type="3", Time="Time", Emit="Time", QID="QID", Bal="Bal")
+    answer(
+        "travel", travel, Type="4", Time="Time", Emit="Time", QID="QID", TravelTime="TravelTime", Toll="Toll"
+    )
+    return net
+
+
+def _within(seconds: int) -> ps.QoS:
+    return ps.QoS(delay=((0, 1), (seconds, 1), (seconds + 0.001, 0)))
+
+
+def _tracking(net: ps.Network, rows: ps.Stream) -> ps.Stream:
+    """Which report begins a trip, enters or leaves a segment, or stands still."""
+    with net.group("vehicle tracking", description="trips, segments entered and left, vehicles that stand"):
+        columns = ("Second", "Type", "VID", "XWay", "Dir", "Lane", "Seg", "Pos", "Spd")
+        reports = rows.select(*columns, name="report_fields").filter("Type = 0", name="reports")
+        return reports.group_by("XWay", name="by_expressway").column_latch(
+            tracking.Tracking, produces=tracking.PRODUCES, name="track"
+        )
+
+
+def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
+    """Cars and latest average velocity, minute by minute; kept for an hour, so that one may ask about them while it runs."""
+    with net.group(
+        "segment statistics", description="cars and Lav of each road segment, when its minute is over"
+    ):
+        grouped = tracked.group_by("XWay", name="segments")
+        figures = grouped.column_latch(statistics.Statistics, produces=statistics.PRODUCES, name="minutes")
+        figures.connection_point("figures", keep="1 hour", key="XWay")
+        return figures
+
+
+def _accidents(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
+    """Where two vehicles stand at one place, minute by minute."""
+    with net.group("accidents", description="two vehicles stopped at one place"):
+        standing = tracked.filter("Stops > 0", name="standing").group_by("XWay", name="places")
+        return standing.column_latch(accidents.Accidents, produces=accidents.PRODUCES, name="accidents")
+
+
+def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.Stream) -> ps.Stream:
+    """Notices, alerts, charges: a vehicle moves in a minute whose figures and accidents are known."""
+    with net.group(
+        "tolls", description="what a vehicle is told when it enters a segment and charged when it leaves"
+    ):
+        moves = tracked.filter("Moves > 0", name="moves").group_by("XWay", name="moves_by_expressway")
+        figures = minutes.group_by("XWay", name="figures_by_expressway")
+        places = wrecks.group_by("XWay", name="accidents_by_expressway")
+        return ps.column_latch([moves, figures, places], tolls.Tolls, produces=tolls.PRODUCES, name="quote")
+
+
+def _accounts(net: ps.Network, told: ps.Stream, asked: ps.Stream) -> ps.Stream:
+    """Charges and balance requests meet at the vehicle: the only thing that leaves its expressway."""
+    with net.group("accounts", description="one account a vehicle, whatever expressways it drives on"):
+        charges = told.filter("Kind = 2", name="charges").select(
+            "Second", "Time", "VID", "Toll", QID="-1", name="charge_entries"
+        )
+        requests = asked.filter("Type = 2", name="balance_requests").select(
+            "Second", "Time", "VID", "QID", Toll="0", name="request_fields"
+        )
+        ordered = requests.select("Second", "Time", "VID", "Toll", "QID", name="request_entries")
+        entries = charges.union(ordered, name="entries").group_by("VID", name="by_vehicle")
+        return entries.column_latch(accounts.Accounts, produces=accounts.PRODUCES, name="accounts")
+
+
+def _daily(net: ps.Network, asked: ps.Stream, past: str | None) -> ps.Stream:
+    """What a vehicle has spent on a day of the last ten weeks."""
+    with net.group("daily expenditure", description="look-ups in TollHistory"):
+        requests = asked.filter("Type = 3", name="daily_requests")
+        return requests.apply(
+            DailyExpenditure(past), reads=("VID", "XWay", "Day"), produces="Bal BIGINT", name="look_up_day"
+        )
+
+
+def _travel(net: ps.Network, asked: ps.Stream, past: str | None) -> ps.Stream:
+    """How long a journey takes and what it costs, by the means of earlier weeks."""
+    with net.group("travel time", description="journeys through the means of SegmentHistory"):
+        requests = asked.filter("Type = 4", name="travel_requests")
+        return requests.apply(
+            TravelTime(past), reads=("XWay", "Sinit", "Send", "DOW", "TOD"),
+            produces="TravelTime BIGINT, Toll BIGINT", name="drive_through",
+        )  # fmt: skip

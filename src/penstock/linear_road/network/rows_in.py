@@ -1,0 +1,212 @@
+"""From the bytes of a delivered second to columns; rows that break the format are refused (shared page, "Input").
+
+Idea: one compiled pass reads, judges and packs. A file holds the rows that arrived in one second, so the rules that look at the rows
+before and after come down to one comparison: the rows of a second that keep to the format are those whose Time it is. A Time
+below was passed on late, one above had leapt ahead; the driver cannot have delivered it otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from penstock.linear_road.rows.csv_rows import FIELDS, Array, integer
+from penstock.linear_road.rows.fields import COLUMNS
+from penstock.linear_road.rows.refusals import REASONS, field_reason
+
+SCHEMA = (
+    "Second TIMESTAMP, Type INT, Time INT, VID INT, Spd INT, XWay INT, Lane INT, Dir INT, Seg INT, Pos INT, "
+    "QID INT, Sinit INT, Send INT, DOW INT, TOD INT, Day INT"
+)
+"""The fifteen fields of a row, and the second in which it was delivered."""
+
+_BACK, _LEAPS, _REPEATED = 18, 19, 20
+_COMMA, _NEWLINE = 44, 10
+_SHORTEST = 2 * FIELDS  # bytes of a row of fifteen digits
+_REPORT_FIELDS, _TAIL = 9, 18  # a report's own fields; the bytes of the others, all -1
+_SECOND = 1_000_000
+UTC = pa.timestamp("us", tz="UTC")
+
+
+def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
+    r"""The rows of a delivered file as columns, and which lines were refused, and why.
+
+    >>> columns, lines, reasons = decode(b"0,5,7,30,0,1,0,1,5300,-1,-1,-1,-1,-1,-1\nnonsense\n", 5)
+    >>> columns["VID"].tolist(), lines.tolist(), reasons
+    ([7], [1], ['not 15 integers'])
+    """
+    text = np.frombuffer(chunk, np.uint8)
+    if len(text) and text[-1] != _NEWLINE:
+        text = np.append(text, np.uint8(_NEWLINE))
+    kept, columns, verdicts = _columns(text, at, len(text) // _SHORTEST + 16)
+    if kept < 0:  # so many short lines are no rows; count them
+        kept, columns, verdicts = _columns(text, at, int(np.count_nonzero(text == _NEWLINE)))
+    lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
+    made: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
+    made |= {name: columns[i, :kept] for i, name in enumerate(COLUMNS)}
+    return made, lines, [REASONS[code] for code in verdicts[lines]]
+
+
+def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
+    """(rows kept, columns, verdict on each line); -1 rows: there was not room for so many lines."""
+    columns = np.empty((FIELDS, room), np.int32)
+    columns[_REPORT_FIELDS:] = -1
+    verdicts = np.zeros(room, np.int8)
+    # A filter small enough for the nearest cache: whom it has not seen has not reported, the few others are looked at again.
+    seen, again = np.zeros(_power_of_two(room) // 8, np.uint64), np.empty(room, np.int64)
+    kept, lines, doubtful = _decode(text, at, columns, verdicts, seen, again)
+    if doubtful > 0:
+        kept = _without_repeated(columns, kept, verdicts[:lines], again[:doubtful])
+    return kept, columns, verdicts[:lines]
+
+
+def _without_repeated(columns: Array, kept: int, verdicts: Array, doubtful: Array) -> int:
+    """Refuse the reports that repeat an earlier one; how many rows are left."""
+    slots = np.full(4 * _power_of_two(len(doubtful)), -1, np.int64)
+    repeated = _repeated(columns, kept, doubtful, slots, np.zeros(kept, np.bool_))
+    if not repeated.any():
+        return kept
+    verdicts[np.flatnonzero(verdicts == 0)[repeated]] = _REPEATED
+    left = np.flatnonzero(~repeated)
+    columns[:, : len(left)] = columns[:, left]
+    return len(left)
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(4, int(count - 1).bit_length()) if count else 16
+
+
+@njit(cache=True, nogil=True)
+def _decode(
+    text: Array, at: int, columns: Array, verdicts: Array, seen: Array, again: Array
+) -> tuple[int, int, int]:
+    i, kept, line, doubtful = 0, 0, 0, 0
+    row = np.full(FIELDS, -1, np.int32)
+    while i < len(text):
+        if line == len(verdicts):
+            return -1, line, 0
+        following = _quick_report(text, i, at, row)
+        fields = _REPORT_FIELDS
+        if following > 0:
+            i = following
+        else:
+            i, verdicts[line] = _careful(text, i, at, row)
+            fields = FIELDS
+        if verdicts[line] == 0:
+            if row[0] == 0 and _noted(row, seen):
+                again[doubtful] = kept
+                doubtful += 1
+            for f in range(fields):
+                columns[f, kept] = row[f]
+            kept += 1
+        line += 1
+    return kept, line, doubtful
+
+
+@njit(cache=True, nogil=True)
+def _quick_report(text: Array, i: int, at: int, row: Array) -> int:
+    """Read a sound report in its usual spelling: nine numbers of digits alone, then six times -1.
+
+    Where it ends; 0: the careful reader must look at it.
+    """
+    if i + _TAIL + 2 * _REPORT_FIELDS > len(text) or text[i] != 48 or text[i + 1] != _COMMA:
+        return 0
+    row[0] = 0
+    i += 2
+    for field in range(1, _REPORT_FIELDS):
+        number = 0
+        first = i
+        digit = text[i] - np.uint8(48)
+        while digit < 10:
+            number = number * 10 + digit
+            i += 1
+            digit = text[i] - np.uint8(48)
+        if text[i] != _COMMA or i == first or i > first + 9:
+            return 0
+        row[field] = number
+        i += 1
+    if i + _TAIL > len(text) or row[1] != at or row[3] > 100 or row[5] > 4 or row[6] > 1 or row[7] > 99:
+        return 0
+    if not 5280 * row[7] <= row[8] < 5280 * row[7] + 5280:
+        return 0
+    for k in range(0, _TAIL, 3):
+        if text[i + k] != 45 or text[i + k + 1] != 49:
+            return 0
+    for k in range(2, _TAIL - 1, 3):
+        if text[i + k] != _COMMA:
+            return 0
+    return i + _TAIL if text[i + _TAIL - 1] == _NEWLINE else 0
+
+
+@njit(cache=True, nogil=True)
+def _careful(text: Array, i: int, at: int, row: Array) -> tuple[int, int]:
+    """Read any line: where the next one starts, and the verdict on this one."""
+    field = 0
+    good = True
+    while good:
+        number, i, good = integer(text, i)
+        good = good and field < FIELDS
+        if good:
+            row[field] = number
+            field += 1
+            if text[i] != _COMMA:
+                break
+            i += 1
+    whole = good and field == FIELDS and text[i] == _NEWLINE
+    while text[i] != _NEWLINE:
+        i += 1
+    return i + 1, _verdict(row, at) if whole else 1
+
+
+@njit(cache=True, nogil=True)
+def _verdict(row: Array, at: int) -> int:
+    reason = field_reason(row)
+    if reason == 0 and row[1] != at:
+        return _BACK if row[1] < at else _LEAPS
+    return reason
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _key(vid: int, xway: int, direction: int) -> Any:
+    return (np.int64(vid) << 32) | (np.int64(xway) << 1) | np.int64(direction)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(key: Any) -> Any:
+    return ((key ^ (key >> 32)) * np.int64(-7046029254386353131)) >> 20
+
+
+@njit(cache=True, nogil=True)
+def _noted(row: Array, seen: Array) -> bool:
+    """Whether the filter may have seen this vehicle, expressway and direction; notes them."""
+    place = _mixed(_key(row[2], row[4], row[6])) & (64 * len(seen) - 1)
+    bit = np.uint64(1) << np.uint64(place & 63)
+    word = seen[place >> 6]
+    seen[place >> 6] = word | bit
+    return bool(word & bit)
+
+
+@njit(cache=True, nogil=True)
+def _repeated(columns: Array, kept: int, doubtful: Array, slots: Array, repeated: Array) -> Array:
+    """Which of the kept rows are reports of a vehicle, expressway and direction that had one before."""
+    size = len(slots)
+    first = np.full(size, -1, np.int64)
+    for row in doubtful:
+        key = _key(columns[2, row], columns[4, row], columns[6, row])
+        slot = _mixed(key) & (size - 1)
+        while slots[slot] not in (-1, key):
+            slot = (slot + 1) & (size - 1)
+        slots[slot] = key
+    for row in range(kept):
+        if columns[0, row] == 0:
+            key = _key(columns[2, row], columns[4, row], columns[6, row])
+            slot = _mixed(key) & (size - 1)
+            while slots[slot] not in (-1, key):
+                slot = (slot + 1) & (size - 1)
+            if slots[slot] == key:
+                repeated[row] = first[slot] >= 0
+                first[slot] = row
+    return repeated

@@ -1,0 +1,105 @@
+"""Running the network: a runtime with the right trains, the warm-up, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
+from penstock.linear_road.drive.slices import Slice
+from penstock.linear_road.drive.targets import DirectoryTarget, file_name
+from penstock.linear_road.network.road import DELAYS, road_network
+from penstock.linear_road.rows import csv_rows
+from penstock.model.formats.forms import place_of
+from penstock.runtime import AsSoonAsPossible
+from penstock.store.dead_letters import DeadLetters
+
+LENGTH = 4_000_000
+"""Tuples in a train at most: some seconds of the largest runs, so that a backlog is worked off in few trains."""
+
+
+def road_runtime(
+    net: ps.Network,
+    checkpoint: Path,
+    *,
+    spark: Any = None,
+    partitions: int = 2,
+    once: bool = False,
+    length: int = LENGTH,
+    master: str | None = None,
+) -> ps.Runtime:
+    """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
+
+    `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by default one is made
+    with `penstock.engine.spark.session.local_session`. `length`: tuples in a train at most, but one second at least.
+    """
+    policy = AsSoonAsPossible(length)
+    return ps.Runtime(net, spark, checkpoint, once=once, policy=policy, partitions=partitions, master=master)
+
+
+def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
+    """Run a made-up city through the network in a scratch directory; returns the seconds it took.
+
+    Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's cache.
+    """
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as scratch:
+        place = Path(scratch)
+        deliver(place / "in", warm_rows(partitions, trains, rows))
+        net = road_network(None, place / "in", place / "answers")
+        with road_runtime(
+            net, place / "checkpoint", spark=spark, partitions=partitions, once=True, length=1
+        ) as run:
+            run.wait()
+    return time.perf_counter() - begun
+
+
+def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """(second, rows of each group): vehicles that drive on, requests of each type."""
+    vehicle = np.arange(rows)
+    for i in range(seconds):
+        # steps of ten seconds: previous reports are found in every third train, minutes end in every sixth
+        t = i * 10
+        groups_rows = []
+        for group in range(groups):
+            found = np.full((rows, csv_rows.FIELDS), -1, np.int32)
+            pos = (vehicle * 97 + t * 60) % 528_000
+            found[:, 0] = np.where(vehicle % 100 < 96, 0, vehicle % 100 - 95)
+            found[:, 0] = np.where(found[:, 0] == 1, 2, found[:, 0])
+            found[:, 1], found[:, 2], found[:, 3] = t, vehicle + rows * (3 * group + i % 3), vehicle % 60
+            found[:, 4], found[:, 5], found[:, 6] = group, 1 + vehicle % 3, vehicle % 2
+            found[:, 7], found[:, 8], found[:, 9] = pos // 5280, pos, i * rows + vehicle
+            found[:, 10], found[:, 11], found[:, 12] = vehicle % 100, (vehicle * 7) % 100, 1 + vehicle % 7
+            found[:, 13], found[:, 14] = 1 + vehicle % 1440, 1 + vehicle % 69
+            groups_rows.append(found)
+        yield t, groups_rows
+
+
+def deliver(directory: Path, seconds: Iterator[tuple[int, list[np.ndarray]]]) -> None:
+    """Deliver seconds as a driver at maximum speed does, all at once."""
+    directory.mkdir(parents=True, exist_ok=True)
+    Clock(time.time(), 0, MAXIMUM).save(directory / CLOCK_FILE)
+    target = DirectoryTarget(directory)
+    for second, groups in seconds:
+        target.stage(second, [Slice(csv_rows.render(rows)[0], len(rows)) for rows in groups])
+        target.deliver()
+
+
+def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
+    """(reason, source, line, raw) of every refused row: `source` is the delivered file, `line` counts from 1 in it."""
+    for letter in DeadLetters(checkpoint).read().to_pylist():
+        second, group, line = place_of(int(letter["offset"]))
+        yield letter["reason"], file_name(second, group, "csv"), line + 1, letter["raw"]
+
+
+def answer_files(answers: Path) -> Iterator[Path]:
+    """The finished answer files of all outputs, in the order of trains; a file that is there never changes."""
+    found = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
+    # a name ends in the numbers of train and partition
+    return iter(sorted(found, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))

@@ -1,0 +1,173 @@
+"""Tolls: what a vehicle is told when it enters a segment, and what it is charged when it leaves (shared page).
+
+Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are a grid that is made when a minute
+begins. A charge is the toll that was quoted when the vehicle entered the segment it leaves: the same grid, of an earlier minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.linear_road.network.tables import SEGMENTS, Array, Roads, column, grown, spans
+from penstock.linear_road.network.tracking import ENTERS, LEAVES
+
+PRODUCES = "Second TIMESTAMP, Kind INT, Time INT, VID INT, Lav INT, Toll INT, Seg INT"
+"""`Kind` 0: a toll notice, 1: an accident alert naming `Seg`, 2: a charge of `Toll`."""
+
+NOTICE, ALERT, CHARGE = 0, 1, 2
+_SECOND, _MINUTE = 1_000_000, 60_000_000
+_DOWNSTREAM = 5
+_UTC = pa.timestamp("us", tz="UTC")
+
+
+class Tolls:
+    """The road segments of one partition, and what their tolls have been."""
+
+    def __init__(self) -> None:
+        self._roads = Roads()
+        self._minute = -1  # counted from 0, as all minutes here
+        self._lav, self._accident = np.zeros(0, np.int32), np.zeros(0, np.int8)
+        self._tolls: dict[int, Array] = {}
+        self._known: set[int] = set()  # minutes with any toll above 0
+        self._parts: Mapping[str, Any] = {}
+        self._changed: dict[str, Any] = {}
+
+    # -- state
+
+    def changes(self) -> dict[str, Any]:
+        """The grid of the minute that began, and the tolls of it."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def restore(self, parts: Mapping[str, Any]) -> None:
+        """Tolls of earlier minutes are read when someone is charged one."""
+        if "grid" not in parts:
+            return
+        self._parts = parts
+        self._roads = Roads(column(parts["roads"], "road"))
+        self._minute = int(column(parts["minute"], "minute")[0])
+        self._lav, self._accident = (column(parts["grid"], name).copy() for name in ("lav", "accident"))
+        self._known = {int(name.removeprefix("toll/")) for name in parts if name.startswith("toll/")}
+
+    def _toll(self, minute: int) -> Array:
+        """The tolls of a minute; shorter than the grid if roads have appeared since."""
+        if minute not in self._known:
+            return np.zeros(0, np.int32)
+        if minute not in self._tolls:
+            self._tolls[minute] = column(self._parts[f"toll/{minute}"], "toll")
+        return self._tolls[minute]
+
+    # -- work
+
+    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+        """Moves, figures of minutes and accidents in; notices, alerts and charges out."""
+        moves, figures, accidents = inputs
+        told = [self._tell(part) for part in self._minutes(moves, figures, accidents) if part.num_rows]
+        return pa.concat_tables(told).combine_chunks() if told else _rows(np.zeros(0, np.int64), {})
+
+    def _minutes(self, moves: Any, figures: Any, accidents: Any) -> Iterator[Any]:
+        """The moves minute by minute, each after the grid was made for its minute."""
+        starts = [column(table, "Second") // _MINUTE for table in (moves, figures, accidents)]
+        for minute in sorted({int(found[first]) for found in starts for first, _ in spans(found)}):
+            parts = [
+                table.slice(*_range(found, minute))
+                for table, found in zip((moves, figures, accidents), starts, strict=True)
+            ]
+            if minute != self._minute:
+                self._begin(minute, *parts[1:])
+            yield parts[0]
+
+    def _begin(self, minute: int, figures: Any, accidents: Any) -> None:
+        cells, wrecks = self._cells(figures), self._cells(accidents)
+        size = len(self._roads) * SEGMENTS
+        self._minute = minute
+        self._lav, cars = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+        self._lav[cells], cars[cells] = column(figures, "Lav"), column(figures, "Cars")
+        self._accident = nearest(wrecks, self._roads.keys)
+        free = (self._lav < 40) & (cars > 50) & (self._accident < 0)
+        toll = np.where(free, 2 * (cars - 50) ** 2, 0).astype(np.int32)
+        if toll.any():
+            self._tolls[minute] = toll
+            self._known.add(minute)
+            self._changed[f"toll/{minute}"] = pa.table({"toll": toll})
+        self._note()
+
+    def _note(self) -> None:
+        self._changed["grid"] = pa.table({"lav": self._lav, "accident": self._accident})
+        self._changed["roads"] = pa.table({"road": self._roads.keys})
+        self._changed["minute"] = pa.table({"minute": [self._minute]})
+
+    def _cells(self, rows: Any) -> Array:
+        return self._roads.cells(column(rows, "XWay"), column(rows, "Dir"), column(rows, "Seg"))
+
+    def _tell(self, moves: Any) -> pa.Table:
+        cells = self._cells(moves)
+        if len(self._roads) * SEGMENTS > len(self._lav):
+            self._lav = grown(self._lav, len(self._roads) * SEGMENTS, -1)
+            self._accident = grown(self._accident, len(self._roads) * SEGMENTS, -1)
+            self._note()
+        second, vid, kind = column(moves, "Second"), column(moves, "VID"), column(moves, "Moves")
+        enters = np.flatnonzero(kind & ENTERS)
+        at = cells[enters]
+        notice = {"VID": vid[enters], "Lav": self._lav[at], "Toll": _of(self._toll(self._minute), at)}
+        alarmed = enters[self._accident[at] >= 0]
+        alert = {"VID": vid[alarmed], "Seg": self._accident[cells[alarmed]].astype(np.int32)}
+        charges = self._charges(moves, cells, kind)
+        charged = np.flatnonzero(charges)
+        charge = {"VID": vid[charged], "Toll": charges[charged]}
+        parts = [(NOTICE, enters, notice), (ALERT, alarmed, alert), (CHARGE, charged, charge)]
+        return pa.concat_tables([_rows(second[rows], {"Kind": k, **found}) for k, rows, found in parts])
+
+    def _charges(self, moves: Any, cells: Array, kind: Array) -> Array:
+        """What each move is charged: the toll of the segment left, as it was quoted."""
+        quoted = column(moves, "Quoted") // 60
+        left = cells - column(moves, "Seg") + column(moves, "SegLeft")
+        charges = np.zeros(len(cells), np.int32)
+        leaves = (kind & LEAVES) > 0
+        for minute in np.unique(quoted[leaves]).tolist():
+            rows = np.flatnonzero(leaves & (quoted == minute))
+            charges[rows] = _of(self._toll(minute), left[rows])
+        return charges
+
+
+def nearest(wrecks: Array, roads: Array) -> Array:
+    """For each road segment the nearest of the segments 0..4 downstream with an accident, -1 if none has one.
+
+    >>> nearest(np.array([7, 150]), np.array([0, 1]))[[2, 3, 7, 8, 149, 150, 154, 155]].tolist()
+    [-1, 7, 7, -1, -1, 50, 50, -1]
+    """
+    found = np.full(len(roads) * SEGMENTS, -1, np.int8)
+    for back in range(_DOWNSTREAM - 1, -1, -1):
+        for cell in wrecks.tolist():
+            road, seg = divmod(cell, SEGMENTS)
+            place = seg - back if roads[road] & 1 == 0 else seg + back
+            if 0 <= place < SEGMENTS:
+                found[road * SEGMENTS + place] = seg
+    return found
+
+
+def _range(minutes: Array, minute: int) -> tuple[int, int]:
+    first, last = np.searchsorted(minutes, (minute, minute + 1))
+    return int(first), int(last - first)
+
+
+def _of(grid: Array, cells: Array) -> Array:
+    """The grid's values; a cell that it does not reach has 0."""
+    return (
+        np.where(cells < len(grid), grid[np.minimum(cells, len(grid) - 1)], 0)
+        if len(grid)
+        else np.zeros(len(cells), np.int32)
+    )
+
+
+def _rows(second: Array, found: dict[str, Any]) -> pa.Table:
+    time = (second // _SECOND).astype(np.int32)
+    columns = {"Time": time, "Kind": np.full(len(second), found.get("Kind", 0), np.int32)}
+    empty = np.full(len(second), -1, np.int32)
+    columns |= {name: np.asarray(found.get(name, empty), np.int32) for name in ("VID", "Lav", "Toll", "Seg")}
+    made = {"Second": pa.array(second).view(_UTC)} | columns
+    return pa.table({name: made[name] for name in ("Second", "Kind", "Time", "VID", "Lav", "Toll", "Seg")})

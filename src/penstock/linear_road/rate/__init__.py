@@ -1,0 +1,1 @@
+"""A rating: the largest L that this machine answers in time."""

@@ -1,0 +1,127 @@
+"""What a rating is made of: its options, and which seconds of the three hours are driven and scored.
+
+Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. In mode `peak` they are cut out, with a
+warm-up before them whose answers are checked but not timed; in mode `full` trials are made at the peak too, and the winner
+must carry all three hours. What was shortened is part of the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.linear_road.rate.search import Bounds
+from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.inputs import InputError
+
+MODES = ("peak", "full")
+
+
+@dataclass(frozen=True)
+class RatePlan:
+    """The options of `penstock lr rate`; times in minutes but for `warm_up`, which is in seconds."""
+
+    out: Path
+    mode: str = "peak"
+    minutes: int = 15
+    begin: float = 50
+    end: float | None = None
+    trial_minutes: int = 3
+    warm_up: int = 120
+    base: float = 5
+    length_of_day: int = 180
+    days: int = 69
+    seed: int = 1
+    set: Path | None = None
+    master: str | None = None
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InputError(f"--mode {self.mode} is not known; expected peak or full.")
+        for name, value in (("--to", self.end), ("--from", self.begin), ("--base", self.base)):
+            if value is not None and (value < 0.5 or 2 * value != round(2 * value)):
+                raise InputError(f"{name} {value:g} is no size; expected 0.5, 1, 1.5 and so on.")
+        if self.end is not None and self.end < self.begin:
+            raise InputError(f"--to {self.end:g} is below --from {self.begin:g}.")
+        if min(self.minutes, self.trial_minutes) < 1 or self.warm_up < 0:
+            raise InputError("--minutes and --trial-minutes are 1 or more, --warm-up is 0 or more.")
+        if self.warm_up + 60 * max(self.minutes, self.trial_minutes) > 60 * self.length_of_day:
+            raise InputError(
+                f"Warm-up and scored minutes do not fit into the {self.length_of_day} minutes of traffic."
+            )
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.begin, self.end)
+
+    @property
+    def place_of_set(self) -> Path:
+        return self.set or self.out / "set"
+
+    def as_json(self) -> dict[str, Any]:
+        """What must stay the same for a search to be gone on with."""
+        return {
+            "mode": self.mode,
+            "minutes": self.minutes,
+            "from": self.begin,
+            "to": self.end,
+            "trial_minutes": self.trial_minutes,
+            "warm_up_s": self.warm_up,
+            "base": self.base,
+            "traffic_minutes": self.length_of_day,
+            "history_days": self.days,
+            "seed": self.seed,
+            "master": self.master,
+        }
+
+
+@dataclass(frozen=True)
+class Window:
+    """Seconds begin..end-1 are driven; answers to those from `scored_from` on are timed."""
+
+    begin: int
+    scored_from: int
+    end: int
+
+    @property
+    def scored_s(self) -> int:
+        return self.end - self.scored_from
+
+
+def busiest(rates: Array, length: int, begin: int = 0) -> int:
+    """Where the busiest `length` seconds start; `rates` are tuples by second from second `begin` on.
+
+    >>> busiest(np.array([1, 5, 6, 2]), 2)
+    1
+    """
+    sums = np.convolve(rates, np.ones(length, np.int64), "valid")
+    return begin + int(np.argmax(sums))
+
+
+def cut_of(plan: RatePlan, rates: Array) -> Window:
+    """The seconds that the set must hold: all in mode full, else the busiest with the warm-up before them."""
+    if plan.mode == "full":
+        return Window(0, 0, len(rates))
+    return _window(plan, rates, 60 * max(plan.minutes, plan.trial_minutes), 0)
+
+
+def trial_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
+    """The seconds of a trial: the busiest minutes of the cut, with a warm-up before them."""
+    return _window(plan, rates[cut.begin : cut.end], 60 * plan.trial_minutes, cut.begin)
+
+
+def confirmation_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
+    """The seconds of the confirming run: the asked-for minutes, or the whole of the three hours."""
+    if plan.mode == "full":
+        return cut
+    return _window(plan, rates[cut.begin : cut.end], 60 * plan.minutes, cut.begin)
+
+
+def _window(plan: RatePlan, rates: Array, scored: int, offset: int) -> Window:
+    length = plan.warm_up + scored
+    begin = busiest(rates, length, offset)
+    return Window(begin, begin + plan.warm_up, begin + length)

@@ -1,0 +1,137 @@
+"""The prepared set of a rating: traffic, history and slices, made once and driven at any L.
+
+Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last copy cut off at a
+half, so one set serves every L in steps of 0.5, and its history serves all copies by reference. What is right follows from
+the stored expressways alone: `truth` writes the rows that one copy, whole or cut off, consists of. VLDB 2004, section 4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.slices import Slices
+from penstock.linear_road.rate.plan import RatePlan, Window, cut_of
+from penstock.linear_road.rows.atomic import atomic_path, write_text
+from penstock.linear_road.rows.copies import stated_span
+from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.inputs import Input, InputError, open_input
+from penstock.linear_road.traffic.generate import generate
+from penstock.linear_road.traffic.history import History, history
+
+Step = Callable[[str, int, int], None]
+"""Called with the name of a step and (done, total) as it goes on."""
+
+_INT32 = 2**31 - 1
+_RATES = "rates.json"
+
+
+@dataclass(frozen=True)
+class RateSet:
+    """A prepared set; `rates` are the tuples of each second of the stored expressways."""
+
+    path: Path
+    slices: Slices
+    history: Path
+    rates: Array
+    cut: Window
+
+    @property
+    def base(self) -> float:
+        """The stored expressways."""
+        assert self.slices.span is not None
+        return self.slices.span.length
+
+    def copies(self, length: float) -> tuple[int, float]:
+        """How many whole copies L consists of, and the size of the one cut off."""
+        whole = int(length // self.base)
+        return whole, length - whole * self.base
+
+    def truth(self, length: float, window: Window) -> Path:
+        """A flat file of the rows that a copy of this size consists of, for the oracle."""
+        name = f"{length:g}x-{window.begin}-{window.end}.csv"
+        final = self.path / "truth" / name
+        final.parent.mkdir(parents=True, exist_ok=True)
+        if not final.exists():
+            with atomic_path(final) as path, path.open("wb") as out:
+                for second in range(window.begin, window.end):
+                    for half in range(round(2 * length)):
+                        out.write(self.slices.slice(second, half).data.data)
+        return final
+
+    def facts(self) -> dict[str, Any]:
+        """What a result must say about its input."""
+        return {
+            "stored_xways": self.base,
+            "seconds": [self.cut.begin, self.cut.end],
+            "shifted_copies": True,
+            "source": self.slices.manifest["source"],
+        }
+
+
+def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
+    """Make the set of a plan, or go on with one that was begun; what is there already is taken."""
+    place = plan.place_of_set
+    place.mkdir(parents=True, exist_ok=True)
+    traffic = place / "traffic"
+    generate(
+        traffic, xways=plan.base, minutes=plan.length_of_day, seed=plan.seed, form="parquet", jobs=jobs, progress=step
+    )  # fmt: skip
+    source = open_input(traffic)
+    history(
+        History(traffic, place / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
+        workers=jobs,
+        reading=lambda done, total: step("history: reading", done, total),
+        writing=lambda done, total: step("history: writing", done, total),
+    )
+    rates = _rates(source, place)
+    cut = cut_of(plan, rates)
+    slices = _slices(source, place / f"slices-{cut.begin}-{cut.end}", cut, step)
+    return RateSet(place, slices, place / "history", rates, cut)
+
+
+def _most_copies(source: Input) -> int:
+    """So many copies that no number of a vehicle outgrows its field; each needs no rows of its own."""
+    span = stated_span(source)
+    assert span is not None
+    return _INT32 // max(span.vids, span.qids, 1)
+
+
+def _rates(source: Input, place: Path) -> Array:
+    """Tuples by second; counted once."""
+    file = place / _RATES
+    if not file.is_file():
+        counted = np.zeros(0, np.int64)
+        for path in source.files:
+            times = pq.read_table(path, columns=["Time"])["Time"].to_numpy()
+            found = np.bincount(times, minlength=len(counted))
+            counted = found + np.pad(counted, (0, len(found) - len(counted)))
+        write_text(file, json.dumps(counted.tolist()) + "\n")
+    return np.array(json.loads(file.read_text(encoding="utf-8")), np.int64)
+
+
+def _slices(source: Input, out: Path, cut: Window, step: Step) -> Slices:
+    span = stated_span(source)
+    assert span is not None
+    # Only the files that reach into the cut are read: the busiest minutes are usually the last ones.
+    files = tuple(file for file in source.files if _reaches(file, cut))
+    plan = Plan(
+        replace(source, files=files), round(2 * span.length), "csv", span=span, begin=cut.begin, end=cut.end, halves=True
+    )  # fmt: skip
+    return prepare(plan, out, lambda done, total: step("slices", done, total))
+
+
+def _reaches(file: Path, cut: Window) -> bool:
+    """Whether a file of generated rows, named rows-FIRST-LAST, holds seconds of the cut."""
+    try:
+        _, first, last = file.stem.split("-")
+        return int(first) < cut.end and int(last) >= cut.begin
+    except ValueError:
+        raise InputError(f"{file} is not named like a file of `penstock lr generate`.") from None

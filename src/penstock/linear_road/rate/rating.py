@@ -1,0 +1,333 @@
+"""`penstock lr rate`: the largest L that meets every requirement in real time, on this machine.
+
+Idea: each trial is a run of its own, in fresh processes, with the driver on the same machine; a trial passes if every answer
+is right and none of the scored ones is late. Which L comes next is a pure function of the trials made (`search`), so an
+interrupted rating goes on. A trial in which the driver fell behind says nothing: it is void and made again.
+L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.drive.child_process import last_said, run_child
+from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
+from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
+from penstock.linear_road.rate.search import Next, Tried, next_step
+from penstock.linear_road.rows.atomic import write_text
+from penstock.linear_road.rows.copies import copies_of
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.run.output_folder import ANSWERS, RUN
+from penstock.linear_road.run.resource_use import machine, versions
+from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
+
+RATING = "rating.json"
+_TRIALS = "trials.json"
+_VOID_AGAIN = 2
+"""A trial is void at most so often; the next time it counts as failed."""
+
+_MOST_BEHIND = 40.0
+"""Seconds behind at which a trial is given up: beyond every limit of the benchmark."""
+
+_SMALL = 1.0
+"""An L that any machine carries: a run that crashes there would crash anywhere."""
+
+_WHOLE_DAY, _WHOLE_HISTORY = 180, 69
+"""Minutes of traffic and days of history in the benchmark."""
+
+_BAD_OPTIONS, _STOPPED = 2, 130
+_STOPPED_TRIAL = "the trial was stopped"
+_PENSTOCK: tuple[str, ...] = (sys.executable, "-m", "penstock.cli.main")
+Trial = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how a rating goes."""
+
+    step: Step = lambda _name, _done, _total: None
+    say: Callable[[str], None] = lambda _sentence: None
+    trial: Callable[[Trial], None] = lambda _trial: None
+
+
+class RateError(RuntimeError):
+    """A rating that could not go on; the message is one clear sentence."""
+
+
+def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
+    """Search, confirm, and return what `rating.json` holds; an interrupted rating goes on with its trials."""
+    watcher = watcher or Watcher()
+    trials = _Trials.open(plan)
+    prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
+    while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
+        watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.length:g}")
+        trial = Attempt(plan, prepared, step, len(trials.all)).run()
+        _raise_if_hopeless(trial, trials.all)
+        trials.add(trial)
+        watcher.trial(trial)
+    result = _result(plan, prepared, trials.all, step.length)
+    write_text(plan.out / RATING, json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def _raise_if_hopeless(trial: Trial, before: list[Trial]) -> None:
+    """A crash at the smallest load tells of the installation, not of L: say so, and record nothing."""
+    if trial.get("crashed") and trial["L"] <= _SMALL and not any(t["pass"] for t in before):
+        raise RateError(f"The trial at L = {trial['L']:g} failed, so no L can be tried: {trial['crashed']}")
+
+
+@dataclass
+class _Trials:
+    """The trials made so far, on disk after each."""
+
+    file: Path
+    plan: dict[str, Any]
+    all: list[Trial] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, plan: RatePlan) -> _Trials:
+        plan.out.mkdir(parents=True, exist_ok=True)
+        file = plan.out / _TRIALS
+        if not file.is_file():
+            return cls(file, plan.as_json())
+        found = json.loads(file.read_text(encoding="utf-8"))
+        for name, value in plan.as_json().items():
+            if found["plan"].get(name) != value:
+                raise InputError(
+                    f"--out {plan.out} holds a rating with {name} {found['plan'].get(name)}, not {value}; "
+                    "give the same options to go on, or another --out."
+                )
+        return cls(file, found["plan"], found["trials"])
+
+    def add(self, trial: Trial) -> None:
+        self.all.append(trial)
+        write_text(self.file, json.dumps({"plan": self.plan, "trials": self.all}, indent=1) + "\n")
+
+    def counted(self) -> list[Tried]:
+        """What the search may build upon: void trials do not count, unless the same one was void again and again."""
+        found, void = [], 0
+        for trial in self.all:
+            void = void + 1 if trial["void"] else 0
+            if not trial["void"] or void > _VOID_AGAIN:
+                found.append(Tried(trial["L"], trial["pass"], trial["confirming"]))
+                void = 0
+        return found
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One trial: a run in processes of its own, then the oracle. `number` names its directory."""
+
+    plan: RatePlan
+    prepared: RateSet
+    step: Next
+    number: int
+
+    @property
+    def window(self) -> Window:
+        chosen = confirmation_of if self.step.kind == "confirm" else trial_of
+        return chosen(self.plan, self.prepared.rates, self.prepared.cut)
+
+    @cached_property
+    def place(self) -> Path:
+        return fresh_place(
+            self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.length:g}"
+        )
+
+    @property
+    def log(self) -> Path:
+        # Not with_suffix: the name may end with half an expressway.
+        return self.place.with_name(f"{self.place.name}.log")
+
+    def run(self) -> Trial:
+        began = time.monotonic()
+        code = run_child(self._command(), self.log)
+        if not (self.place / RUN).is_file():
+            return self._crashed(code, round(time.monotonic() - began, 1))
+        record = json.loads((self.place / RUN).read_text(encoding="utf-8"))
+        verdict = self._verdict() if record["finished"] else None
+        trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
+        if not self.plan.keep:
+            for path in (self.place / ANSWERS, self.place / "_checkpoint"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        return trial
+
+    def _crashed(self, code: int, took: float) -> Trial:
+        """A run that left no record: too much for this machine, unless it is the command itself that is wrong."""
+        said = last_said(self.log) or "it said nothing"
+        if code == _BAD_OPTIONS:
+            raise RateError(f"The trial at L = {self.step.length:g} was refused ({self.log}): {said}")
+        trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
+        # Somebody has stopped it before it drove anything.
+        return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == _STOPPED else trial
+
+    def _command(self) -> list[str]:
+        options: dict[str, Any] = {
+            "--input": self.prepared.slices.path,
+            "--history": self.prepared.history,
+            "--out": self.place,
+            "--xways": self.step.length,
+            "--from": self.window.begin,
+            "--until": self.window.end,
+            "--scored-from": self.window.scored_from,
+            "--most-behind": _MOST_BEHIND,
+        }
+        if self.plan.master is not None:
+            options["--master"] = self.plan.master
+        given = [str(word) for pair in options.items() for word in pair]
+        return [*_PENSTOCK, "lr", "run", "--quiet", "--end-with-parent", *given]
+
+    def _verdict(self) -> ShiftedVerdict:
+        whole, rest = self.prepared.copies(self.step.length)
+        parts = []
+        if whole:
+            parts.append(Judged(self.prepared.truth(self.prepared.base, self.window), range(whole)))
+        if rest:
+            parts.append(Judged(self.prepared.truth(rest, self.window), range(whole, whole + 1)))
+        span = self.prepared.slices.span
+        assert span is not None
+        shift = copies_of(span, count=whole + (1 if rest else 0))
+        return validate_copies(self.place / ANSWERS, parts, shift, history=self.prepared.history)
+
+
+def fresh_place(wanted: Path) -> Path:
+    """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is removed.
+
+    The next one has another name: what a killed run still writes for a moment must not get into it.
+    """
+    wanted.parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    for old in (path for path in wanted.parent.iterdir() if path.is_dir()):
+        name, _, again = old.name.partition("+")
+        if name == wanted.name:
+            number = max(number, int(again or 0) + 1)
+            shutil.rmtree(old, ignore_errors=True)
+    return wanted if not number else wanted.with_name(f"{wanted.name}+{number}")
+
+
+def judged(
+    step: Next, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
+) -> Trial:
+    """A trial as `rating.json` keeps it: passed only if all was driven in time, all is right, and nothing late."""
+    latency, cost = record["latency"], record["cost"]
+    late = sum(figures["late"] for figures in latency.values())
+    wrong = None if verdict is None else verdict.wrong
+    void = _void(record)
+    return {
+        "L": step.length,
+        "pass": void is None and record["finished"] and wrong == 0 and late == 0,
+        "late": late,
+        "wrong": wrong,
+        "p99": {kind: figures["p99"] for kind, figures in latency.items()},
+        "confirming": step.kind == "confirm",
+        "void": void,
+        "gave_up_at": record["gave_up_at"],
+        "seconds": [window.begin, window.end],
+        "scored_from": window.scored_from,
+        "latency": latency,
+        "cost": cost,
+        "tuples": record["input"]["rows"],
+        "copies": record["input"]["copies"],
+        "driver": {
+            key: record["driver"].get(key) for key in ("lateness_ms", "cpu_share", "valid", "late_seconds")
+        },
+        "warm_up_s": record["warm_up"]["seconds"],
+        "validation": None if verdict is None else verdict.as_json(),
+        "series": record["series"],
+        "load_at_end": record["machine"]["load"],
+        "took_s": took,
+    }
+
+
+def crashed(step: Next, window: Window, why: str, took: float) -> Trial:
+    """A trial whose run ended without a record: failed, with nothing measured."""
+    return {
+        "L": step.length,
+        "pass": False,
+        "crashed": why,
+        "late": None,
+        "wrong": None,
+        "p99": {},
+        "confirming": step.kind == "confirm",
+        "void": None,
+        "gave_up_at": None,
+        "seconds": [window.begin, window.end],
+        "scored_from": window.scored_from,
+        "latency": {},
+        "cost": {},
+        "tuples": None,
+        "copies": None,
+        "driver": {},
+        "warm_up_s": None,
+        "validation": None,
+        "series": {},
+        "load_at_end": machine()["load"],
+        "took_s": took,
+    }
+
+
+def _void(record: dict[str, Any]) -> str | None:
+    """Why a trial says nothing about the system; None if it does."""
+    if record["gave_up_at"] is not None:
+        return None
+    report = record["driver"]
+    if report.get("late_seconds"):
+        return f"the driver fell behind in {report['late_seconds']} seconds, first at {report['first_late']}"
+    if not record["finished"] or report.get("stopped_at") is not None:
+        return _STOPPED_TRIAL
+    return None
+
+
+def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: float) -> dict[str, Any]:
+    confirmed = [t for t in trials if t["confirming"] and t["pass"] and t["L"] == rating]
+    return {
+        "kind": "linear-road-rating",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "mode": plan.mode,
+        "rating": rating,
+        "confirmed": bool(confirmed),
+        "scored_minutes": (confirmed[-1]["seconds"][1] - confirmed[-1]["scored_from"]) / 60
+        if confirmed
+        else 0,
+        "machine": machine(),
+        "versions": versions(),
+        "plan": plan.as_json(),
+        "input": prepared.facts(),
+        "what_was_shortened": shortened(plan, prepared, rating),
+        "trials": trials,
+    }
+
+
+def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
+    """What this rating is not, in sentences."""
+    whole, rest = prepared.copies(rating)
+    copies = whole + (1 if rest else 0)
+    cut = prepared.cut
+    minutes = plan.length_of_day
+    found = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
+    if minutes < _WHOLE_DAY:
+        found.append(f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark")
+    if plan.days < _WHOLE_HISTORY:
+        found.append(f"the history has {plan.days} days, not the {_WHOLE_HISTORY} of the benchmark")
+    if plan.mode == "peak":
+        found.append(
+            f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first {plan.warm_up} s "
+            "of it checked but not timed; vehicles that left before are not in its state"
+        )
+    if copies > 1:
+        found.append(
+            f"{prepared.base:g} expressways were generated; L = {rating:g} is {copies} shifted copies of them"
+            f"{', the last cut off' if rest else ''}, which share one history; all copies peak together"
+        )
+    found.append("driver and system run on the same machine")
+    return found

@@ -1,0 +1,157 @@
+"""Larger inputs from fewer generated expressways: copies shifted in VID, QID and XWay.
+
+Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay, so copies share no vehicle, no
+request and no expressway, and every answer about a copy is the shifted answer about the original. Unused (-1) fields stay.
+Whole copies only: a vehicle may drive on several expressways of the input, and half of it must not be left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.csv_rows import QID_FIELD, VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.rows.read_blocks import seconds_of
+from penstock.linear_road.rows.wanderers import Range, Wanderers
+
+_INT32 = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Span:
+    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves count 0.5).
+
+    `together`: ranges of expressways that must not be torn apart into groups, see `wanderers`; generated inputs have none.
+    """
+
+    vids: int
+    qids: int
+    xways: int
+    length: float
+    together: tuple[Range, ...] = ()
+
+    def times(self, count: int) -> Span:
+        """The span of `count` shifted copies."""
+        ranges = [
+            (k * self.xways + low, k * self.xways + high) for k in range(count) for low, high in self.together
+        ]
+        return Span(
+            self.vids * count, self.qids * count, self.xways * count, self.length * count, tuple(ranges)
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The span as manifests keep it."""
+        ranges = {"together": [list(found) for found in self.together]} if self.together else {}
+        return {"vids": self.vids, "qids": self.qids, "xways": self.xways, "length": self.length, **ranges}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Span:
+        return cls(**{**found, "together": tuple((low, high) for low, high in found.get("together", ()))})
+
+
+@dataclass(frozen=True)
+class Copies:
+    """`count` copies of an input, each `vid`, `qid` and `xway` above the one before.
+
+    >>> Copies(4, vid=1000, qid=50, xway=2).offsets(3)
+    (3000, 150, 6)
+    """
+
+    count: int = 1
+    vid: int = 0
+    qid: int = 0
+    xway: int = 0
+
+    def offsets(self, k: int) -> tuple[int, int, int]:
+        """What copy `k` adds to VID, QID and XWay."""
+        return k * self.vid, k * self.qid, k * self.xway
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def copies_of(span: Span, *, count: int | None = None, length: float | None = None) -> Copies:
+    """Plan copies by their number, or by the size L that all of them together shall have.
+
+    >>> copies_of(Span(1000, 50, 2, 2.0), length=6)
+    Copies(count=3, vid=1000, qid=50, xway=2)
+    """
+    if not span.length and (length is not None or count not in (None, 1)):
+        raise InputError("An input without position reports has no expressways that could be copied.")
+    if length is not None:
+        count = _count_for(span, length)
+    count = 1 if count is None else count
+    if count < 1:
+        raise InputError(f"--copies {count} is too few; expected 1 or more.")
+    if count == 1:
+        return Copies()
+    if max(span.vids, span.qids, span.xways) * count > _INT32:
+        raise InputError(
+            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer copies."
+        )
+    return Copies(count, span.vids, span.qids, span.xways)
+
+
+def _count_for(span: Span, length: float) -> int:
+    count = round(length / span.length)
+    if count < 1 or count * span.length != length:
+        raise InputError(
+            f"--xways {length:g} is no multiple of the {span.length:g} expressways of the input; "
+            f"take --xways {max(1, count) * span.length:g}, or generate another input."
+        )
+    return count
+
+
+def stated_span(source: Input) -> Span | None:
+    """The span that the manifest of a generated input states; None if there is no such statement."""
+    stated = source.manifest or {}
+    if not {"vid_limit", "qid_limit", "xways"} <= set(stated):
+        return None
+    length = float(stated["xways"])
+    return Span(int(stated["vid_limit"]), int(stated["qid_limit"]), math.ceil(length), length)
+
+
+def span_of(source: Input, between: Callable[[], None] = lambda: None) -> Span:
+    """The span of an input: what its manifest states, or else measured in one pass over its accepted rows.
+
+    `between`: called after each block of that pass; what it raises ends the pass.
+    """
+    return stated_span(source) or _measured(source, between)
+
+
+def _measured(source: Input, between: Callable[[], None]) -> Span:
+    largest = np.full(csv_rows.FIELDS, -1, np.int64)
+    roads: set[int] = set()
+    wanderers = Wanderers()
+    for rows in seconds_of(source):
+        values = rows.accepted()
+        if len(values):
+            largest = np.maximum(largest, values.max(axis=0))
+            reports = values[values[:, 0] == 0].astype(np.int64)
+            roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
+            wanderers.add(reports)
+        between()
+    if largest[0] < 0:
+        raise InputError(f"Input {source.path} has no row that keeps to the format.")
+    # Requests alone are an input too: one group, of no size.
+    xways = max(roads, default=0) // 2 + 1
+    vids, qids = int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1
+    return Span(vids, qids, xways, len(roads) / 2, tuple(wanderers.ranges))
+
+
+def shift_column(values: Array, copies: Copies, k: int, column: int) -> Array:
+    """A column of the rows of copy `k`; only VID, QID and XWay differ from the original.
+
+    >>> shift_column(np.array([5, -1], np.int32), Copies(2, vid=1000, qid=50, xway=1), 1, QID_FIELD).tolist()
+    [55, -1]
+    """
+    shifted = dict(zip((VID_FIELD, QID_FIELD, XWAY_FIELD), copies.offsets(k), strict=True))
+    if not shifted.get(column):
+        return values
+    return np.where(values >= 0, values + np.int32(shifted[column]), values)

@@ -1,0 +1,138 @@
+"""A place for half-done work, found again after a kill.
+
+Idea: a long step keeps what it has finished in a directory named after everything its result depends on (input files,
+options, code). A process that is killed leaves it behind, and the same command picks it up; success or an error removes it. One
+process at a time owns it; a second one that asks for the same gets a place of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from pathlib import Path
+from threading import Thread
+
+import xxhash
+
+from penstock.linear_road.rows.inputs import Input, InputError
+
+KEPT_DAYS = 3
+"""Work that nobody came back for is removed after so many days."""
+LONG_BYTES = {"csv": 64 << 20, "parquet": 10 << 20}
+"""From this size on reading an input is a long step, worth the cost of keeping half-done work."""
+
+
+def is_long(source: Input) -> bool:
+    """Whether working through an input takes more than a few seconds."""
+    return sum(file.stat().st_size for file in source.files) >= LONG_BYTES[source.format]
+
+
+def key_of(files: Sequence[Path], *more: object) -> str:
+    """A name for work on these files: their paths, sizes and times of change, and whatever else it depends on.
+
+    >>> file = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = file.write_text("0")
+    >>> before = key_of([file])
+    >>> _ = file.write_text("00")
+    >>> before == key_of([file])
+    False
+    """
+    digest = xxhash.xxh3_64()
+    for file in files:
+        found = file.stat()
+        digest.update(f"{file.resolve()}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    for item in more:
+        digest.update(item if isinstance(item, bytes) else f"{item}\n".encode())
+    return digest.hexdigest()
+
+
+def code_of(package: Path) -> bytes:
+    """The code of a package: half-done work of other code is not to be trusted."""
+    return b"".join(file.read_bytes() for file in sorted(package.rglob("*.py")))
+
+
+@contextmanager
+def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[Path]:
+    """The directory for this work, with what an earlier process left there; removed at the end, kept on a kill or Ctrl-C."""
+    base = _base(where)
+    _sweep(base)
+    lock = base / f"{kind}-{key}.lock"
+    held = _lock(lock)
+    path = base / f"{kind}-{key}" if held is not None else Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=base))
+    try:
+        path.mkdir(exist_ok=True)
+        yield path
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _remove(path, lock, held)
+        raise
+    else:
+        _remove(path, lock, held)
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _base(where: Path | None) -> Path:
+    """The directory all work lies in: ours alone, since what lies in it is trusted."""
+    base = where or Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
+    try:
+        base.mkdir(mode=0o700, exist_ok=True)
+        found = base.lstat()
+    except OSError as error:
+        raise InputError(f"The work directory {base} cannot be made: {error.strerror}.") from error
+    if where is None and (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid()):
+        raise InputError(f"The work directory {base} belongs to somebody else; name another one with --work.")
+    return base
+
+
+def _lock(path: Path) -> int | None:
+    """Own a lock file until its descriptor is closed; None if somebody else does."""
+    while True:
+        held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(held)
+            return None
+        # Its last owner may have removed the file between our opening and locking it.
+        if path.exists() and os.fstat(held).st_ino == path.stat().st_ino:
+            return held
+        os.close(held)
+
+
+def _remove(path: Path, lock: Path, held: int | None) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    if held is not None:
+        lock.unlink(missing_ok=True)
+
+
+def _sweep(base: Path) -> None:
+    """Remove work that was left behind long ago and that no process owns."""
+    for lock in base.glob("*.lock"):
+        if lock.stat().st_mtime > time.time() - KEPT_DAYS * 86_400:
+            continue
+        held = _lock(lock)
+        if held is not None:
+            _remove(lock.with_suffix(""), lock, held)
+            os.close(held)
+
+
+def end_with_parent() -> None:
+    """In a worker process: end as soon as the process that started it is gone, also if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_wait_and_end, args=(parent.join,), daemon=True).start()
+
+
+def _wait_and_end(wait: Callable[[], None]) -> None:
+    wait()
+    os._exit(1)

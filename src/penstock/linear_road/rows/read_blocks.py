@@ -1,0 +1,316 @@
+"""Reading an input as blocks of whole seconds, each row judged, none lost.
+
+Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns); a raw block is judged as
+soon as the row after it is known (a leap in time shows only there); judged rows are cut where a second ends. A block says
+where in the input it started, so that a long step can go on from there after a crash.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.fields import COLUMNS
+from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.rows.refusals import EXPECTED, REASONS, Seen, refuse, refuse_alone
+
+CHUNK_BYTES = 32 << 20
+CHUNK_ROWS = 500_000
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A block of rows: numbers, the text they came as (None from parquet), and the verdict on each.
+
+    `origin` is where each row starts in the whole input: bytes for csv, rows for parquet, counted over all files;
+    `following` is where the row after this block starts.
+    """
+
+    values: Array
+    whole: Array
+    origin: Array
+    following: int
+    text: Array | None = None
+    starts: Array | None = None
+    reasons: Array | None = None
+    seconds: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def cut(self, begin: int, end: int) -> Rows:
+        """The rows begin..end-1."""
+        text = starts = None
+        if self.text is not None and self.starts is not None:
+            text = self.text[self.starts[begin] : self.starts[end]]
+            starts = self.starts[begin : end + 1] - self.starts[begin]
+        return Rows(
+            self.values[begin:end],
+            self.whole[begin:end],
+            self.origin[begin:end],
+            int(self.origin[end]) if end < len(self) else self.following,
+            text,
+            starts,
+            None if self.reasons is None else self.reasons[begin:end],
+            None if self.seconds is None else self.seconds[begin:end],
+        )
+
+    def rendered(self) -> tuple[Array, Array]:
+        """The rows as text, and where each starts: the bytes they came as, or the numbers written out."""
+        if self.text is None or self.starts is None:
+            return csv_rows.render(self.values)
+        return self.text, self.starts
+
+    def raw(self, i: int) -> str:
+        """One row as it stands in its file."""
+        if self.text is None or self.starts is None:
+            return ",".join(map(str, self.values[i].tolist())) if self.whole[i] else "a row with empty values"
+        return (
+            self.text[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "replace").rstrip("\r\n")
+        )
+
+    def accepted(self) -> Array:
+        """The values of the rows that keep to the format."""
+        return self.values if self.reasons is None else self.values[self.reasons == 0]
+
+
+def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Rows]:
+    """Read an input as blocks of whole seconds in order; `origin` and `last` go on where an earlier reading stopped.
+
+    Every row of the input is in exactly one block; refused ones carry their reason and stand in the second they came in.
+    """
+    seen = Seen(last)
+    held: Rows | None = None
+    undecided: Rows | None = None
+    for raw in _raw_blocks(source, origin):
+        undecided = _join(undecided, raw)
+        held, undecided = _decide(held, undecided, seen, final=False)
+        begin = _last_second_starts(held)
+        if begin:
+            yield held.cut(0, begin)
+            held = held.cut(begin, len(held))
+    if undecided is not None:
+        held, _ = _decide(held, undecided, seen, final=True)
+    if held is not None and len(held):
+        yield held
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """One refused row: where it stands, why, and its text."""
+
+    file: str
+    line: int
+    why: str
+    raw: str
+
+
+def refused_rows(source: Input, rows: Rows, most: int) -> list[RefusedRow]:
+    """The first refused rows of a block, at most so many."""
+    assert rows.reasons is not None
+    return [_refused(source, rows, int(i)) for i in np.flatnonzero(rows.reasons)[:most]]
+
+
+def _refused(source: Input, rows: Rows, i: int) -> RefusedRow:
+    assert rows.reasons is not None
+    file, line = _place(source, int(rows.origin[i]))
+    return RefusedRow(file.name, line, REASONS[int(rows.reasons[i])], rows.raw(i))
+
+
+def describe_refused(source: Input, rows: Rows) -> str:
+    """The first refused row of a block in words: where, why, what was found and what was expected."""
+    assert rows.reasons is not None
+    (row,) = refused_rows(source, rows, 1)
+    code = int(rows.reasons[rows.reasons > 0][0])
+    expected = f"; expected {EXPECTED[code]}" if code in EXPECTED else ""
+    return f"row {row.line} of {row.file} breaks the format: {row.why}, found {row.raw[:_SHOWN]!r}{expected}"
+
+
+def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> tuple[Rows, Rows]:
+    """Judge what can be judged: all rows up to the last one that can be "the next row", or all if nothing follows."""
+    alone = refuse_alone(undecided.values, undecided.whole)
+    count = len(undecided) if final else int(np.max(np.flatnonzero(alone == 0), initial=0))
+    reasons, seconds = refuse(undecided.values, alone, count, seen)
+    decided = replace(undecided.cut(0, count), reasons=reasons, seconds=seconds)
+    joined = _join(held, decided)
+    return _with_first_second(joined), undecided.cut(count, len(undecided))
+
+
+def _with_first_second(rows: Rows) -> Rows:
+    """Refused rows before the first accepted one have no second of their own; they stand in the first one."""
+    assert rows.seconds is not None
+    if not len(rows) or rows.seconds[0] >= 0 or rows.seconds[-1] < 0:
+        return rows
+    first = rows.seconds[rows.seconds >= 0][0]
+    return replace(rows, seconds=np.where(rows.seconds < 0, first, rows.seconds).astype(np.int32))
+
+
+def _last_second_starts(rows: Rows) -> int:
+    assert rows.seconds is not None
+    if not len(rows) or rows.seconds[-1] < 0:
+        return 0
+    return int(np.searchsorted(rows.seconds, rows.seconds[-1]))
+
+
+def _join(first: Rows | None, second: Rows) -> Rows:
+    if first is None or not len(first):
+        return second
+    if not len(second):
+        return first
+    text = starts = None
+    if first.text is not None and second.text is not None:
+        assert first.starts is not None
+        assert second.starts is not None
+        text = np.concatenate([first.text, second.text])
+        starts = np.concatenate([first.starts[:-1], second.starts + first.starts[-1]])
+    return Rows(
+        np.concatenate([first.values, second.values]),
+        np.concatenate([first.whole, second.whole]),
+        np.concatenate([first.origin, second.origin]),
+        second.following,
+        text,
+        starts,
+        _join_arrays(first.reasons, second.reasons),
+        _join_arrays(first.seconds, second.seconds),
+    )
+
+
+def _join_arrays(first: Array | None, second: Array | None) -> Array | None:
+    return None if first is None or second is None else np.concatenate([first, second])
+
+
+def _raw_blocks(source: Input, origin: int) -> Iterator[Rows]:
+    blocks = _csv_blocks if source.format == "csv" else _parquet_blocks
+    base = 0
+    for file in source.files:
+        size = _size(source, file)
+        if base + size > origin:
+            yield from blocks(file, base, max(0, origin - base))
+        base += size
+
+
+def size_of(source: Input) -> int:
+    """The length of an input on the scale of `Rows.origin`, for progress bars."""
+    return sum(_size(source, file) for file in source.files)
+
+
+def _size(source: Input, file: Path) -> int:
+    return file.stat().st_size if source.format == "csv" else int(_open_parquet(file).metadata.num_rows)
+
+
+def _csv_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
+    position, tail = skip, b""
+    with file.open("rb") as stream:
+        stream.seek(skip)
+        while chunk := stream.read(CHUNK_BYTES):
+            data = tail + chunk
+            end = data.rfind(b"\n") + 1
+            tail = data[end:]
+            if end:
+                yield _parsed(data[:end], base + position, base + position + end)
+                position += end
+    if tail:
+        # A last line without its newline is a row like any other.
+        yield _parsed(tail + b"\n", base + position, base + position + len(tail))
+
+
+def _parsed(data: bytes, at: int, following: int) -> Rows:
+    text = np.frombuffer(data, np.uint8)
+    values, whole, starts = csv_rows.parse(text)
+    return Rows(values, whole, starts[:-1] + at, following, text, starts)
+
+
+def _parquet_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
+    at = 0
+    for batch in _open_parquet(file).iter_batches(CHUNK_ROWS, columns=list(COLUMNS)):
+        values, whole = _matrix(batch, file)
+        begin = max(0, skip - at)
+        if begin < len(values):
+            origin = np.arange(base + at + begin, base + at + len(values), dtype=np.int64)
+            yield Rows(values[begin:], whole[begin:], origin, base + at + len(values))
+        at += len(values)
+
+
+def _open_parquet(file: Path) -> pq.ParquetFile:
+    try:
+        found = pq.ParquetFile(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"Input {file} cannot be read as parquet: {_first_line(error)}.") from error
+    lacking = [name for name in COLUMNS if name not in found.schema_arrow.names]
+    if lacking:
+        raise InputError(f"Input {file} lacks the column {lacking[0]}; expected {', '.join(COLUMNS)}.")
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Array, Array]:
+    """The numbers of a batch, and which rows have all fifteen."""
+    values = np.empty((batch.num_rows, len(COLUMNS)), np.int32)
+    whole = np.ones(batch.num_rows, np.bool_)
+    for j, name in enumerate(COLUMNS):
+        column = batch.column(name)
+        whole &= column.is_valid().to_numpy(zero_copy_only=False)
+        try:
+            values[:, j] = column.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"Input {file} has a column {name} that is not whole numbers: {_first_line(error)}."
+            ) from error
+    values[~whole] = -1
+    return values, whole
+
+
+def places_of(source: Input, origins: Array) -> list[tuple[str, int]]:
+    """The file name and the 1-based line (row, for parquet) of each place in an input, in one pass."""
+    found: dict[int, tuple[str, int]] = {}
+    base = 0
+    for file in source.files:
+        size = _size(source, file)
+        inside = np.unique(origins[(origins >= base) & (origins < base + size)]) - base
+        lines = inside + 1 if source.format == "parquet" else _line_numbers(file, inside)
+        found |= {int(base + at): (file.name, int(line)) for at, line in zip(inside, lines, strict=True)}
+        base += size
+    return [found[origin] for origin in origins.tolist()]
+
+
+def _line_numbers(file: Path, places: Array) -> Array:
+    """The 1-based lines that start at these bytes of a file, given in order."""
+    if not len(places):
+        return places
+    # Every so many bytes a place of our own, so that no piece is large.
+    cuts = np.union1d(places, np.arange(0, int(places[-1]) + 1, CHUNK_BYTES))
+    text = np.memmap(file, np.uint8, mode="r")
+    pieces = [int(np.count_nonzero(text[a:b] == ord("\n"))) for a, b in itertools.pairwise(cuts.tolist())]
+    lines = np.concatenate([[1], np.cumsum(pieces, dtype=np.int64) + 1])
+    return np.asarray(lines[np.searchsorted(cuts, places)])
+
+
+def _place(source: Input, origin: int) -> tuple[Path, int]:
+    """The file and the 1-based row of a place in the input."""
+    for file in source.files:
+        size = _size(source, file)
+        if origin < size:
+            return file, origin + 1 if source.format == "parquet" else _lines_before(file, origin) + 1
+        origin -= size
+    raise AssertionError(origin)
+
+
+def _lines_before(file: Path, end: int) -> int:
+    lines = 0
+    with file.open("rb") as stream:
+        while end > 0 and (chunk := stream.read(min(CHUNK_BYTES, end))):
+            lines += chunk.count(b"\n")
+            end -= len(chunk)
+    return lines

@@ -1,0 +1,1 @@
+"""A whole run: driver and network together, its progress, its cost, its answers."""

@@ -1,0 +1,94 @@
+"""What a run leaves for people: one flat file of answers, and the refused rows with their place in the input.
+
+Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is these files one
+after the other. A dead letter knows the delivered file and its line there; since the driver knows which unit of which
+second it put there, each is led back to its file and line in the input. Shared page, "Input" and "Output".
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from penstock.linear_road.drive.driver import Feed
+from penstock.linear_road.rows.atomic import atomic_path
+from penstock.linear_road.rows.inputs import Input
+from penstock.linear_road.rows.read_blocks import places_of
+from penstock.linear_road.run.response_times import Responses
+
+Letter = tuple[str, str, int, str]
+"""A dead letter: reason, file, line in it from 1, the row as it came."""
+
+LETTER_COLUMNS = ("reason", "source", "line", "raw")
+_DELIVERED = re.compile(r"t(\d{6})-g(\d{3})\.")
+
+
+def gather_answers(files: Iterable[Path], final: Path, responses: Responses) -> int:
+    """Put the answer files together as `final`, whole or not at all, and count response times; gives the bytes."""
+    with atomic_path(final) as path, path.open("wb") as out:
+        for file in files:
+            with file.open("rb") as part:
+                shutil.copyfileobj(part, out, 1 << 20)
+            responses.add_file(file)
+    return final.stat().st_size
+
+
+def write_letters(letters: Iterable[Letter], final: Path) -> int:
+    """Write `dead_letters.csv`: a header, then one line a letter; gives how many."""
+    count = 0
+    with atomic_path(final) as path, path.open("w", encoding="utf-8", newline="") as out:
+        rows = csv.writer(out, lineterminator="\n")
+        rows.writerow(LETTER_COLUMNS)
+        for letter in letters:
+            rows.writerow(letter)
+            count += 1
+    return count
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Leads letters of delivered files back to the input they came from; None if the input is gone."""
+
+    feed: Feed
+    source: Input | None
+
+    def trace(self, letters: Iterable[Letter]) -> Iterator[Letter]:
+        """The letters with file and line of the input, in its order; one that the driver does not know stays as it is."""
+        found = [(self._origin(letter), letter) for letter in letters]
+        known = [(origin, letter) for origin, letter in found if origin is not None]
+        if self.source is not None and known:
+            places = places_of(self.source, np.array([origin for origin, _ in known], np.int64))
+            traced = [
+                (origin, (letter[0], file, line, letter[3]))
+                for (origin, letter), (file, line) in zip(known, places, strict=True)
+            ]
+            yield from (letter for _, letter in sorted(traced, key=lambda pair: pair[0]))
+        yield from (letter for origin, letter in found if origin is None or self.source is None)
+
+    def _origin(self, letter: Letter) -> int | None:
+        match = _DELIVERED.search(letter[1])
+        if match is None:
+            return None
+        second, group = int(match[1]), int(match[2])
+        stored, place = self._unit(second, group, letter[2] - 1)
+        return self._places.get((second, stored, place))
+
+    def _unit(self, second: int, group: int, place: int) -> tuple[int, int]:
+        """The stored group that holds a row of a delivered one, and its place there."""
+        for _, stored in self.feed.plan[group] if group < len(self.feed.plan) else ():
+            rows = self.feed.slices.slice(second, stored).rows
+            if place < rows:
+                return stored, place
+            place -= rows
+        return -1, -1
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int, int], int]:
+        return {(s, g, p): origin for s, g, p, origin in self.feed.slices.refused.tolist()}

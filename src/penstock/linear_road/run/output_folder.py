@@ -1,0 +1,199 @@
+"""Where a run lives: its output directory, its checkpoint, and the rules by which an earlier run is gone on with.
+
+Idea: the checkpoint remembers what it is a checkpoint of. The same command goes on; another command on the same
+checkpoint, or an output directory whose checkpoint is gone, is refused before anything is touched, because
+answers of two runs in one file would be worth nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.rows.atomic import write_text
+from penstock.linear_road.rows.inputs import InputError, history_beside
+
+ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
+CHECKPOINT = "_checkpoint"
+"""Under --out; the underscore keeps readers of the answers out of it."""
+
+_OPTIONS = {
+    "out": "--out",
+    "input": "--input",
+    "history": "--history",
+    "speed": "--speed",
+    "xways": "--xways",
+    "from": "--from",
+    "until": "--until",
+}
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The options of `penstock lr run`. `scored_from`: answers to earlier seconds are warm-up, and counted apart."""
+
+    source: Path
+    out: Path
+    history: Path | None = None
+    speed: float = 1.0
+    master: str | None = None
+    checkpoint: Path | None = None
+    length: float | None = None
+    begin: int | None = None
+    end: int | None = None
+    scored_from: int | None = None
+    most_behind: float | None = None
+    """Give up when so many seconds of input are unanswered; None: never."""
+
+    def __post_init__(self) -> None:
+        if not self.speed > 0:
+            raise InputError(f"--speed {self.speed:g} is not above 0; expected a factor such as 1 or 60.")
+        if not self.source.exists():
+            raise InputError(f"Input {self.source} does not exist.")
+        if self.history is not None and not self.history.is_dir():
+            raise InputError(
+                f"--history {self.history} is no directory; expected one with TollHistory and SegmentHistory."
+            )
+
+    @property
+    def past(self) -> Path | None:
+        """The history: the one given, or what lies beside a flat file."""
+        return self.history or history_beside(self.source)
+
+    @property
+    def ticks(self) -> bool:
+        """Whether the run has a clock; at maximum speed there is none."""
+        return math.isfinite(self.speed)
+
+    def as_json(self) -> dict[str, Any]:
+        """What makes two calls the same run."""
+        return {
+            "out": str(self.out.resolve()),
+            "input": str(self.source.resolve()),
+            "history": None if self.past is None else str(self.past.resolve()),
+            "speed": self.speed if self.ticks else "max",
+            "xways": self.length,
+            "from": self.begin,
+            "until": self.end,
+        }
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """The directories of a run; `resumed` if an earlier call has begun it."""
+
+    out: Path
+    checkpoint: Path
+    resumed: bool = False
+    made: tuple[Path, ...] = ()
+    """The directories that were not there before."""
+
+    def discard(self) -> None:
+        """Leave everything as it was before a run that cannot begin."""
+        for entry in self.checkpoint.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        for path in reversed(self.made):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+    @property
+    def slices(self) -> Path:
+        return self.checkpoint / "slices"
+
+    @property
+    def feed(self) -> Path:
+        return self.checkpoint / "feed"
+
+    @property
+    def parts(self) -> Path:
+        return self.checkpoint / "answers"
+
+    @property
+    def log(self) -> Path:
+        return self.checkpoint / "driver.log"
+
+    @property
+    def _notes(self) -> Path:
+        return self.checkpoint / "attempts.jsonl"
+
+    def note(self, event: str) -> None:
+        """Remember that the run was started, stopped or finished."""
+        with self._notes.open("a", encoding="utf-8") as notes:
+            notes.write(json.dumps({"event": event, "at": round(time.time(), 3)}) + "\n")
+
+    def events(self) -> list[str]:
+        """What has happened to this run so far."""
+        if not self._notes.is_file():
+            return []
+        lines = self._notes.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line)["event"] for line in lines if line.endswith("}")]
+
+    @property
+    def finished(self) -> bool:
+        return "finished" in self.events()
+
+    def record(self) -> dict[str, Any]:
+        """What a finished run has left."""
+        file = self.out / RUN
+        if not file.is_file():
+            raise InputError(
+                f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the checkpoint to run again."
+            )
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+
+    def attempts(self) -> dict[str, int]:
+        """How often the run was started, stopped cleanly, and killed."""
+        events = self.events()
+        # The attempt under way has not ended yet, in whatever way it will.
+        starts, stops = events.count("started"), events.count("stopped")
+        return {"starts": starts, "clean_stops": stops, "kills": max(0, starts - 1 - stops)}
+
+
+def open_place(plan: RunPlan) -> RunPlace:
+    """The place of a new run or of one to go on with; refuses what would mix two runs."""
+    checkpoint = plan.checkpoint or plan.out / CHECKPOINT
+    file = checkpoint / "run-plan.json"
+    for name, path in (("--out", plan.out), ("--checkpoint", checkpoint)):
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{name} {path} is a file; expected a directory.")
+    if file.is_file():
+        _same_run(plan, checkpoint, json.loads(file.read_text(encoding="utf-8")))
+        plan.out.mkdir(parents=True, exist_ok=True)
+        return RunPlace(plan.out, checkpoint, resumed=True)
+    if _has_entries(plan.out):
+        raise InputError(
+            f"--out {plan.out} holds files already, but its checkpoint is not at {checkpoint}; a run goes on only with "
+            "its own checkpoint: name it with --checkpoint, or choose another --out."
+        )
+    if _has_entries(checkpoint):
+        raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
+    paths = (plan.out, checkpoint)
+    place = RunPlace(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
+    for path in paths:
+        path.mkdir(parents=True, exist_ok=True)
+    write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
+    return place
+
+
+def _same_run(plan: RunPlan, checkpoint: Path, found: dict[str, Any]) -> None:
+    asked = plan.as_json()
+    for name, option in _OPTIONS.items():
+        if asked[name] != found.get(name):
+            raise InputError(
+                f"The checkpoint {checkpoint} belongs to a run with {option} {_shown(found.get(name))}, not "
+                f"{_shown(asked[name])}; give the same options to go on, or another --out and --checkpoint."
+            )
+
+
+def _shown(value: Any) -> str:
+    return "left out" if value is None else str(value)
+
+
+def _has_entries(path: Path) -> bool:
+    return path.is_dir() and any(path.iterdir())

@@ -1,0 +1,126 @@
+"""How a run stands at this moment: what came in, what went out, how far behind the clock it is.
+
+Idea: the engine tells about each committed train which files it took, and delivered files are named by their second. So the last
+second answered is known without looking into anything, and files that are no longer needed can be removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.drive.clock import Clock, ClockError
+from penstock.linear_road.drive.driver import Feed
+from penstock.linear_road.network.accounts import CHARGED
+from penstock.linear_road.run.resource_use import Progress
+
+_SECOND = re.compile(r"t(\d{6})-g\d{3}\.")
+_KEEP = 20
+"""Delivered files of so many trains are kept; a committed train is never read again."""
+
+_RECENT = 64
+OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
+"""The outputs of the network in the order of the answer types; the box before each is named `<output>_rows`."""
+
+
+@dataclass
+class Pulse:
+    """Counts of a run under way; trains report from their own thread."""
+
+    feed: Feed
+    delivered: Path
+    rows_in: int = 0
+    rows_out: int = 0
+    trains: int = 0
+    second: int = -1
+    train_s: float = 0.0
+    by_type: list[int] = field(default_factory=lambda: [0] * len(OUTPUTS))
+    charges: int = 0
+    """How many tolls above 0 were charged, on leaving a segment; `charged` is their sum."""
+    charged: int = 0
+    recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    fresh: deque[Path] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    """The newest answer files, for whoever wants to look into them."""
+    _done: deque[list[str]] = field(default_factory=deque)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _clock: Clock | None = None
+
+    def train_done(self, done: Any) -> None:
+        """Take note of a committed train (`penstock.runtime` calls it)."""
+        now = time.time()
+        paths = [
+            piece["path"] for pieces in done.ticket.slices.values() for piece in pieces if "path" in piece
+        ]
+        seconds = [int(match[1]) for path in paths if (match := _SECOND.search(path))]
+        with self._lock:
+            self.trains += 1
+            self.rows_in += done.ticket.rows
+            self.second = max([self.second, *seconds])
+            self.train_s = now - done.started
+            self.recent.append((now, done.ticket.rows))
+            self._count(done.commit.counts)
+            self.fresh.extend(map(Path, done.outcome.shown))
+            self._done.append(paths)
+
+    def _count(self, counts: dict[str, dict[str, int]]) -> None:
+        self.charges += counts.get("charges", {}).get("out", 0)
+        self.charged += counts.get("accounts", {}).get(CHARGED, 0)
+        for kind, name in enumerate(OUTPUTS):
+            left = counts.get(f"{name}_rows", {}).get("out", 0)
+            self.by_type[kind] += left
+            self.rows_out += left
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock of the run; None before it starts and in a run at maximum speed."""
+        if self._clock is None:
+            with contextlib.suppress(ClockError):
+                found = Clock.load(self.delivered)
+                # After a clean stop the old clock stands still until the driver sets it going.
+                self._clock = found if found.ticks and found.paused_at is None else None
+        return self._clock
+
+    @property
+    def rate(self) -> float:
+        """Tuples a second over the last trains."""
+        with self._lock:
+            recent = list(self.recent)
+        if len(recent) < 2:
+            return 0.0
+        span = recent[-1][0] - recent[0][0]
+        return sum(rows for _, rows in recent[1:]) / span if span > 0 else 0.0
+
+    def now(self) -> float:
+        """The time of the run: its clock, or without one the last second answered."""
+        return float(self.second) if self.clock is None else self.clock.now()
+
+    def backlog(self) -> float:
+        """Seconds of input that are due and not answered yet."""
+        if self.clock is None:
+            return 0.0
+        due = min(self.clock.now(), self.feed.end - 1)
+        return max(0.0, due - max(self.second, self.feed.begin - 1))
+
+    def progress(self) -> Progress:
+        """What a sampler writes down."""
+        return Progress(self.now(), self.rows_in, self.rows_out, self.backlog())
+
+    def new_files(self) -> list[Path]:
+        """Answer files that nobody has asked for yet."""
+        with self._lock:
+            found = list(self.fresh)
+            self.fresh.clear()
+        return found
+
+    def sweep(self) -> None:
+        """Remove delivered files that no train will read again, so that the disk does not fill."""
+        with self._lock:
+            old = [self._done.popleft() for _ in range(len(self._done) - _KEEP)]
+        for path in (path for paths in old for path in paths):
+            Path(path).unlink(missing_ok=True)

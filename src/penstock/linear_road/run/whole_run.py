@@ -1,0 +1,348 @@
+"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record of the run.
+
+Idea: the driver is a process of its own that fills a directory second by second; the network follows the directory. When the
+driver is through, the network takes what is left and ends. A clean stop pauses the clock, takes what was
+delivered, and leaves everything ready to go on; after a kill the clock has gone on, and the driver catches up at once.
+Arasu et al., "Linear Road", VLDB 2004, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from penstock.linear_road.drive.driver import Drive, Feed, feed_of
+from penstock.linear_road.drive.driver_process import DriverProcess
+from penstock.linear_road.drive.prepare import Plan, prepare, silent
+from penstock.linear_road.drive.prepare import Progress as Bar
+from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
+from penstock.linear_road.network import answer_files, dead_letters, road_network, road_runtime, warm_up
+from penstock.linear_road.rows.atomic import write_text
+from penstock.linear_road.rows.copies import Copies, span_of
+from penstock.linear_road.rows.inputs import Input, InputError, open_input
+from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
+from penstock.linear_road.run.output_folder import ANSWERS, LETTERS, RUN, RunPlace, RunPlan, open_place
+from penstock.linear_road.run.progress import Pulse
+from penstock.linear_road.run.resource_use import Sampler, machine, versions
+from penstock.linear_road.run.response_times import Responses
+from penstock.runtime import local_session
+
+_LOOK_EVERY = 0.2
+_DRAIN = 60.0
+
+
+class RunError(RuntimeError):
+    """A run that could not go on; the message is one clear sentence."""
+
+
+class RunStopped(RuntimeError):  # noqa: N818 - to be stopped is no error
+    """A run that was stopped before anything was driven; the same call goes on."""
+
+    def __init__(self) -> None:
+        super().__init__("Stopped before anything was driven; the same command goes on.")
+
+
+@dataclass(frozen=True)
+class Heed:
+    """Looks whether a run shall stop, between the steps of whatever is long."""
+
+    stop: threading.Event
+
+    def __call__(self) -> None:
+        if self.stop.is_set():
+            raise RunStopped
+
+    def bar(self, shown: Bar) -> Bar:
+        """A progress report that looks each time."""
+
+        def progress(done: int, total: int) -> None:
+            self()
+            shown(done, total)
+
+        return progress
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told how a run goes; every part may be left out."""
+
+    preparing: Bar = silent
+    say: Callable[[str], None] = lambda _sentence: None
+    look: Callable[[Pulse], None] = lambda _pulse: None
+    spark_started: Callable[[], None] = lambda: None
+    """Called when Spark has set its own signal handlers, for whoever wants his own back."""
+
+
+def run(
+    plan: RunPlan,
+    *,
+    stop: threading.Event | None = None,
+    watcher: Watcher | None = None,
+    session: Any = None,
+) -> dict[str, Any]:
+    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly.
+
+    A run that is stopped before anything was driven has nothing to return: `RunStopped`.
+    `session`: a Spark session to run on, which stays; by default one is made for the run.
+    """
+    place = open_place(plan)
+    if place.finished:
+        return place.record()
+    watcher, heed = watcher or Watcher(), Heed(stop or threading.Event())
+    try:
+        slices = _slices(plan, place, watcher.preparing, heed)
+        drive, feed = whole_feed(_drive(plan, place, slices), slices)
+    except InputError:
+        # An input that is refused must not keep its --out from a better one.
+        if not place.resumed:
+            place.discard()
+        raise
+    return _Run(plan, place, drive, feed, heed.stop, watcher).run(session)
+
+
+def _slices(plan: RunPlan, place: RunPlace, shown: Bar, heed: Heed) -> Slices:
+    """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
+    if is_slices(plan.source):
+        slices = open_slices(plan.source)
+        if slices.format != "csv":
+            raise InputError(
+                f"The slices {plan.source} are {slices.format}, which the network does not read; prepare them with --format csv."
+            )
+        return slices
+    source = open_input(plan.source)
+    span = span_of(source, heed)
+    groups = max(1, min(cores(), span.xways))
+    cut = Plan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
+    return prepare(cut, place.slices, heed.bar(shown))
+
+
+def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
+    groups = None
+    if plan.length is not None:
+        groups = max(1, min(cores(), -(-round(2 * plan.length) // 2)))
+    return Drive(
+        slices.path,
+        to=str(place.feed),
+        speed=plan.speed,
+        begin=plan.begin if is_slices(plan.source) else None,
+        end=plan.end if is_slices(plan.source) else None,
+        lenient=True,
+        groups=groups,
+        length=plan.length,
+        resume=place.resumed,
+    )
+
+
+def whole_feed(drive: Drive, slices: Slices) -> tuple[Drive, Feed]:
+    """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at nearly one time."""
+    feed = feed_of(drive, slices)
+    while feed.torn:
+        drive = replace(drive, groups=feed.groups - 1)
+        feed = feed_of(drive, slices)
+    return drive, feed
+
+
+def cores() -> int:
+    """How many partitions a run on this machine has: one a core."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class _Run:
+    """One call: from a session to the record of the run."""
+
+    plan: RunPlan
+    place: RunPlace
+    drive: Drive
+    feed: Feed
+    stop: threading.Event
+    watcher: Watcher
+    warm_up_s: float = 0.0
+    wall_s: float = 0.0
+    stopped: bool = False
+    gave_up_at: int | None = None
+    _began: float = field(default_factory=time.time)
+
+    def run(self, given: Any) -> dict[str, Any]:
+        self.place.feed.mkdir(parents=True, exist_ok=True)
+        heed = Heed(self.stop)
+        heed()
+        self.place.note("started")
+        session = given or local_session(self.plan.master)
+        try:
+            return self._with_session(session, heed)
+        except RunStopped:
+            self.place.note("stopped")
+            raise
+        finally:
+            if given is None:
+                session.stop()
+
+    def _with_session(self, session: Any, heed: Heed) -> dict[str, Any]:
+        self.watcher.spark_started()
+        heed()
+        self._say_if_joined()
+        self.watcher.say("warming up: Spark, Python workers, compiled kernels")
+        self.warm_up_s = warm_up(session, partitions=self.feed.groups)
+        heed()
+        net = road_network(self.plan.past, self.place.feed, self.place.parts)
+        heed()
+        runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
+        pulse = Pulse(self.feed, self.place.feed)
+        runtime.on_train(pulse.train_done)
+        sampler = Sampler(pulse.progress)
+        driver: DriverProcess | None = None
+        try:
+            runtime.start()
+            driver = DriverProcess.start(self.drive, self.place.log)
+            sampler.start()
+            begun = time.monotonic()
+            self._follow(runtime, driver, pulse)
+            self.wall_s = time.monotonic() - begun
+            sampler.stop()
+        finally:
+            if driver is not None:
+                driver.stop()
+            runtime.stop()
+        return self._close(driver, pulse, sampler)
+
+    def _say_if_joined(self) -> None:
+        span = self.feed.slices.span
+        if span is not None and span.together:
+            roads = ", ".join(f"{low} to {high}" for low, high in span.together)
+            self.watcher.say(
+                f"vehicles report from several expressways less than 30 s apart: {roads} stay in one partition"
+            )
+
+    def _follow(self, runtime: Any, driver: DriverProcess, pulse: Pulse) -> None:
+        """Until the driver is through and everything it brought is answered, or the run is stopped."""
+        while driver.running and not self.stop.wait(_LOOK_EVERY):
+            runtime.check()
+            self._look(pulse)
+            self._give_up(pulse)
+        if self.stop.is_set():
+            self.stopped = True
+            driver.stop()
+            # What was delivered is answered now: while the clock stands still, nothing can become late.
+            if self.gave_up_at is None:
+                runtime.wait_idle(timeout=_DRAIN, quiet=0.5)
+            return
+        failure = driver.failure()
+        if failure is None and (reached := driver.note().get("next", 0)) < self.feed.end:
+            failure = f"it got to second {reached}, not to {self.feed.end}"
+        if failure is not None:
+            raise RunError(f"The driver ended before its time: {failure}")
+        runtime.finish()
+        while not runtime.wait(timeout=_LOOK_EVERY):
+            self._look(pulse)
+            if self.stop.is_set():
+                self.stopped = True
+                return
+
+    def _give_up(self, pulse: Pulse) -> None:
+        """A trial that is hopelessly behind need not be driven to its end."""
+        limit = self.plan.most_behind
+        scored = pulse.now() >= (self.plan.scored_from or 0)
+        if limit is not None and scored and pulse.backlog() > limit:
+            self.gave_up_at = int(pulse.now())
+            self.stop.set()
+
+    def _look(self, pulse: Pulse) -> None:
+        self.watcher.look(pulse)
+        pulse.sweep()
+
+    def _close(self, driver: DriverProcess, pulse: Pulse, sampler: Sampler) -> dict[str, Any]:
+        self.watcher.say("gathering the answers")
+        scored_from = self.plan.scored_from or 0
+        responses = Responses(scored_from)
+        size = gather_answers(answer_files(self.place.parts), self.place.out / ANSWERS, responses)
+        letters = Origins(self.feed, self._source()).trace(dead_letters(self.place.checkpoint))
+        refused = write_letters(letters, self.place.out / LETTERS)
+        report = driver.note().get("report") or {}
+        record = self._record(report, pulse, sampler, responses)
+        record |= {"dead_letters": refused, "answer_bytes": size}
+        write_text(self.place.out / RUN, json.dumps(record, indent=1) + "\n")
+        self.place.note("stopped" if self.stopped else "finished")
+        if not self.stopped:
+            # What can be read in the answers need not be kept twice.
+            for path in (self.place.feed, self.place.slices, self.place.parts):
+                shutil.rmtree(path, ignore_errors=True)
+        return record
+
+    def _source(self) -> Input | None:
+        stated = Path(str(self.feed.slices.manifest.get("source", "")))
+        try:
+            return open_input(stated)
+        except InputError:
+            return None
+
+    def _record(
+        self, report: dict[str, Any], pulse: Pulse, sampler: Sampler, responses: Responses
+    ) -> dict[str, Any]:
+        scored_from = max(self.plan.scored_from or 0, self.feed.begin)
+        cost = sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole()
+        return {
+            "kind": "linear-road-run",
+            "started": datetime.fromtimestamp(self._began, UTC).isoformat(timespec="seconds"),
+            "finished": not self.stopped,
+            "gave_up_at": self.gave_up_at,
+            "valid": not self.stopped and bool(report.get("valid")),
+            "speed": self.plan.speed if self.plan.ticks else "max",
+            "clock": "wall clock" if self.plan.ticks else "none: maximum speed, Emit = Time",
+            "machine": machine(),
+            "versions": versions(),
+            "config": {**self.plan.as_json(), "partitions": self.feed.groups, "master": self.plan.master},
+            "warm_up": {"seconds": round(self.warm_up_s, 2), "scored_from": scored_from},
+            "input": self._input(report),
+            "attempts": self.place.attempts(),
+            "driver": report,
+            "rates": self._rates(pulse, cost, int(responses.all_answers.sum())),
+            "latency": responses.figures() if self.plan.ticks else {},
+            "answers": {str(kind): int(count) for kind, count in enumerate(responses.all_answers)},
+            "cost": cost,
+            "series": self._series(sampler, responses),
+        }
+
+    def _rates(self, pulse: Pulse, cost: dict[str, Any], answers: int) -> dict[str, Any]:
+        """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call without a clock or samples."""
+        wall = max(self.wall_s, 1e-3)
+        sampled = cost if self.plan.ticks else {}
+        return {
+            "tuples_in": pulse.rows_in,
+            "answers": answers,
+            "trains": pulse.trains,
+            "wall_s": round(wall, 3),
+            "tuples_in_per_s": sampled.get("tuples_in_per_s") or round(pulse.rows_in / wall, 1),
+            "answers_per_s": sampled.get("tuples_out_per_s") or round(pulse.rows_out / wall, 1),
+        }
+
+    def _input(self, report: dict[str, Any]) -> dict[str, Any]:
+        span = self.feed.slices.span
+        return {
+            "rows": self.feed.rows(),
+            "xways": self.feed.length,
+            "t0": self.feed.begin,
+            "t1": self.feed.end,
+            "copies": report.get("copies"),
+            "stored_xways": None if span is None else span.length,
+            "kept_together": [list(found) for found in span.together] if span else [],
+        }
+
+    def _series(self, sampler: Sampler, responses: Responses) -> dict[str, Any]:
+        begin, end = self.feed.begin, self.feed.end
+        found: dict[str, Any] = {"samples": sampler.as_json()}
+        if self.plan.ticks:
+            found |= {
+                "second": list(range(begin, end)),
+                "p50": responses.by_second(0.5, begin, end),
+                "p99": responses.by_second(0.99, begin, end),
+            }
+        return found

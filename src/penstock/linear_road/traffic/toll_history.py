@@ -1,0 +1,145 @@
+"""TollHistory: what each vehicle paid each day, by driving it through the SegmentHistory of that day.
+
+Idea: a vehicle keeps its habits. The stretch it drives in the input is its stretch of every day; it leaves at its own time (a
+morning commuter who comes back in the evening, an evening traveller, or any time), skips some days, most of them at
+weekends, and pays in each segment the toll of that day and minute. So the sums are as plausible as the segment tolls they
+add up. All chance is a hash of (seed, vehicle, expressway, day): no order, no chunk size and no number of cores changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.fields import SEGMENTS
+from penstock.linear_road.traffic.segment_history import MINUTES, WEEKEND, dow
+
+_WORKDAY_TRIP, _WEEKEND_TRIP = 0.85, 0.4
+_MORNING, _EVENING = 0.5, 0.3
+"""Shares of commuters, who drive out in the morning and back in the evening, and of evening travellers."""
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """The vehicles of one expressway (sorted by VID) and the stretch each of them drives in the input."""
+
+    vid: Array
+    direction: Array
+    entry: Array
+    leave: Array
+
+
+def stretches(blocks: Iterable[Array]) -> dict[int, Stretches]:
+    """The stretches in blocks of input rows, by expressway; a vehicle seen in both directions keeps its longer stretch."""
+    found = np.zeros((0, 5), np.int64)
+    for values in blocks:
+        reports = values[values[:, 0] == 0][:, [4, 2, 6, 7, 7]].astype(np.int64)
+        found = _merged(np.concatenate([found, _merged(reports)]))
+    return {int(xway): _stretches_of(found[found[:, 0] == xway]) for xway in np.unique(found[:, 0])}
+
+
+def _merged(rows: Array) -> Array:
+    """One row for each (xway, vid, dir), with the lowest and highest segment."""
+    if not len(rows):
+        return rows
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    first = np.flatnonzero(np.r_[True, (rows[1:, :3] != rows[:-1, :3]).any(axis=1)])
+    merged = rows[first]
+    merged[:, 3] = np.minimum.reduceat(rows[:, 3], first)
+    merged[:, 4] = np.maximum.reduceat(rows[:, 4], first)
+    return merged
+
+
+def _stretches_of(rows: Array) -> Stretches:
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 3] - rows[:, 4], rows[:, 1]))]
+    rows = rows[np.r_[True, rows[1:, 1] != rows[:-1, 1]]]
+    east = rows[:, 2] == 0
+    entry = np.where(east, rows[:, 3], rows[:, 4])
+    leave = np.where(east, rows[:, 4], rows[:, 3])
+    return Stretches(*(column.astype(np.int32) for column in (rows[:, 1], rows[:, 2], entry, leave)))
+
+
+def spent(seed: int, xway: int, where: Stretches, day: int, lav: Array, toll: Array) -> Array:
+    """What each vehicle paid on a day; `lav` and `toll` by direction, minute and segment (all -1: no such direction)."""
+    out = np.zeros(len(where.vid), np.int32)
+    weekend = dow(day) in WEEKEND
+    _spent(seed, xway, day, weekend, where.vid, where.direction, where.entry, where.leave, lav, toll, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _chance(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
+    """A number in [0, 1) that depends on its arguments only (splitmix64)."""
+    x = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(vid)
+    for part in (xway, day, draw):
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = (x ^ (x >> np.uint64(31))) + np.uint64(part + 1) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.float64((x ^ (x >> np.uint64(27))) >> np.uint64(11)) / 9007199254740992.0
+
+
+@njit(cache=True, nogil=True)
+def _bell(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
+    """Three draws make a bell: mean 0, standard deviation 1/2, never beyond 1.5."""
+    total = 0.0
+    for k in range(3):
+        total += _chance(seed, vid, xway, day, draw + k)
+    return total - 1.5
+
+
+@njit(cache=True, nogil=True)
+def trip_toll(lav: Array, toll: Array, minute: float, entry: int, leave: int) -> int:
+    """The tolls of the segments from `entry` to before `leave`, each at the minute the vehicle gets there."""
+    step = 1 if leave >= entry else -1
+    total = 0
+    segment = entry
+    while segment != leave:
+        at = int(minute) % MINUTES
+        total += toll[at, segment]
+        minute += 60.0 / max(lav[at, segment], 1)
+        segment += step
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _spent(
+    seed: int,
+    xway: int,
+    day: int,
+    weekend: bool,
+    vid: Array,
+    direction: Array,
+    entry: Array,
+    leave: Array,
+    lav: Array,
+    toll: Array,
+    out: Array,
+) -> None:
+    travels = _WEEKEND_TRIP if weekend else _WORKDAY_TRIP
+    for i in range(len(vid)):
+        if _chance(seed, vid[i], xway, day, 0) >= travels:
+            continue
+        way = direction[i]
+        # Habits do not depend on the day (day 0); a few minutes more or less do.
+        kind = _chance(seed, vid[i], xway, 0, 1)
+        jitter = 10 * _bell(seed, vid[i], xway, day, 2)
+        if weekend or kind >= _MORNING + _EVENING:
+            minute = 360 + 960 * _chance(seed, vid[i], xway, 0, 5)
+        elif kind < _MORNING:
+            minute = 480 + 90 * _bell(seed, vid[i], xway, 0, 6)
+        else:
+            minute = 1050 + 120 * _bell(seed, vid[i], xway, 0, 9)
+        out[i] = trip_toll(lav[way], toll[way], minute + jitter, entry[i], leave[i])
+        if not weekend and kind < _MORNING and lav[1 - way, 0, 0] >= 0:
+            back = 1050 + 120 * _bell(seed, vid[i], xway, 0, 12) + jitter
+            out[i] += trip_toll(lav[1 - way], toll[1 - way], back, leave[i], entry[i])
+
+
+def nowhere() -> tuple[Array, Array]:
+    """(lav, toll) of a direction that is not there, as half an expressway has it."""
+    return np.full((MINUTES, SEGMENTS), -1, np.int32), np.zeros((MINUTES, SEGMENTS), np.int32)

@@ -1,0 +1,77 @@
+"""Which vehicle makes which trip: second trips, in the same direction, back home, or on another expressway.
+
+Idea: the road simulates trips; vehicles are named afterwards. A few trips are made by a vehicle that has finished another
+one, at least two minutes before. Since only entry and exit times are needed, the directions are still simulated apart,
+and the names are the same on any number of processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.linear_road.traffic.direction import Direction
+
+STRIDE = 200_000
+"""Vehicle numbers kept for one expressway."""
+
+REST = 120
+"""Least seconds between the exit of one trip and the entry of the next."""
+
+_RETURNING = 40
+"""One trip in this many is a second one."""
+
+_SOURCES = 3
+"""Second trips come from the own direction, the one before it, and the one before that."""
+
+
+@dataclass(frozen=True)
+class TripTimes:
+    """When the trips of a direction enter and leave (-1: still driving at the end), in order of entry."""
+
+    entry: np.ndarray
+    exit: np.ndarray
+
+
+def name_vehicles(directions: Sequence[Direction], times: Sequence[TripTimes]) -> list[np.ndarray]:
+    """The VID of each trip of each direction."""
+    names = [
+        _own_names(direction, len(trip.entry)) for direction, trip in zip(directions, times, strict=True)
+    ]
+    for here in range(len(directions)):
+        for source in range(_SOURCES):
+            _name_second_trips(names, times, here, source)
+    return names
+
+
+def _own_names(direction: Direction, trips: int) -> np.ndarray:
+    """East even, west odd, so that the numbers of an expressway are dense."""
+    vids = direction.xway * STRIDE + 2 * np.arange(trips, dtype=np.int64) + direction.dir + 1
+    if 2 * trips >= STRIDE or vids[-1:].max(initial=0) >= 2**31:
+        raise ValueError(f"Expressway {direction.xway} has more vehicles than there are numbers for it.")
+    return vids.astype(np.int32)
+
+
+def _is_second(trips: np.ndarray) -> np.ndarray:
+    return np.asarray(trips % _RETURNING == _RETURNING - 1)
+
+
+def _name_second_trips(names: list[np.ndarray], times: Sequence[TripTimes], here: int, source: int) -> None:
+    """Give the second trips of this direction and source to vehicles that have finished, in order of their exit.
+
+    Each trip belongs to one source only, by its number, so no vehicle is given away twice.
+    """
+    there = (here - source) % len(names)
+    trips = np.arange(len(names[here]))
+    takers = trips[_is_second(trips) & (trips // _RETURNING % _SOURCES == source)]
+    done = np.arange(len(names[there]))
+    givers = done[(times[there].exit >= 0) & ~_is_second(done) & (done % _SOURCES == source)]
+    givers = givers[np.argsort(times[there].exit[givers], kind="stable")]
+    free = iter(zip(givers.tolist(), times[there].exit[givers].tolist(), strict=True))
+    giver, left = next(free, (-1, 0))
+    for taker in takers.tolist():
+        if giver >= 0 and left + REST <= times[here].entry[taker]:
+            names[here][taker] = names[there][giver]
+            giver, left = next(free, (-1, 0))

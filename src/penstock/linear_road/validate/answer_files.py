@@ -1,0 +1,140 @@
+"""The answers of a system under test: one flat file, or a directory of them (linear-road.md, "Output").
+
+Idea: a line's type tells its fields; a line that is no answer of any type is kept as unreadable and fails the run. Emit is
+held in whole milliseconds, so that limits are compared exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.validate.lines import blocks, read_thousandths
+
+LAYOUT: dict[int, tuple[str, ...]] = {
+    0: ("vid", "time", "emit", "lav", "toll"),
+    1: ("time", "emit", "vid", "seg"),
+    2: ("time", "emit", "result", "qid", "bal"),
+    3: ("time", "emit", "qid", "bal"),
+    4: ("time", "emit", "qid", "travel", "toll"),
+}
+"""The fields after the type, in the paper's order."""
+
+_WIDE = ("emit", "bal", "travel", "toll")
+_SUFFIXES = (".csv", ".dat", ".txt", "")
+_WIDTH = 6
+_SHOWN = 100
+RUN, ANSWERS = "run.json", "answers.csv"
+
+
+@dataclass
+class Answers:
+    """What was read besides the tables got_0 .. got_4."""
+
+    files: list[Path]
+    unreadable: int = 0
+    unreadable_rows: list[str] = field(default_factory=list)
+    run: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def speed(self) -> float | None:
+        """The speed-up of the run; None for a run at maximum speed, which has no clock."""
+        speed = self.run.get("speed", 1)
+        if isinstance(speed, int | float) and not isinstance(speed, bool) and 0 < speed < float("inf"):
+            return float(speed)
+        return None
+
+
+def answer_files(path: Path) -> list[Path]:
+    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden ones.
+
+    The directory of a run (with run.json) is answered for by its answers.csv alone.
+    """
+    if path.is_file():
+        return [path]
+    # What `penstock lr run` leaves: beside the answers lie dead letters, plots and a checkpoint.
+    if (path / RUN).is_file() and (path / ANSWERS).is_file():
+        return [path / ANSWERS]
+    if not path.is_dir():
+        raise InputError(f"Answers {path} do not exist.")
+    files = sorted(file for file in path.rglob("*") if file.is_file() and _is_answer(file.relative_to(path)))
+    if not files:
+        raise InputError(f"Answers {path} hold no file named .csv, .dat, .txt or without a suffix.")
+    return files
+
+
+def _is_answer(file: Path) -> bool:
+    return file.suffix in _SUFFIXES and not any(part.startswith((".", "_")) for part in file.parts)
+
+
+def read_answers(con: duckdb.DuckDBPyConnection, path: Path) -> Answers:
+    """Fill the tables got_0 .. got_4."""
+    answers = Answers(answer_files(path), run=_run(path))
+    for kind, fields in LAYOUT.items():
+        columns = ", ".join(f"{name} {_sql_type(name)}" for name in fields)
+        # Answers may differ from run to run, so they never stay in a database that is kept.
+        con.execute(f"CREATE TEMP TABLE got_{kind} ({columns})")
+    for file in answers.files:
+        for block in blocks(file):
+            _add(con, answers, block)
+    return answers
+
+
+def _sql_type(name: str) -> str:
+    return "BIGINT" if name in _WIDE else "INTEGER"
+
+
+def _add(con: duckdb.DuckDBPyConnection, answers: Answers, block: bytes) -> None:
+    values, counts, starts = read_thousandths(block, _WIDTH)
+    columns = {f"f{i}": pa.array(values[i]) for i in range(_WIDTH)}
+    con.register("lines", pa.table({**columns, "n": pa.array(counts)}))
+    for kind in LAYOUT:
+        con.execute(f"INSERT INTO got_{kind} SELECT {_fields(kind)} FROM lines WHERE {_fits(kind)}")
+    fitting = " OR ".join(f"({_fits(kind)})" for kind in LAYOUT)
+    con.register(
+        "numbered", pa.table({"n": pa.array(counts), **columns, "line": pa.array(range(len(counts)))})
+    )
+    bad = con.execute(
+        f"SELECT line FROM numbered WHERE NOT coalesce({fitting}, false) ORDER BY line"
+    ).fetchall()
+    answers.unreadable += len(bad)
+    room = _SHOWN - len(answers.unreadable_rows)
+    answers.unreadable_rows += [_text(block, starts, line) for (line,) in bad[:room]]
+    for name in ("lines", "numbered"):
+        con.unregister(name)
+
+
+def _text(block: bytes, starts: Any, line: int) -> str:
+    return block[starts[line] : starts[line + 1]].decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _fields(kind: int) -> str:
+    named = enumerate(LAYOUT[kind], start=1)
+    return ", ".join(f"f{i}" if name == "emit" else f"f{i} // 1000" for i, name in named)
+
+
+def _fits(kind: int) -> str:
+    """The condition that a line is an answer of this type: its number of fields, all but Emit whole."""
+    fields = LAYOUT[kind]
+    whole = [f"f{i} % 1000 = 0" for i, name in enumerate(fields, start=1) if name != "emit"]
+    narrow = [f"abs(f{i}) < {1000 << 31}" for i, name in enumerate(fields, start=1) if name not in _WIDE]
+    return " AND ".join([f"n = {len(fields) + 1}", f"f0 = {kind * 1000}", *whole, *narrow])
+
+
+def _run(path: Path) -> dict[str, Any]:
+    file = (path if path.is_dir() else path.parent) / RUN
+    if not file.is_file():
+        return {}
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"The run description {file} cannot be read: {error}.") from error
+    if not isinstance(run, dict):
+        raise InputError(f"The run description {file} is no JSON object.")
+    return run

@@ -1,0 +1,1 @@
+"""The right answers as SQL, one module a topic of the benchmark."""

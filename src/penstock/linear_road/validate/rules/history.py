@@ -1,0 +1,98 @@
+"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be absent.
+
+Shifted copies of an input may share one history by reference; the history's manifest then says `copies`: copy k has
+the rows of the files with k times `vid` added to VID and k times `xway` to XWay. The macros `home_xway` and `home_vid`
+lead from a request to the row it shares.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+
+from penstock.linear_road.rows.inputs import MANIFEST, InputError
+
+TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "toll_history": ("TollHistory", ("vid", "day", "xway", "tolls")),
+    "segment_history": ("SegmentHistory", ("day", "min", "xway", "dir", "seg", "lav", "cnt", "toll")),
+}
+
+HOME = """
+CREATE OR REPLACE MACRO copy_of(x) AS CASE WHEN x // {xway} < {count} THEN x // {xway} ELSE 0 END;
+CREATE OR REPLACE MACRO home_xway(x) AS x - copy_of(x) * {xway};
+CREATE OR REPLACE MACRO home_vid(v, x) AS v - copy_of(x) * {vid}"""
+
+
+def open_history(con: duckdb.DuckDBPyConnection, directory: Path | None) -> None:
+    """Make `toll_history` and `segment_history`, empty where there is no file."""
+    if directory is not None and not directory.is_dir():
+        raise InputError(f"History {directory} is not a directory with TollHistory and SegmentHistory files.")
+    con.execute(HOME.format(**_copies(directory)))
+    for table, (name, columns) in TABLES.items():
+        _open(con, table, columns, _file(directory, name))
+
+
+def history_files(directory: Path | None) -> list[Path]:
+    """The files a history consists of."""
+    if directory is None or not directory.is_dir():
+        return []
+    names = [file for name, _ in TABLES.values() if (file := _file(directory, name))]
+    parts = [
+        part for name in names for part in ([name] if name.is_file() else sorted(name.rglob("*.parquet")))
+    ]
+    manifest = directory / MANIFEST
+    return [*parts, manifest] if manifest.is_file() else parts
+
+
+def _copies(directory: Path | None) -> dict[str, int]:
+    """How many copies share the files, and what each adds to VID and XWay."""
+    alone = {"count": 1, "vid": 0, "xway": 1}
+    manifest = directory / MANIFEST if directory else None
+    if manifest is None or not manifest.is_file():
+        return alone
+    try:
+        copies = json.loads(manifest.read_text(encoding="utf-8")).get("copies") or alone
+        found = {name: int(copies[name]) for name in alone}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"The manifest {manifest} of the history cannot be read: {error!r}.") from error
+    if min(found["count"], found["xway"]) < 1:
+        raise InputError(
+            f"The manifest {manifest} of the history has copies {found}; count and xway must be above 0."
+        )
+    return found
+
+
+def _file(directory: Path | None, name: str) -> Path | None:
+    if directory is None:
+        return None
+    found = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
+    if len(found) > 1:
+        raise InputError(
+            f"History {directory} holds both {found[0].name} and {found[1].name}; expected one of them."
+        )
+    return found[0] if found else None
+
+
+def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], file: Path | None) -> None:
+    listed = ", ".join(columns)
+    if file is None:
+        con.execute(f"CREATE TABLE {table} ({', '.join(f'{column} INTEGER' for column in columns)})")
+        return
+    # csv text is read once into a table; parquet stays where it is and gives only the columns asked for.
+    kind = "VIEW" if file.suffix == ".parquet" else "TABLE"
+    try:
+        con.execute(f"CREATE {kind} {table} AS SELECT {listed} FROM {_reader(file, columns)}")
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"History {file} cannot be read with the columns {listed}: {reason}") from error
+
+
+def _reader(file: Path, columns: tuple[str, ...]) -> str:
+    # A directory of parquet parts is as good as one file.
+    path = str(file.resolve() / "**/*.parquet" if file.is_dir() else file.resolve()).replace("'", "''")
+    if file.suffix == ".parquet":
+        return f"read_parquet('{path}')"
+    types = ", ".join(f"'{column}': 'INTEGER'" for column in columns)
+    return f"read_csv('{path}', header=false, auto_detect=false, delim=',', columns={{{types}}})"
