@@ -50,7 +50,7 @@ CASES = (
 
 
 def penstock(*options: object) -> None:
-    command = [sys.executable, "-m", "penstock.cli.lr", "drive", *map(str, options)]
+    command = [sys.executable, "-m", "penstock.cli.lr.commands", "drive", *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in {0, 3}:
         raise SystemExit(done.stderr)

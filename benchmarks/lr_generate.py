@@ -84,7 +84,7 @@ def run(case: Case, seed: int) -> Result:
         command = [
             sys.executable,
             "-m",
-            "penstock.cli.lr",
+            "penstock.cli.lr.commands",
             "generate",
             *flags,
             "--seed",

@@ -31,7 +31,7 @@ def run(source: Path, out: Path, days: int, form: str, seed: int) -> dict[str, A
     options = ["--input", source, "--out", out, "--days", days, "--format", form, "--seed", seed]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    command = [sys.executable, "-m", "penstock.cli.lr", "history", *map(str, options)]
+    command = [sys.executable, "-m", "penstock.cli.lr.commands", "history", *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall = time.perf_counter() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -34,7 +34,7 @@ from common import tree
 from lr_standin import write_result
 
 PEERS = Path(__file__).parent / "peers"
-KIT = [sys.executable, "-m", "penstock.cli.lr"]
+KIT = [sys.executable, "-m", "penstock.cli.lr.commands"]
 END = 10_800
 NOT_SCORED = 30
 """In a window cut out of the three hours every vehicle seems new at first: so many seconds are checked but not timed."""

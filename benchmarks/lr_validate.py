@@ -27,7 +27,7 @@ from rich.table import Table
 from lr_standin import write_result
 
 GOAL_SECONDS, GOAL_MB = 60, 6000
-TOOL = [sys.executable, "-m", "penstock.cli.lr"]
+TOOL = [sys.executable, "-m", "penstock.cli.lr.commands"]
 
 
 def timed(options: list[Any]) -> tuple[int, dict[str, Any]]:

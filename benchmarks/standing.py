@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from common import Feeder, memory_mb, options, quantile, scratch, session, show, spent, write_result
-from penstock.cli.standing_serve import NICE, SWITCH_INTERVAL
+from penstock.cli.standing.serve import NICE, SWITCH_INTERVAL
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.standing import Limits, StandingQueries
 

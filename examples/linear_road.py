@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from penstock.cli.lr_run import follow, show
+from penstock.cli.lr.run import follow, show
 from penstock.linear_road.report import read_road, run_page, write_page
 from penstock.linear_road.run.output_folder import RunPlan
 from penstock.linear_road.traffic.generate import generate

@@ -15,7 +15,7 @@ import pytest
 from road_run import answers, dry
 from test_rate import plan, record
 
-from penstock.cli.lr_rate import line, table_of
+from penstock.cli.lr.rate import line, table_of
 from penstock.linear_road.drive import child_process as child
 from penstock.linear_road.drive.driver import Drive, drive
 from penstock.linear_road.rate import rating as rating
@@ -185,7 +185,7 @@ time.sleep(300)
 PARENT = """
 import sys
 from pathlib import Path
-from penstock.cli.lr_rate import _sigterm_as_ctrl_c
+from penstock.cli.lr.rate import _sigterm_as_ctrl_c
 from penstock.linear_road.drive.child_process import run_child
 with _sigterm_as_ctrl_c():
     run_child([sys.executable, *sys.argv[1:]], Path(sys.argv[2] + ".log"))

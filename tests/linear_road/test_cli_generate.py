@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.lr import app
+from penstock.cli.lr.commands import app
 
 run = CliRunner().invoke
 

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli import lr_drive
+from penstock.cli.lr import drive as lr_drive
 from penstock.linear_road.drive import targets
 from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Drive, drive
@@ -37,7 +37,7 @@ def test_rows_on_standard_output_and_words_on_standard_error(source):
     command = [
         sys.executable,
         "-c",
-        "from penstock.cli.lr_drive import drive; import typer; typer.run(drive)",
+        "from penstock.cli.lr.drive import drive; import typer; typer.run(drive)",
     ]
     done = subprocess.run(
         [*command, "--input", source, "--to", "-", "--speed", "100", "--most-late", "100"],

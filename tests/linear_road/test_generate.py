@@ -290,7 +290,7 @@ def test_left_over_temporary_files_are_removed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_worker_behind(tmp_path: Path) -> None:
     """Workers that outlive their parent would go on computing for nobody."""
-    words = [sys.executable, "-m", "penstock.cli.lr", "generate", "--xways", "2", "--minutes", "180"]
+    words = [sys.executable, "-m", "penstock.cli.lr.commands", "generate", "--xways", "2", "--minutes", "180"]
     run = subprocess.Popen([*words, "--jobs", "2", "--out", str(tmp_path / "in")], stderr=subprocess.DEVNULL)
     workers: list[psutil.Process] = []
     deadline = time.monotonic() + 60

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.lr_history import history as history_command
+from penstock.cli.lr.history import history as history_command
 from penstock.linear_road.rows.fields import PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import InputError, open_input
 from penstock.linear_road.traffic import history as module

@@ -9,7 +9,7 @@ from golden_input import balance, by_time, report
 from rich.console import Console
 from road_run import answers, delivered, odd_rows
 
-from penstock.cli.lr_run import view
+from penstock.cli.lr.run import view
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.drive.prepare import Plan, prepare

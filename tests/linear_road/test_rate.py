@@ -11,8 +11,8 @@ import pytest
 from golden_input import GOLDEN, needs_data
 from typer.testing import CliRunner
 
-from penstock.cli import lr_rate
-from penstock.cli.lr import lr_app
+from penstock.cli.lr import rate as lr_rate
+from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.rate import rating as rating
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, cut_of, trial_of

@@ -11,7 +11,7 @@ import pytest
 from golden_input import GOLDEN, needs_data
 from typer.testing import CliRunner
 
-from penstock.cli.lr import lr_app
+from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.report import (
     CompareError,
     Road,

@@ -10,9 +10,9 @@ from golden_input import report
 from rich.console import Console
 from typer.testing import CliRunner
 
-from penstock.cli.lr import lr_app
-from penstock.cli.lr_rate import line, table_of
-from penstock.cli.lr_run import view
+from penstock.cli.lr.commands import lr_app
+from penstock.cli.lr.rate import line, table_of
+from penstock.cli.lr.run import view
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.rows.inputs import open_input

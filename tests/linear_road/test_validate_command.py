@@ -11,7 +11,7 @@ import typer
 from golden_input import GOLDEN, Case, balance, lines, needs_data, report
 from typer.testing import CliRunner
 
-from penstock.cli.lr_validate import validate
+from penstock.cli.lr.validate import validate
 
 app = typer.Typer()
 app.command("validate")(validate)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.cli.standing_serve import NICE
+from penstock.cli.standing.serve import NICE
 from runtime.streams import put
 from standing.test_http import command
 from standing.test_service import rows
@@ -97,7 +97,7 @@ def test_serve_and_stop(tmp_path: Path) -> None:
 
 
 def test_what_is_served_if_nothing_is_named(tmp_path: Path) -> None:
-    from penstock.cli.standing_serve import _found_here
+    from penstock.cli.standing.serve import _found_here
     from penstock.model.errors import PenstockError
 
     with pytest.raises(PenstockError, match="nothing to serve"):

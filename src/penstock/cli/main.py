@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli.commands import fill
-from penstock.cli.diffusion import diffusion_app
-from penstock.cli.lr import lr_app
-from penstock.cli.standing import standing_app
+from penstock.cli.diffusion.commands import diffusion_app
+from penstock.cli.lazy_commands import fill
+from penstock.cli.lr.commands import lr_app
+from penstock.cli.standing.commands import standing_app
 
 COMMANDS = {
     "check": ("penstock.cli.network", "check"),

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.cli.lr_history import bars, history
+from penstock.cli.lr.history import bars, history
 from penstock.linear_road.drive.clock import MAXIMUM
 from penstock.linear_road.drive.driver import MOST_LATE, Drive, DriveReport, prepare_for
 from penstock.linear_road.drive.driver import drive as run_drive

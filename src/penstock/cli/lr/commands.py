@@ -11,17 +11,17 @@ from typing import Any
 
 import typer
 
-from penstock.cli.commands import fill
+from penstock.cli.lazy_commands import fill
 
 COMMANDS = {
-    "generate": ("penstock.cli.lr_generate", "generate"),
-    "describe": ("penstock.cli.lr_generate", "describe"),
-    "history": ("penstock.cli.lr_history", "history"),
-    "run": ("penstock.cli.lr_run", "run"),
-    "rate": ("penstock.cli.lr_rate", "rate"),
-    "drive": ("penstock.cli.lr_drive", "drive"),
-    "validate": ("penstock.cli.lr_validate", "validate"),
-    "compare": ("penstock.cli.lr_compare", "compare"),
+    "generate": ("penstock.cli.lr.generate", "generate"),
+    "describe": ("penstock.cli.lr.generate", "describe"),
+    "history": ("penstock.cli.lr.history", "history"),
+    "run": ("penstock.cli.lr.run", "run"),
+    "rate": ("penstock.cli.lr.rate", "rate"),
+    "drive": ("penstock.cli.lr.drive", "drive"),
+    "validate": ("penstock.cli.lr.validate", "validate"),
+    "compare": ("penstock.cli.lr.compare", "compare"),
 }
 
 

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.commands import fill
+from penstock.cli.lazy_commands import fill
 
 COMMANDS = {
-    "serve": ("penstock.cli.standing_serve", "serve"),
-    "register": ("penstock.cli.standing_client", "register"),
-    "invoke": ("penstock.cli.standing_client", "invoke"),
-    "list": ("penstock.cli.standing_client", "list_queries"),
-    "unregister": ("penstock.cli.standing_client", "unregister"),
-    "follow": ("penstock.cli.standing_client", "follow"),
-    "streams": ("penstock.cli.standing_client", "streams"),
+    "serve": ("penstock.cli.standing.serve", "serve"),
+    "register": ("penstock.cli.standing.client", "register"),
+    "invoke": ("penstock.cli.standing.client", "invoke"),
+    "list": ("penstock.cli.standing.client", "list_queries"),
+    "unregister": ("penstock.cli.standing.client", "unregister"),
+    "follow": ("penstock.cli.standing.client", "follow"),
+    "streams": ("penstock.cli.standing.client", "streams"),
 }
 PORT = 8765
 _HELP = """Standing queries: register once, invoke any time, over old data and new.

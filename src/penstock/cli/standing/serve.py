@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.load import NET_HELP, load_network, told
-from penstock.cli.standing import PORT
+from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
 from penstock.model.errors import told as refusal
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import typer
 
-from penstock.cli.commands import fill
+from penstock.cli.lazy_commands import fill
 
-COMMANDS = {"simulate": ("penstock.cli.diffusion_simulate", "simulate")}
+COMMANDS = {"simulate": ("penstock.cli.diffusion.simulate", "simulate")}
 _TEXT = "Load-diffused joins: the paper's cluster, simulated."
 
 

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import typer
 
 from penstock.cli.load import told
-from penstock.cli.standing import PORT
+from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
 from penstock.model.errors import told as refusal
 

@@ -1,0 +1,1 @@
+"""`penstock diffusion`: the simulated cluster."""

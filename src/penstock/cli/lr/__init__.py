@@ -1,0 +1,1 @@
+"""`penstock lr`: one module a command."""

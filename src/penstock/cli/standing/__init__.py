@@ -1,0 +1,1 @@
+"""`penstock standing`: the service and its client."""
