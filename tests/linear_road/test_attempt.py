@@ -18,7 +18,7 @@ from test_rate import plan, record
 from penstock.cli.lr.rate import line, table_of
 from penstock.linear_road.drive import child_process as child
 from penstock.linear_road.drive.driver import Drive, drive
-from penstock.linear_road.rate import rating as rating
+from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
 from penstock.linear_road.rate.search import Next
 from penstock.linear_road.report import rating_page

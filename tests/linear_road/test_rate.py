@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from penstock.cli.lr import rate as lr_rate
 from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.drive.driver import Drive, feed_of
-from penstock.linear_road.rate import rating as rating
+from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, cut_of, trial_of
 from penstock.linear_road.rate.prepared_input import prepare_set
 from penstock.linear_road.rate.search import Next
