@@ -1,6 +1,6 @@
 """Schemas: named columns with Spark SQL types, and what an arrow carries.
 
-Every arrow also carries two hidden columns that no box can lose (Aurora, Sect. 2 and 4.4): `_ts`, the tuple's
+Every arrow also carries two hidden columns that no box can lose (Aurora, Sect. 2): `_ts`, the tuple's
 timestamp in microseconds (the earliest one where tuples were combined), and `_seq`, its place in arrival order.
 """
 

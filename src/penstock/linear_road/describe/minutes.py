@@ -1,6 +1,6 @@
 """Minute by minute: cars, speeds, accidents, tolls and alerts of an input, for `describe`.
 
-Idea: the definitions of the shared page, counted with sorted arrays. A report is stopped if it is the fourth equal one; two vehicles
+Idea: the definitions of docs/linear-road-semantics.md, counted with sorted arrays. A report is stopped if it is the fourth equal one; two vehicles
 stopped at one place at one time are an accident; a notice's toll follows from the minutes before it.
 """
 

@@ -2,7 +2,7 @@
 
 Idea: time is a straight line, `t0 + (wall - start) * speed`, so three numbers in a small file are the whole clock, and any
 process that reads the file has the same clock. It reads T0 at the start, goes on through a crash, and stands still
-after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road", VLDB 2004, section 3 (response times).
+after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road", VLDB 2004, section 3.2.
 """
 
 from __future__ import annotations

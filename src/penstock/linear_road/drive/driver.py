@@ -3,7 +3,7 @@
 Idea: a second's rows are staged while the clock still shows the second before, and made visible when it is due: start +
 (t - T0) / speed. The driver never drops, reorders or delivers early; if it cannot keep up it goes on, says so, and
 marks the run invalid, because response times measured on a late stream are worth nothing. Arasu et al., "Linear Road",
-VLDB 2004, section 4 (the data driver).
+VLDB 2004, section 3.3 (the data driver).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to whoever started
 it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the run was killed: the driver ends at
-once and leaves the clock running, as the world would. Arasu et al., "Linear Road", VLDB 2004, section 4.
+once and leaves the clock running, as the world would. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

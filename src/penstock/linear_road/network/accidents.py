@@ -1,4 +1,4 @@
-"""Accidents: two vehicles stopped at one place (shared page, "Accidents").
+"""Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
 Idea: tracking tells which vehicles stand and which do so no longer. Each stay is an interval of seconds; an accident is in its segment
 in a minute if two stays at one place share a second of it. There are few of them, so this is plain Python.

@@ -1,4 +1,4 @@
-"""Accounts: what each vehicle has been charged (shared page, "Assessment and balance").
+"""Accounts: what each vehicle has been charged (docs/linear-road-semantics.md, "Assessment and balance").
 
 Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its charges; the sums of what came
 before lie in 32 buckets of vehicles, and each train merges the runs into one bucket, the next in turn. So no train writes more than a thirty-second

@@ -1,4 +1,4 @@
-"""The past as memory-mapped columns: loaded once, offline, then every answer is a few reads (shared page, "Daily", "Travel").
+"""The past as memory-mapped columns: loaded once, offline, then every answer is a few reads (docs/linear-road-semantics.md, "Daily", "Travel").
 
 Idea: TollHistory is dense (each vehicle has a row for each day), so an expressway is its sorted vehicles and a grid vehicle x day.
 SegmentHistory becomes the sums over the days of each day of week, in a grid of direction, segment, day of week and minute; a

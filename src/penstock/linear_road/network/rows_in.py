@@ -1,4 +1,4 @@
-"""From the bytes of a delivered second to columns; rows that break the format are refused (shared page, "Input").
+"""From the bytes of a delivered second to columns; rows that break the format are refused (docs/linear-road-semantics.md, "Input").
 
 Idea: one compiled pass reads, judges and packs. A file holds the rows that arrived in one second, so the rules that look at the rows
 before and after come down to one comparison: the rows of a second that keep to the format are those whose Time it is. A Time

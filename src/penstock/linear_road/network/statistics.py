@@ -1,4 +1,4 @@
-"""Segment statistics: cars and latest average velocity of each road segment and minute (shared page, "Toll notification").
+"""Segment statistics: cars and latest average velocity of each road segment and minute (docs/linear-road-semantics.md, "Toll notification").
 
 Idea: a vehicle's mean speed in a minute changes with each of its reports, so the sum over vehicles is kept up to date by the
 difference; a minute is closed as soon as nothing of it can come any more, and only then told: no toll of minute m before all

@@ -1,4 +1,4 @@
-"""Vehicle tracking: which report begins a trip, enters a segment, leaves one, or stands still (shared page, "Trips").
+"""Vehicle tracking: which report begins a trip, enters a segment, leaves one, or stands still (docs/linear-road-semantics.md, "Trips").
 
 Idea: the previous report of a vehicle is the one exactly 30 s earlier, so the state is the reports of the last minute, second by
 second. A second is one part of the state: a train writes the seconds it brought and lets go of those a minute old, whatever

@@ -2,7 +2,7 @@
 
 Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last copy cut off at a
 half, so one set serves every L in steps of 0.5, and its history serves all copies by reference. What is right follows from
-the stored expressways alone: `truth` writes the rows that one copy, whole or cut off, consists of. VLDB 2004, section 4.
+the stored expressways alone: `truth` writes the rows that one copy, whole or cut off, consists of. VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Idea: each trial is a run of its own, in fresh processes, with the driver on the same machine; a trial passes if every answer
 is right and none of the scored ones is late. Which L comes next is a pure function of the trials made (`search`), so an
 interrupted rating goes on. A trial in which the driver fell behind says nothing: it is void and made again.
-L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.
+L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

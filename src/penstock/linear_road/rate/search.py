@@ -3,7 +3,7 @@
 Idea: start somewhere, double while trials pass (or halve while they fail), then bisect between the largest pass and the
 smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large. The winner is confirmed by a
 longer run; a winner that fails there counts as a failure, and the search goes on below it. Since the answer depends on the
-trials alone, an interrupted search goes on from its list. L-rating: Arasu et al., VLDB 2004, section 3.
+trials alone, an interrupted search goes on from its list. L-rating: Arasu et al., VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from penstock.linear_road.rows.atomic import write_text
 
 NAMES = ("toll notice", "accident alert", "balance", "daily expenditure", "travel time")
 LIMITS = (5, 5, 5, 10, 30)
-"""The five types of answers and the seconds within which each must leave (VLDB 2004, section 3)."""
+"""The five types of answers and the seconds within which each must leave (VLDB 2004, section 3.2)."""
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222; }

@@ -2,7 +2,7 @@
 
 Idea: the driver must hand on the very bytes of the input, also of rows that no parser accepts, so text and numbers are kept
 side by side: `starts[i]:starts[i+1]` are the bytes of row i, `values[i]` its fifteen numbers. Everything works on whole blocks
-of rows, because a Python call for each row would cost more than the row. Row format: shared page "Input"; VLDB 2004 section 4.
+of rows, because a Python call for each row would cost more than the row. Row format: VLDB 2004, section 3.1.2.
 """
 
 from __future__ import annotations

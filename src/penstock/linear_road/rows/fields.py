@@ -1,7 +1,7 @@
 """The input row of Linear Road: fifteen whole numbers, unused fields -1.
 
 Idea: one place names the columns and their order, so that every tool of the kit (generator, history,
-driver, validator) reads and writes the same row. Arasu et al., "Linear Road", VLDB 2004, section 4.
+driver, validator) reads and writes the same row. Arasu et al., "Linear Road", VLDB 2004, section 3.1.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is these files one
 after the other. A dead letter knows the delivered file and its line there; since the driver knows which unit of which
-second it put there, each is led back to its file and line in the input. Shared page, "Input" and "Output".
+second it put there, each is led back to its file and line in the input. docs/linear-road-semantics.md, "Input" and "Output".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Idea: a response time is Emit - Time, and where these two fields stand follows from the type in front of the line. They are
 counted in milliseconds by type, and by second of the run for the plots, so nothing grows with the answers.
-Output rows and limits: Arasu et al., "Linear Road", VLDB 2004, section 3; shared page "Output".
+Output rows and limits: Arasu et al., "Linear Road", VLDB 2004, section 3.2.
 """
 
 from __future__ import annotations

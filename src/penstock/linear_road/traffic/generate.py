@@ -2,7 +2,7 @@
 
 Idea: simulate each direction into a part (`parts`), name the vehicles (`vehicles`), merge the parts into files in order of time
 (`merge`), and write the manifest last, so that a directory with a manifest is whole. Every step that is finished is kept
-and recognised by the next run with the same plan. Arasu et al., VLDB 2004, section 4.1 (input generation).
+and recognised by the next run with the same plan. Arasu et al., VLDB 2004, section 3.1 (input generation).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Idea: one expressway is one independent piece of work with its own chance, so pieces run in parallel and the bytes depend on the
 seed alone. Each finished piece is a part file; an interrupted run keeps its parts and goes on; at the end the parts become
 the two files, and the manifest, written last, says that they are whole. Expressways that are shifted copies of these need no
-rows of their own: the manifest gives the offsets. Arasu et al., "Linear Road", VLDB 2004, section 4 (historical data).
+rows of their own: the manifest gives the offsets. Arasu et al., "Linear Road", VLDB 2004, section 3.1.3 (historical data).
 """
 
 from __future__ import annotations

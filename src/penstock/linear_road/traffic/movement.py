@@ -4,7 +4,7 @@ Idea: a vehicle only matters when it reports, so it is moved once every 30 s, at
 two reports it drives at a speed that depends on how crowded its lane is here and just ahead (quarter-mile cells), within
 what it can accelerate; it changes to a freer lane, and it leaves by the exit ramp once it has reached it.
 An accident is two vehicles held at one place of one lane: the lane is closed there, the others pass slowly,
-so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004, section 2.1 ("Traffic" in the shared page).
+so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004, section 3.1.1.
 
 One mph is 44 feet in 30 s. At most 100 mph is 4,400 feet, so no segment (5,280 feet) is crossed without a report.
 State lies in arrays of records: numba hands a record on as a bare pointer, where a tuple of arrays would count

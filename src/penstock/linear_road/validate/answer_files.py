@@ -1,4 +1,4 @@
-"""The answers of a system under test: one flat file, or a directory of them (linear-road.md, "Output").
+"""The answers of a system under test: one flat file, or a directory of them (docs/linear-road-semantics.md, "Output").
 
 Idea: a line's type tells its fields; a line that is no answer of any type is kept as unreadable and fails the run. Emit is
 held in whole milliseconds, so that limits are compared exactly.

@@ -1,6 +1,6 @@
 """The oracle: every right answer, worked out from the whole input by SQL.
 
-Idea: the definitions of linear-road.md, each in the module of its topic, run in their order of need: rows refused, trips and
+Idea: the definitions of docs/linear-road-semantics.md, each in the module of its topic, run in their order of need: rows refused, trips and
 statistics (an expressway at a time), accidents (over all), quotes, accounts, requests. It shares nothing with
 any pipeline: what it says is what the page says. For a large input the database is a file, and a run that was killed goes on
 after the last unit of work it had finished (`journal`).

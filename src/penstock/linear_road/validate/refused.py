@@ -1,4 +1,4 @@
-"""Rows refused: what takes part in nothing, and why (linear-road.md, "Input").
+"""Rows refused: what takes part in nothing, and why (docs/linear-road-semantics.md, "Input").
 
 Idea: most rules look at one row and are SQL. Three look at the rows before: a Time below the last accepted row's, a
 Time more than 60 s above both the last accepted and the next row's, and a report already accepted. Those are

@@ -1,4 +1,4 @@
-"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 7, keeps it in an embedded store: A93).
+"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 6, keeps it in an embedded store: A93).
 
 Any thread and any process may open it: a thread has its own connection, readers never wait for writers (WAL), and
 writers wait for one another. It stays bounded: the records of old trains are summed up and deleted, so that

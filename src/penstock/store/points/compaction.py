@@ -1,4 +1,4 @@
-"""Compaction: many small entries become few files sorted by the storage key (Aurora, Sect. 4.4: A70, A71).
+"""Compaction: many small entries become few files sorted by the storage key (Aurora, Sect. 4.2: A70, A71).
 
 Every row keeps its entry number, so a reader positioned in the middle of what was merged still reads exactly the rest.
 Segments are merged when they are of similar size, so a row is rewritten a logarithmic number of times.

@@ -1,6 +1,6 @@
 """Leases: what a running reader still needs is not deleted, and a dead reader does not hold it for ever.
 
-A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.4: A63, A64); here the tail is a
+A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.2: A63, A64); here the tail is a
 small file with the reader's position, which any process can write next to the table. It expires by itself unless it is renewed; `seconds=None`
 makes one that stays until released, for the network's own sub-networks, which must find their place after any pause.
 """

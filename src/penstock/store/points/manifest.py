@@ -3,7 +3,7 @@
 An entry is what one train of the producer brought; it lives in a log record of its own, linked to the entry before it,
 so that a reader walks from HEAD back to where it was without listing a directory. Compaction moves a prefix of the log
 into segments, which a numbered base names; the highest base is the truth, and writing it is the atomic switch. All
-records are immutable (Aurora, Sect. 4.4: tuples that fall off the queue go to the B-tree in batches).
+records are immutable (Aurora, Sect. 4.2: tuples that fall off the queue go to the B-tree in batches).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connection point's retained table (Aurora, Sect. 2.2 and 4.4): written once by its producer, read by any number.
+"""A connection point's retained table (Aurora, Sect. 2.2 and 4.2): written once by its producer, read by any number.
 
 The producer stages files in its tasks and commits one entry for each train; a reader keeps the number of the last
 entry it has taken and asks for what came after. Whatever compaction and retention do meanwhile, the rows of the

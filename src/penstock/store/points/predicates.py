@@ -1,4 +1,4 @@
-"""From a WHERE expression to ranges of the storage key: a historical filter becomes a look-up (Aurora, Sect. 5.2: A49).
+"""From a WHERE expression to ranges of the storage key: a historical filter becomes a look-up (Aurora, Sect. 3.2: A49).
 
 The ranges are a necessary condition: a tuple that satisfies the expression has its key in one of them, so files
 outside may stay closed. Whatever is not understood restricts nothing; the filter itself still runs on what is read.

@@ -1,4 +1,4 @@
-"""Ranges of the storage key: what a B-tree look-up (Aurora, Sect. 4.4 and 5.2) becomes on files with least and greatest keys.
+"""Ranges of the storage key: what a B-tree look-up (Aurora, Sect. 4.2 and 3.2) becomes on files with least and greatest keys.
 
 Key values are kept in a plain form that JSON carries and Python orders as Spark does: whole numbers for integers, booleans, dates (days) and
 timestamps (microseconds), floats, text, and hexadecimal text for bytes.

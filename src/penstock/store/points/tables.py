@@ -1,4 +1,4 @@
-"""Arrow tables to sorted Parquet files and back: the leaves of the B-tree of Aurora's Sect. 4.4, on files.
+"""Arrow tables to sorted Parquet files and back: the leaves of the B-tree of Aurora's Sect. 4.2, on files.
 
 Rows are sorted by the storage key and cut into files of bounded length, each with the least and greatest key and
 timestamp in its description, so that a look-up opens only the files it needs.

@@ -1,4 +1,4 @@
-"""Accidents: two vehicles stopped at one place (linear-road.md, "Accidents").
+"""Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
 Idea: a report that is the fourth in a row, 30 s apart, from one place makes its vehicle stopped from its own time until
 the vehicle's next report or 30 s later. "Its four latest reports" are the vehicle's wherever they come from, so the reports

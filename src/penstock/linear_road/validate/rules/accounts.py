@@ -1,4 +1,4 @@
-"""Assessment and balance (linear-road.md, "Assessment and balance").
+"""Assessment and balance (docs/linear-road-semantics.md, "Assessment and balance").
 
 Idea: a report that crosses into another segment pays the toll quoted when the vehicle entered the segment it leaves: the
 vehicle's entry before this one. If that entry was in lane 4 there was no notice, and nothing is paid; the first report of a

@@ -1,4 +1,4 @@
-"""Daily expenditure (linear-road.md, "Daily expenditure"): the recorded sum, or 0."""
+"""Daily expenditure (docs/linear-road-semantics.md, "Daily expenditure"): the recorded sum, or 0."""
 
 from __future__ import annotations
 

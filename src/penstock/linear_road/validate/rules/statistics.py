@@ -1,4 +1,4 @@
-"""Statistics of a road segment and minute (linear-road.md, "Toll notification").
+"""Statistics of a road segment and minute (docs/linear-road-semantics.md, "Toll notification").
 
 `cars(m)` counts the distinct vehicles reporting there in minute m, lanes 0..4; `Avgs(m)` is the mean over those
 vehicles of each one's mean speed.

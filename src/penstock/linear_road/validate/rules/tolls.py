@@ -1,4 +1,4 @@
-"""Tolls, notices and alerts (linear-road.md, "Toll notification" and "Accidents").
+"""Tolls, notices and alerts (docs/linear-road-semantics.md, "Toll notification" and "Accidents").
 
 Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are worked out once for each of
 these (`quotes`), and a notice is an entry that reads its quote. An entry in lane 4 has none.

@@ -1,4 +1,4 @@
-"""Travel time and toll of a journey (linear-road.md, "Travel time").
+"""Travel time and toll of a journey (docs/linear-road-semantics.md, "Travel time").
 
 Idea: the journey is a recursive query that crosses one segment a step; `y` is the clock in minutes of the first day. The
 means over the days of a day of week are made for one expressway at a time, which bounds the memory.

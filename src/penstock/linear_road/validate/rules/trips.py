@@ -1,4 +1,4 @@
-"""Trips: where a vehicle begins one, enters a segment, or stands still (linear-road.md, "Trips").
+"""Trips: where a vehicle begins one, enters a segment, or stands still (docs/linear-road-semantics.md, "Trips").
 
 Idea: one self-join finds the previous report, the report of the same vehicle on the same expressway and direction
 exactly 30 s earlier. Of its result only two kinds of rows matter later: entries (the first report of a trip, or one
