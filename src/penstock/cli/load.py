@@ -1,4 +1,4 @@
-"""NET on the command line: a Network in a Python file, or a YAML file; and how errors are shown."""
+"""NET on the command line: a Network in a Python file, or a YAML file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
-
-from penstock.model.errors import PenstockError, did_you_mean
-from penstock.model.errors import told as told_error
+from penstock.model.errors import PenstockError, did_you_mean, told
 from penstock.model.text.yaml_form import from_yaml
 from penstock.model.writing.network import Network
 
@@ -76,7 +73,7 @@ def _users_file(path: Path) -> Iterator[None]:
     except SyntaxError as error:
         place = f"{error.filename or path}:{error.lineno or 1}"
         raise PenstockError(
-            told_error(f"{place}: no Python: {error.msg}", found=(error.text or "").strip())
+            told(f"{place}: no Python: {error.msg}", found=(error.text or "").strip())
         ) from None
     except (Exception, SystemExit) as error:
         raise PenstockError(_raised(path, error)) from None
@@ -88,7 +85,7 @@ def _raised(path: Path, error: BaseException) -> str:
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     deepest = frames[-1]
     elsewhere = "" if deepest == mine[-1] else f"raised at {deepest.filename}:{deepest.lineno}"
-    return told_error(f"{path}:{mine[-1].lineno}: {said}", found=mine[-1].line or "", hint=elsewhere)
+    return told(f"{path}:{mine[-1].lineno}: {said}", found=mine[-1].line or "", hint=elsewhere)
 
 
 def _by_value(module: object) -> None:
@@ -98,13 +95,3 @@ def _by_value(module: object) -> None:
     except ImportError:  # the model alone works without Spark
         return
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """What Penstock raises on purpose is shown as text, without a traceback, exit code 2."""
-    try:
-        yield
-    except (PenstockError, FileNotFoundError) as error:
-        typer.secho(str(error), err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
-        raise typer.Exit(2) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import dropwhile
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from penstock import __version__
 from penstock.cli.diffusion.commands import diffusion_app
 from penstock.cli.lazy_commands import fill
 from penstock.cli.lr.commands import lr_app
+from penstock.cli.refusals import be_verbose
 from penstock.cli.standing.commands import standing_app
 
 COMMANDS = {
@@ -29,16 +31,27 @@ TOPICS: dict[str, Callable[..., typer.Typer]] = {
 }
 
 
+_HELP = """Write a stream network of boxes and arrows, and run it on Apache Spark.
+
+NET is a network: `file.py:name` (a Network in a Python file) or a YAML file. A first walk:
+
+penstock check NET, then penstock draw NET, then penstock run NET
+
+While it runs, or afterwards, ask its connection points: penstock query CHECKPOINT "SELECT * FROM point"
+"""
+
+
 def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
     """The command line, with the commands that these words need."""
     app = typer.Typer(
         name="penstock",
-        help="Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file.",
+        help=_HELP,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_main)
+    app.callback(help=_HELP)(_main)
+    words = list(dropwhile(lambda word: word.startswith("-"), words))  # `--verbose run`: the command is `run`
     if words and words[0] in TOPICS:
         app.add_typer(TOPICS[words[0]](words[1:]), name=words[0])
         return app
@@ -54,18 +67,24 @@ def app() -> None:
     penstock_app(sys.argv[1:])()
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"penstock {__version__}")
         raise typer.Exit
 
 
 def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    version: Annotated[  # noqa: ARG001 - its callback prints and leaves
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Also show Spark's log, and where in the code an error was raised."),
     ] = False,
 ) -> None:
-    """Stream networks of boxes on Apache Spark. NET is `file.py:name` (a Network in a Python file) or a YAML file."""
+    if verbose:
+        be_verbose()
 
 
 if __name__ == "__main__":

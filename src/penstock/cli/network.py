@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.load import NET_HELP, load_network, told
+from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.refusals import refusals
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
@@ -22,7 +23,7 @@ Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
 def check(net: Net) -> None:
     """Check a network: names, columns, types, windows, QoS. Prints what is wrong with file and line, exit code 2."""
-    with told():
+    with refusals():
         network = load_network(net)
         check_network(network)
         subs = split(network)
@@ -40,7 +41,7 @@ def explain(
     ] = None,
 ) -> None:
     """Print the network as text: each box, what it reads and gives, and how it is laid out on Spark."""
-    with told():
+    with refusals():
         network = load_network(net)
         check_network(network)
         typer.echo(network.explain())
@@ -88,7 +89,7 @@ def draw(
     ] = Path("net.svg"),
 ) -> None:
     """Draw the network as a picture."""
-    with told():
+    with refusals():
         network = load_network(net)
         check_network(network)
         forms = {".svg": network.to_svg, ".mmd": network.to_mermaid, ".html": network._repr_html_}

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.load import told
 from penstock.cli.query_text import DEAD, Asked, parse
+from penstock.cli.refusals import refusals
 from penstock.model.errors import PenstockError
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.leases import ReaderLease, take_lease
@@ -46,7 +46,7 @@ def query(
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
     """Ask connection points in Spark SQL: all that is retained there; with --follow (one point), then what comes, nothing twice."""
-    with told():
+    with refusals():
         if form not in _FORMS:
             raise PenstockError(f"no format '{form}'; use table, csv or json")
         try:
@@ -62,7 +62,7 @@ def dead_letters(
     limit: Annotated[int, typer.Option(help="Show at most so many (0: all).")] = 20,
 ) -> None:
     """Show the tuples that were refused: raw text, reason, source, offset, box."""
-    with told():
+    with refusals():
         letters = DeadLetters(checkpoint)
         for reason, count in letters.counts().items():
             typer.echo(f"{count:>8,}  {reason}")

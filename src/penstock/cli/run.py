@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.load import NET_HELP, load_network, told
+from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.refusals import refusals
 
 if TYPE_CHECKING:
     from penstock.runtime.train_records import Status
@@ -37,7 +38,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run a network. Ctrl-C finishes the train in hand and stops; the same checkpoint goes on where it stopped."""
-    with told():
+    with refusals():
         network = load_network(net)
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime

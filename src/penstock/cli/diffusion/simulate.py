@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from penstock.cli.load import told
+from penstock.cli.refusals import refusals
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def simulate(
     (changing rates), draws them, and prints claim by claim whether it holds here. Costs are the paper's: 50 units
     a join operation, 10 a received tuple, servers of 1,000 to 5,000 units a second and 1,000 to 2,000 tuples.
     """
-    with told():
+    with refusals():
         from penstock.diffusion.experiments import SERVERS, Setup
         from penstock.diffusion.report import chosen, report
         from penstock.diffusion.simulate import Scheme

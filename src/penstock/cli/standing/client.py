@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from penstock.cli.load import told
+from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
 from penstock.model.errors import told as refusal
@@ -35,7 +35,7 @@ def register(
     ] = None,
 ) -> None:
     """Register a query and print its handle."""
-    with told():
+    with refusals():
         made = _ask(context, "POST", "/queries", {"query": query, "client": client, "mode": mode})
         typer.echo(made["handle"])
 
@@ -50,7 +50,7 @@ def invoke(
     limit: Annotated[int, typer.Option(help="Show at most so many rows (0: all).")] = 0,
 ) -> None:
     """Print the current answer of a query."""
-    with told():
+    with refusals():
         extra = "?" + urlencode({"at": at}) if at is not None else ""
         answer = _ask(context, "GET", f"/queries/{quote(handle)}/result{extra}")
         _show(answer["columns"], answer["rows"][:limit] if limit else answer["rows"], form)
@@ -62,7 +62,7 @@ def list_queries(
     form: Form = "table",
 ) -> None:
     """List the registered queries."""
-    with told():
+    with refusals():
         extra = "?" + urlencode({"client": client}) if client is not None else ""
         found = _ask(context, "GET", f"/queries{extra}")
         names = ["handle", "client", "mode", "invocations", "query"]
@@ -73,20 +73,20 @@ def list_queries(
 
 def unregister(context: typer.Context, handle: Handle) -> None:
     """End a query."""
-    with told():
+    with refusals():
         _ask(context, "DELETE", f"/queries/{quote(handle)}")
 
 
 def streams(context: typer.Context, form: Form = "table") -> None:
     """List what queries may name, with columns and retention."""
-    with told():
+    with refusals():
         found = _ask(context, "GET", "/streams")
         _show(["stream", "columns", "keep", "tuples", "now"], found, form)
 
 
 def follow(context: typer.Context, handle: Handle) -> None:
     """Print what comes into the answer (+) and leaves it (-), until Ctrl-C."""
-    with told():
+    with refusals():
         try:
             for change in _changes(context, handle):
                 for sign, rows in (("+", change["added"]), ("-", change["removed"])):

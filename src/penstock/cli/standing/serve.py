@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.load import NET_HELP, load_network, told
+from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
 from penstock.model.errors import told as refusal
@@ -65,7 +66,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops; handles and results are there again at the next start."""
-    with told():
+    with refusals():
         _needs_web()
         from penstock.engine.contract.policy import AsSoonAsPossible
 
