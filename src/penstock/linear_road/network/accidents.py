@@ -55,7 +55,7 @@ class Accidents:
         if "stays" not in parts:
             return
         rows = zip(*(c.to_pylist() for c in parts["stays"].columns), strict=True)
-        self._stays = [Stay(vid, tuple(place), since, until) for vid, *place, since, until in rows]  # type: ignore[arg-type]
+        self._stays = [Stay(vid, tuple(place), since, until) for vid, *place, since, until in rows]
         self._minute = int(column(parts["minute"], "minute")[0])
 
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:
@@ -65,7 +65,7 @@ class Accidents:
         for second, vid, stops, *place in zip(*(column(inputs[0], n).tolist() for n in names), strict=True):
             t = second // _SECOND
             self._pass(t // _MINUTE, told)
-            self._report(t, vid, stops, tuple(place))  # type: ignore[arg-type]
+            self._report(t, vid, stops, tuple(place))
         if not final:
             self._pass((until - 1) // _SECOND // _MINUTE, told)
         return _table(told)

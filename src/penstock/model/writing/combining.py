@@ -86,7 +86,7 @@ class CombiningBoxes(StatelessBoxes):
 def _on(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """A key stands for a pair of the same name; what is no name at all stays, for the check of arguments to refuse."""
     if not isinstance(on, Iterable):
-        return on  # type: ignore[unreachable]
+        return on
     keys = [on] if isinstance(on, str) else list(on)
     return tuple((k, k) if isinstance(k, str) else tuple(k) if isinstance(k, list) else k for k in keys)
 

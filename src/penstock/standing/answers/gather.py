@@ -150,7 +150,7 @@ def _pointer(_: Any, address: Any) -> Any:
 _at: Any = intrinsic(_pointer)
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def _look_up(notes: Any, slot: int, lists: Any) -> bool:
     """Where each block's list of a slot lies, from where to where; address 0 and True if a block does not know the slot."""
     unmet = False
@@ -171,7 +171,7 @@ def _look_up(notes: Any, slot: int, lists: Any) -> bool:
     return unmet
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def _cut(notes: Any, lists: Any) -> Any:
     """Narrow the lists, which ascend, to the window; how many tuples are left, and whether they are in the order of time."""
     total, ordered, last = 0, True, np.int64(0)
@@ -193,7 +193,7 @@ def _cut(notes: Any, lists: Any) -> Any:
     return total, ordered
 
 
-@njit(cache=True)  # type: ignore[misc]
+@njit(cache=True)
 def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
     """The values at the positions of all lists."""
     at = 0

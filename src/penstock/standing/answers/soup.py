@@ -305,7 +305,7 @@ class Soup:
             found = kept(prefix.between(begin, 1 << 62), slots)
             held = prefix, Candidates.of(found, self.streams[part.stream].schema)
             made.candidates[branch, stream] = held
-        return held[1]  # type: ignore[no-any-return]
+        return held[1]
 
     # -- answers
 

@@ -44,7 +44,7 @@ class Span:
     @staticmethod
     def of_points(column: str, values: Iterable[Constant]) -> Span:
         """The span of some values; of one it is an equality, of none it is empty."""
-        points = tuple(sorted(set(values)))  # type: ignore[type-var]
+        points = tuple(sorted(set(values)))
         if len(points) > 1:
             return Span(column, points=points)
         return Span(column, points[0], points[0]) if points else Span(column, 1, 0)

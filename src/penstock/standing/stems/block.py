@@ -104,7 +104,7 @@ class Block:
         view = self._views.get(column)
         if view is None:
             view = self._views[column] = comparable(self.table[column], self.schema.type_of(column))
-        return view  # type: ignore[no-any-return]
+        return view
 
     def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
         """The positions that a conjunction matches; one that the train did not meet is probed now and remembered."""

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
     """Positions of the tuples that each conjunction matches, one after the other, and where each one's begin.
 
@@ -45,7 +45,7 @@ def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: An
     return starts, out[:used].copy()
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def _two(
     place: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
 ) -> int:
@@ -58,7 +58,7 @@ def _two(
     return used
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def _many(
     place: Any,
     order: Any,
@@ -86,7 +86,7 @@ def _many(
     return used
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc]
+@njit(cache=True, nogil=True)
 def arrange(starts: Any, positions: Any) -> None:
     """Put each list into ascending order: here, where nobody waits, and not at each invocation."""
     for c in range(starts.size - 1):

@@ -14,7 +14,7 @@ _tasks = 0
 
 def calm() -> None:
     """Call it at the end of a task."""
-    global _tasks
+    global _tasks  # noqa: PLW0603 - one count for each worker process
     _tasks += 1
     if _tasks in _AT:
         gc.collect()
