@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.model.errors import PenstockError, did_you_mean, told
+from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.text.yaml_form import from_yaml
 from penstock.model.writing.network import Network
 
@@ -72,20 +72,18 @@ def _users_file(path: Path) -> Iterator[None]:
         raise
     except SyntaxError as error:
         place = f"{error.filename or path}:{error.lineno or 1}"
-        raise PenstockError(
-            told(f"{place}: no Python: {error.msg}", found=(error.text or "").strip())
-        ) from None
+        raise PenstockError(f"{place}: no Python: {error.msg}", found=(error.text or "").strip()) from None
     except (Exception, SystemExit) as error:
-        raise PenstockError(_raised(path, error)) from None
+        raise _raised(path, error) from None
 
 
-def _raised(path: Path, error: BaseException) -> str:
+def _raised(path: Path, error: BaseException) -> PenstockError:
     frames = traceback.extract_tb(error.__traceback__)
     mine = [frame for frame in frames if Path(frame.filename) == path] or frames
     said = f"{type(error).__name__}: {error}".rstrip(": ")
     deepest = frames[-1]
     elsewhere = "" if deepest == mine[-1] else f"raised at {deepest.filename}:{deepest.lineno}"
-    return told(f"{path}:{mine[-1].lineno}: {said}", found=mine[-1].line or "", hint=elsewhere)
+    return PenstockError(f"{path}:{mine[-1].lineno}: {said}", found=mine[-1].line or "", hint=elsewhere)
 
 
 def _by_value(module: object) -> None:

@@ -1,6 +1,7 @@
 """How a command refuses: the error as text on standard error, an exit code, and no traceback.
 
-Every command runs under `refusals()`, so people see one dialect: what is wrong, what was found, what was expected, a hint.
+Every command runs under `refusals()`, so people see one dialect: what is wrong, what was found, what was expected, a
+hint.
 `penstock --verbose` adds the traceback, and lets Spark log what it otherwise keeps to itself.
 """
 
@@ -10,16 +11,17 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from penstock.model.errors import PenstockError
 
-BAD_INPUT = 2
-"""The exit code for options, files and networks that cannot be used."""
+FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
+"""Exit codes: failed on the way; options, files or networks that cannot be used; done but not valid; stopped."""
 
 VERBOSE = "PENSTOCK_VERBOSE"
 """An environment variable, so that processes which a command starts are as verbose as the command."""
@@ -37,17 +39,28 @@ def is_verbose() -> bool:
 
 
 @contextmanager
-def refusals(code: int = BAD_INPUT) -> Iterator[None]:
-    """Turn what Penstock raises on purpose, and files that cannot be used, into a refusal."""
+def refusals(
+    codes: Mapping[type[PenstockError], int] | None = None, *, files: Path | str | None = None
+) -> Iterator[None]:
+    """Turn what Penstock raises on purpose, and files that cannot be used, into a refusal.
+
+    `codes`: exit codes by kind of error, the first kind that fits; all others get 2.
+    `files`: what the command writes. Systems and libraries often do not name the file of a failed write.
+    """
     try:
         yield
     except PenstockError as error:
-        refuse(str(error), code)
+        refuse(str(error), _exit_code(error, codes or {}))
     except OSError as error:
         # Without a file name it is not about the user's files: a broken pipe, a full socket.
-        if error.filename is None:
+        file = error.filename or files
+        if file is None:
             raise
-        refuse(f"{error.filename}: {error.strerror or error}", code)
+        refuse(f"{file}: {error.strerror or error}")
+
+
+def _exit_code(error: PenstockError, codes: Mapping[type[PenstockError], int]) -> int:
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), BAD_INPUT)
 
 
 def refuse(problem: str, code: int = BAD_INPUT) -> NoReturn:

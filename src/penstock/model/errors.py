@@ -42,10 +42,10 @@ def directly() -> Where | None:
     return None if file.startswith(_PACKAGE) else Where(file, frame.f_lineno)
 
 
-def told(problem: str, found: str = "", expected: str = "", hint: str = "") -> str:
-    """The form of every refusal: one line that says it all, then what was found, what was expected, a hint, where there are any.
+def refusal_text(problem: str, found: str = "", expected: str = "", hint: str = "") -> str:
+    """The form of every refusal: one line says it all; then found, expected and hint, where there are any.
 
-    >>> print(told("no stream 'report'", hint="did you mean 'reports'?"))
+    >>> print(refusal_text("no stream 'report'", hint="did you mean 'reports'?"))
     no stream 'report'
       hint:     did you mean 'reports'?
     """
@@ -57,11 +57,34 @@ def told(problem: str, found: str = "", expected: str = "", hint: str = "") -> s
 
 
 class PenstockError(Exception):
-    """Everything that Penstock itself raises on purpose."""
+    """Everything that Penstock itself raises on purpose; its parts are data, so that a page can show them.
+
+    >>> print(PenstockError("the speed is 0", expected="a factor above 0"))
+    the speed is 0
+      expected: a factor above 0
+    """
+
+    def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
+        self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        """The full text."""
+        return refusal_text(self.problem, self.found, self.expected, self.hint)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross from tasks and worker processes, so they must survive pickling with their parts."""
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[PenstockError], args: tuple[str, ...], parts: dict[str, object]) -> PenstockError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(parts)
+    return error
 
 
 class NetworkError(PenstockError):
-    """A network that cannot be built; its parts are data, so that a page or an editor can show them."""
+    """A network that cannot be built: also which box is wrong, and where it was written."""
 
     def __init__(
         self,
@@ -73,23 +96,22 @@ class NetworkError(PenstockError):
         expected: str = "",
         hint: str = "",
     ) -> None:
-        self.problem, self.box, self.where = problem, box, where or Where()
-        self.found, self.expected, self.hint = found, expected, hint
-        super().__init__(self.message())
+        self.box, self.where = box, where or Where()
+        super().__init__(problem, found=found, expected=expected, hint=hint)
 
     def message(self) -> str:
-        """The full text: one line that says it all, then found, expected and hint where there are any."""
+        """The full text: place and box first, then the problem and its parts."""
         head = f"{self.where}: " if self.where.file else ""
         head += f"box '{self.box}': " if self.box else ""
-        return told(head + self.problem, self.found, self.expected, self.hint)
+        return refusal_text(head + self.problem, self.found, self.expected, self.hint)
 
 
 class ExpressionError(PenstockError):
     """An expression that does not parse or type; the network check turns it into a NetworkError with a place."""
 
-    def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
-        self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
-        super().__init__(problem)
+    def message(self) -> str:
+        """The problem alone: the NetworkError that follows shows the other parts."""
+        return self.problem
 
 
 def shown(value: object) -> str:

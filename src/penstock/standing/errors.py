@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.errors import PenstockError, told
+from penstock.model.errors import PenstockError
 
 
 class QueryError(PenstockError):
@@ -14,10 +14,6 @@ class QueryError(PenstockError):
     """
 
     kind = "refused"
-
-    def __init__(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> None:
-        self.problem, self.found, self.expected, self.hint = problem, found, expected, hint
-        super().__init__(told(problem, found, expected, hint))
 
     def as_json(self) -> dict[str, str]:
         """The parts, for a page or another program."""

@@ -16,7 +16,6 @@ import typer
 from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
-from penstock.model.errors import told as refusal
 
 Handle = Annotated[str, typer.Argument(metavar="HANDLE", help="What `register` printed.")]
 Form = Annotated[str, typer.Option("--format", help="table, csv or json (lines).")]
@@ -107,9 +106,8 @@ def _changes(context: typer.Context, handle: str) -> Iterator[dict[str, Any]]:
                 yield json.loads(text.removeprefix("data: "))
             elif text.startswith("data: ") and kind == "error":
                 said = json.loads(text.removeprefix("data: "))
-                raise PenstockError(
-                    refusal(*(said.get(n, "") for n in ("problem", "found", "expected", "hint")))
-                )
+                parts = {name: said.get(name, "") for name in ("found", "expected", "hint")}
+                raise PenstockError(said.get("problem", ""), **parts)
             elif text.startswith("data: ") and kind == "end":
                 return
 

@@ -13,7 +13,6 @@ from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT
 from penstock.model.errors import PenstockError
-from penstock.model.errors import told as refusal
 
 # Clients wait for answers, trains may take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds that a train's thread may hold the interpreter while an answer needs it
@@ -111,11 +110,10 @@ def _found_here(folder: Path) -> tuple[str | None, Path | None]:
         return str(files[0]), None
     found = ", ".join(str(path) for path in checkpoints or files)
     raise PenstockError(
-        refusal(
-            "nothing to serve", found=f"several: {found}" if found else "no checkpoint under .penstock/ and no network here",
-            hint="name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere",
-        )
-    )  # fmt: skip
+        "nothing to serve",
+        found=f"several: {found}" if found else "no checkpoint under .penstock/ and no network here",
+        hint="name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere",
+    )
 
 
 def _may_hold_a_network(path: Path) -> bool:
