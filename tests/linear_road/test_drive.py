@@ -19,10 +19,10 @@ from penstock.linear_road.drive.targets import (
     DirectoryTarget,
     StreamTarget,
     TargetError,
-    file_name,
     open_target,
 )
 from penstock.linear_road.rows.inputs import InputError
+from penstock.store.file_names import delivered_file
 
 SECONDS = 12
 
@@ -54,7 +54,7 @@ def text_of(folder):
 def test_a_directory_gets_one_file_a_second_in_time_order(source, tmp_path):
     report = drive(Drive(source, str(tmp_path / "to"), speed=50, most_late=50))
     names = sorted(file.name for file in (tmp_path / "to").glob("t*"))
-    assert names == [file_name(t, 0, "csv") for t in range(SECONDS) if t != 5]
+    assert names == [delivered_file(t, 0, "csv") for t in range(SECONDS) if t != 5]
     assert text_of(tmp_path / "to") == source.read_text()
     assert report.rows == len(rows_of())
     assert report.valid

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
+from penstock.store.file_names import number_of, numbered_part
 
 _MICROSECONDS = re.compile(r" -?\d+ us\b")
 
@@ -75,8 +76,8 @@ class DeadLetters:
         return sum(_rows(path) for path in self._files(subnetwork, -1, None))
 
     def _file(self, subnetwork: str, train: int, part: int | str) -> Path:
-        name = f"{part:05d}" if isinstance(part, int) else quote(part, safe="")
-        return self.path / _quoted(subnetwork) / f"{train:012d}-{name}.parquet"
+        name = part if isinstance(part, int) else quote(part, safe="")
+        return self.path / _quoted(subnetwork) / f"{numbered_part(train, name)}.parquet"
 
     def _files(self, subnetwork: str | None, after: int, through: int | None) -> list[Path]:
         folder = "*" if subnetwork is None else _quoted(subnetwork)
@@ -84,7 +85,7 @@ class DeadLetters:
         return [
             path
             for path in found
-            if after < int(path.name[:12]) <= (through if through is not None else 10**12)
+            if after < number_of(path.name) <= (through if through is not None else 10**12)
         ]
 
     def subnetworks(self) -> list[str]:

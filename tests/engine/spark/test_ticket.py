@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket, TrainLog, numbered
+from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket, TrainLog
 from penstock.model.errors import PenstockError
+from penstock.store.file_names import numbered
 
 
 def ticket(train: int, **more):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.store.durable import read_record, write_record
+from penstock.store.file_names import numbered, numbers_in
 from penstock.store.points.manifest import NO_HORIZON
 
 # A horizon nobody has promised anything about.
@@ -88,7 +89,7 @@ class TrainLog:
 
     def last(self) -> int:
         """The number of the newest ticket, -1 before the first."""
-        return max((int(p.stem) for p in self.tickets.glob("*.json")), default=-1)
+        return max(numbers_in(self.tickets), default=-1)
 
     def forget(self, before: int) -> None:
         """Drop tickets and commits that Spark can no longer ask for."""
@@ -100,11 +101,6 @@ class TrainLog:
 
 
 _Record = TypeVar("_Record", Ticket, Commit)
-
-
-def numbered(folder: Path, number: int) -> Path:
-    """The file of one train; twelve digits, so that names sort in order."""
-    return folder / f"{number:012d}.json"
 
 
 def _load(kind: type[_Record], path: Path) -> _Record | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -21,8 +20,7 @@ from urllib.parse import urlsplit
 from penstock.linear_road.drive.slices import Slice
 from penstock.linear_road.rows.inputs import Format
 from penstock.model.formats.forms import LISTING
-
-_NAME = re.compile(r"t(\d{6})-g\d{3}\.(csv|parquet)")
+from penstock.store.file_names import delivered_file, delivery_of
 
 
 class TargetError(ValueError):
@@ -42,15 +40,6 @@ class Target(Protocol):
         """Let go; a second that was staged and not delivered vanishes."""
 
 
-def file_name(second: int, group: int, form: Format) -> str:
-    """The name of a delivered file: names sort in time order.
-
-    >>> file_name(75, 2, "csv")
-    't000075-g002.csv'
-    """
-    return f"t{second:06d}-g{group:03d}.{form}"
-
-
 @dataclass
 class DirectoryTarget:
     """A directory that a stream reader follows: one file for each second and group, renamed into place when it is due.
@@ -66,7 +55,7 @@ class DirectoryTarget:
     def stage(self, second: int, slices: Sequence[Slice]) -> None:
         self._line = _listed(second, slices, self.format)
         for group, piece in enumerate(slices):
-            final = self.path / file_name(second, group, self.format)
+            final = self.path / delivered_file(second, group, self.format)
             # After a resume some groups of a second may be there already.
             if piece.rows and not final.exists():
                 aside = final.with_name(f".{final.name}.tmp")
@@ -88,14 +77,14 @@ class DirectoryTarget:
 
     def delivered(self) -> list[int]:
         """The seconds that have files here, in order."""
-        found = (_NAME.fullmatch(entry.name) for entry in self.path.iterdir())
-        return sorted({int(match[1]) for match in found if match})
+        deliveries = (delivery_of(entry.name) for entry in self.path.iterdir())
+        return sorted({delivery.second for delivery in deliveries if delivery is not None})
 
 
 def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
     """The line that tells of a second: its time, and name, group, bytes and rows of each file."""
     files = [
-        [file_name(second, group, form), group, len(piece.data), piece.rows]
+        [delivered_file(second, group, form), group, len(piece.data), piece.rows]
         for group, piece in enumerate(slices)
         if piece.rows
     ]

@@ -13,12 +13,13 @@ import numpy as np
 import penstock as ps
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.drive.slices import Slice
-from penstock.linear_road.drive.targets import DirectoryTarget, file_name
+from penstock.linear_road.drive.targets import DirectoryTarget
 from penstock.linear_road.network.road import DELAYS, road_network
 from penstock.linear_road.rows import csv_rows
 from penstock.model.formats.forms import place_of
 from penstock.runtime import AsSoonAsPossible
 from penstock.store.dead_letters import DeadLetters
+from penstock.store.file_names import delivered_file
 
 LENGTH = 4_000_000
 """Tuples in a train at most: some seconds of the largest runs, so that a backlog is worked off in few trains."""
@@ -95,7 +96,7 @@ def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
     """(reason, source, line, raw) of every refused row: `source` is the delivered file, `line` counts from 1 in it."""
     for letter in DeadLetters(checkpoint).read().to_pylist():
         second, group, line = place_of(int(letter["offset"]))
-        yield letter["reason"], file_name(second, group, "csv"), line + 1, letter["raw"]
+        yield letter["reason"], delivered_file(second, group, "csv"), line + 1, letter["raw"]
 
 
 def answer_files(answers: Path) -> Iterator[Path]:

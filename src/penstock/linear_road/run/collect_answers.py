@@ -8,7 +8,6 @@ second it put there, each is led back to its file and line in the input. docs/li
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.read_blocks import places_of
 from penstock.linear_road.run.response_times import Responses
+from penstock.store.file_names import delivery_of
 
 Letter = tuple[str, str, int, str]
 """A dead letter: reason, file, line in it from 1, the row as it came."""
 
 LETTER_COLUMNS = ("reason", "source", "line", "raw")
-_DELIVERED = re.compile(r"t(\d{6})-g(\d{3})\.")
 
 
 def gather_answers(files: Iterable[Path], final: Path, responses: Responses) -> int:
@@ -73,10 +72,10 @@ class Origins:
         yield from (letter for origin, letter in found if origin is None or self.source is None)
 
     def _origin(self, letter: Letter) -> int | None:
-        match = _DELIVERED.search(letter[1])
-        if match is None:
+        delivery = delivery_of(letter[1])
+        if delivery is None:
             return None
-        second, group = int(match[1]), int(match[2])
+        second, group = delivery
         stored, place = self._unit(second, group, letter[2] - 1)
         return self._places.get((second, stored, place))
 

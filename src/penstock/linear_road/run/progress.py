@@ -7,7 +7,6 @@ second answered is known without looking into anything, and files that are no lo
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from collections import deque
@@ -19,8 +18,8 @@ from penstock.linear_road.drive.clock import Clock, ClockError
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.network.accounts import CHARGED
 from penstock.linear_road.run.resource_use import Progress
+from penstock.store.file_names import delivery_of
 
-_SECOND = re.compile(r"t(\d{6})-g\d{3}\.")
 _KEEP = 20
 """Delivered files of so many trains are kept; a committed train is never read again."""
 
@@ -57,7 +56,7 @@ class Pulse:
         paths = [
             piece["path"] for pieces in done.ticket.slices.values() for piece in pieces if "path" in piece
         ]
-        seconds = [int(match[1]) for path in paths if (match := _SECOND.search(path))]
+        seconds = [delivery.second for path in paths if (delivery := delivery_of(path))]
         with self._lock:
             self.trains += 1
             self.rows_in += done.ticket.rows

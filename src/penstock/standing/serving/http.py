@@ -24,6 +24,7 @@ from penstock.standing.answers.changes import Following
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.serving.service import StandingQueries
 from penstock.standing.serving.wakeups import Wakeups
+from penstock.store.ipc import ipc_bytes
 
 ARROW = "application/vnd.apache.arrow.stream"
 _BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives
@@ -134,10 +135,7 @@ def _answer(table: pa.Table, handle: str, accept: str) -> Response | dict[str, A
             "count": table.num_rows,
             "rows": rows_of(table),
         }
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return Response(sink.getvalue().to_pybytes(), media_type=ARROW)
+    return Response(ipc_bytes(table), media_type=ARROW)
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:

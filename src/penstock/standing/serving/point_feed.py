@@ -25,6 +25,7 @@ from penstock.standing.answers.soup import Soup
 from penstock.standing.stems.block import Block, Matches, make_blocks
 from penstock.standing.stems.data_stem import NEVER
 from penstock.standing.stems.query_stem import PredicateIndex
+from penstock.store.ipc import from_ipc, ipc_bytes
 from penstock.store.points.manifest import DataFile, Entry
 from penstock.store.points.point import PointReader, ReadPlan
 from penstock.store.points.ranges import Interval
@@ -138,24 +139,17 @@ def packed(block: Block) -> bytes:
         if matches is None
         else (matches.known.version, matches.starts, matches.positions, matches.bitmaps)
     )
-    return pickle.dumps((_bytes(block.table), block.stamps, block.seqs, block.entry, lists), protocol=5)
+    return pickle.dumps((ipc_bytes(block.table), block.stamps, block.seqs, block.entry, lists), protocol=5)
 
 
 def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
     """The block of `packed`, with the index that it was probed with."""
     data, stamps, seqs, entry, lists = pickle.loads(body)  # noqa: S301 - from our own tasks
-    block = Block(pa.ipc.open_stream(data).read_all(), schema, stamps, seqs, entry=entry)
+    block = Block(from_ipc(data), schema, stamps, seqs, entry=entry)
     if lists is not None:
         assert lists[0] == index.known.version
         block.matches = Matches(index.known, *lists[1:])
     return block
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 # -- history

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from penstock.store import durable
+from penstock.store.file_names import number_text, part_text
 from penstock.store.points.generations import publish, sweep
 from penstock.store.points.leases import Clock
 from penstock.store.points.manifest import DataFile, Entry, Manifest, Segment, stamps_of
@@ -141,8 +142,10 @@ def _write_segment(
 ) -> Segment:
     manifest, schema = reader.manifest, stored_schema(reader.schema)
     table = pa.concat_tables([schema.empty_table(), *read_files(manifest.data, files, 0, _ALL, schema)])
-    stem = f"c{generation:012d}"
-    written = write_files(manifest.data, table, reader.key, lambda n: f"{stem}-{n:05d}", rows=sizes.file_rows)
+    stem = f"c{number_text(generation)}"
+    written = write_files(
+        manifest.data, table, reader.key, lambda n: f"{stem}-{part_text(n)}", rows=sizes.file_rows
+    )
     index = _write_entries(manifest, entries, stem)
     durable.sync_directory(manifest.data)
     return Segment(entries[0].number, entries[-1].number, table.num_rows, index, tuple(written))

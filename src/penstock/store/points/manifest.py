@@ -19,6 +19,7 @@ from penstock.model.errors import did_you_mean
 from penstock.model.types import STAMP, Schema
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
+from penstock.store.file_names import numbered, numbers_in
 from penstock.store.points.ranges import Bound
 
 FORMAT = 1
@@ -213,7 +214,7 @@ class Manifest:
         )
 
     def entry_path(self, number: int) -> Path:
-        return self.path / LOG / f"{number:012d}.json"
+        return numbered(self.path / LOG, number)
 
     def entry(self, number: int) -> Entry:
         return Entry.from_json(durable.read_record(self.entry_path(number)))
@@ -223,7 +224,7 @@ class Manifest:
 
     def generation(self) -> int:
         """The number of the newest base, 0 if there is none yet."""
-        return max((int(p.stem) for p in (self.path / BASES).iterdir() if p.suffix == ".json"), default=0)
+        return max(numbers_in(self.path / BASES), default=0)
 
     def base(self) -> Base:
         """The newest base. A torn one is an error and not a reason to go back: older files may be gone."""
@@ -235,7 +236,7 @@ class Manifest:
                 continue  # a newer one came, and this one was deleted, since we listed them
 
     def base_path(self, generation: int) -> Path:
-        return self.path / BASES / f"{generation:012d}.json"
+        return numbered(self.path / BASES, generation)
 
     def write_base(self, base: Base) -> None:
         durable.write_record(self.base_path(base.generation), base.as_json())

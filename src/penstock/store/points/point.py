@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.store import durable
 from penstock.store.errors import HistoryLostError, MissingFileError, StoreError
+from penstock.store.file_names import numbered_part
 from penstock.store.points.manifest import (
     ENTRY,
     Base,
@@ -75,7 +76,7 @@ class PointWriter:
         """
         written: list[DataFile] = []
         for table in self._batches(entry, tables):
-            stem = lambda n: f"{entry:012d}-{partition:05d}-{n:04d}"  # noqa: E731
+            stem = lambda n: f"{numbered_part(entry, partition)}-{n:04d}"  # noqa: E731
             written += write_files(
                 self.manifest.data, table, self.key, stem, rows=self.file_rows, start=len(written)
             )

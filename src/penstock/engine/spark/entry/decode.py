@@ -27,6 +27,7 @@ from penstock.engine.spark.entry.packing import pack
 from penstock.model.boxes import Source
 from penstock.model.formats.time_patterns import TimePattern, time_pattern
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
+from penstock.store.ipc import from_ipc
 
 _QUICK_ROWS = 4096
 _BOM = b"\xef\xbb\xbf"
@@ -52,7 +53,7 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
         case "spool":
             table, dead = _spooled(source, slice_["row"], chunk)
         case "groups":
-            table = pa.ipc.open_stream(chunk).read_all().select(list(source.schema.names))
+            table = from_ipc(chunk).select(list(source.schema.names))
             table = table.cast(arrow_schema(source.schema, hidden=False))
             table, dead = (
                 _numbered(table, np.arange(table.num_rows) + ((slice_["file"] << SEQ_BITS) + slice_["row"])),

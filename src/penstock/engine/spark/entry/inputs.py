@@ -27,6 +27,7 @@ from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.formats.forms import Feed, Files, Rate, Rows
 from penstock.model.types import Schema, arrow_schema
+from penstock.store.file_names import numbered, numbers_in
 
 SEQ_BITS = 40  # a file may have 2**40 lines
 _BLOCK = 4 << 20
@@ -293,20 +294,20 @@ class Spool:
         place.mkdir(parents=True, exist_ok=True)
         self._rows = rows
         self._iterator: Iterator[Any] | None = None
-        self._spooled = max((int(p.stem) for p in place.glob("*.jsonl")), default=0)
+        self._spooled = max(numbers_in(place, "jsonl"), default=0)
 
     def take(self, position: Position, limit: int) -> Taken:
         start = position.get("row", 0)
         end = self._end_of(start) if start < self._spooled else self._pull(limit)
         if end == start:
             return Taken([], position or {"row": start}, 0)
-        path = self._place / f"{end:012d}.jsonl"
+        path = numbered(self._place, end, "jsonl")
         slice_ = {"kind": "spool", "path": str(path), "row": start, "rows": end - start}
         arrived = path.stat().st_mtime
         return Taken([slice_], {"row": end}, end - start, more=end < self._spooled, arrived=arrived)
 
     def _end_of(self, start: int) -> int:
-        return min(int(p.stem) for p in self._place.glob("*.jsonl") if int(p.stem) > start)
+        return min(end for end in numbers_in(self._place, "jsonl") if end > start)
 
     def _pull(self, limit: int) -> int:
         """Read on in the iterable; after a restart it begins anew, so what is spooled already is passed over."""
@@ -324,7 +325,7 @@ class Spool:
             lines.append(json.dumps(row, default=as_json))
         if lines:
             self._spooled += len(lines)
-            final = self._place / f"{self._spooled:012d}.jsonl"
+            final = numbered(self._place, self._spooled, "jsonl")
             aside = final.with_name("." + final.name)
             aside.write_text("\n".join(lines) + "\n")
             aside.rename(final)

@@ -4,10 +4,8 @@ of its own for the streaming source, and they need no more than this.
 
 from __future__ import annotations
 
-import io
-from typing import Any
-
 from penstock.engine.contract.ticket import Slice
+from penstock.store.ipc import ipc_bytes
 
 
 def pack(slice_: Slice) -> bytes:
@@ -30,20 +28,3 @@ def _row_groups(slice_: Slice) -> bytes:
 
     with pq.ParquetFile(slice_["path"]) as file:
         return ipc_bytes(file.read_row_groups(list(range(slice_["first"], slice_["last"]))))
-
-
-def ipc_bytes(table: Any) -> bytes:
-    """An Arrow table as bytes, to travel in a record."""
-    import pyarrow as pa
-
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
-
-
-def from_ipc(data: bytes) -> Any:
-    """What `ipc_bytes` packed."""
-    import pyarrow as pa
-
-    return pa.ipc.open_stream(data).read_all()

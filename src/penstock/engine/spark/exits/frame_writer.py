@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,9 +12,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from penstock.engine.contract.ticket import Ticket
-from penstock.engine.spark.exits.sinks import STAGING, StagedFiles
+from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.model.formats.forms import Files
 from penstock.model.types import arrow_schema
+from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
 
 if TYPE_CHECKING:
@@ -52,12 +51,12 @@ class FrameWriter:
         return int(table.num_rows)
 
     def _parquet(self, frame: DataFrame, files: StagedFiles) -> int:
-        staging = Path(files.path) / STAGING / f"{self.ticket.train:08d}-{uuid.uuid4().hex}"
+        staging = staged_folder(files.path, self.ticket.train)
         visible = frame.select(*[f"`{c}`" for c in files.schema.names])
         visible.write.options(**dict(files.options)).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
         for i, part in enumerate(parts):
-            self.outcome.moves.append([str(part), files.final(self.ticket.train, f"{i:05d}")])
+            self.outcome.moves.append([str(part), files.final(self.ticket.train, i)])
         return sum(pq.read_metadata(part).num_rows for part in parts)
 
     def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> int:

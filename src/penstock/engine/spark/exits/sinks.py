@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import time
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,7 @@ import pyarrow.parquet as pq
 from penstock.model.boxes import Function
 from penstock.model.formats.forms import Callback, Console, Files, Memory, Sink
 from penstock.model.types import Schema
-
-STAGING = "_staging"  # Spark and people's readers pass over names that begin with '_'
+from penstock.store.file_names import STAGING, final_file, staged_file, staged_nameless
 
 
 @dataclass(frozen=True)
@@ -50,17 +48,17 @@ class StagedFiles:
             return []
         visible = table.select(list(self.schema.names))
         if self.at_once:
-            return self._show(visible, self.final(train, f"{partition:05d}"))
-        staged = Path(self.path) / STAGING / f"{train:08d}-{partition:05d}-{uuid.uuid4().hex}.{self.format}"
+            return self._show(visible, self.final(train, partition))
+        staged = staged_file(self.path, train, partition, self.format)
         staged.parent.mkdir(parents=True, exist_ok=True)
         _WRITERS[self.format](visible, staged, dict(self.options))
-        return [[str(staged), self.final(train, f"{partition:05d}")]]
+        return [[str(staged), self.final(train, partition)]]
 
     def _show(self, table: Any, final: str) -> list[list[str]]:
         """Write and show a file right here; one that is there already was complete, and stays."""
         if os.path.exists(final):  # noqa: PTH110 - once for each file, in the hot path
             return [[final, final]]
-        aside = Path(self.path) / STAGING / uuid.uuid4().hex
+        aside = staged_nameless(self.path)
         aside.parent.mkdir(parents=True, exist_ok=True)
         stamped = table if self.stamp is None else self.stamp.call(table)
         _WRITERS[self.format](stamped, aside, dict(self.options))
@@ -74,8 +72,8 @@ class StagedFiles:
         """What a task calls the files it tells of: those to be moved at the commit, or those shown already."""
         return "shown" if self.at_once else "moves"
 
-    def final(self, train: int, part: str) -> str:
-        return str(Path(self.path) / f"part-{self.owner}-{train:08d}-{part}.{self.format}")
+    def final(self, train: int, part: int) -> str:
+        return final_file(self.path, self.owner, train, part, self.format)
 
 
 def _parquet(table: Any, path: Path, options: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.ticket import Slice, Ticket
 from penstock.engine.spark.entry.decode import unpack
-from penstock.engine.spark.entry.packing import from_ipc, ipc_bytes, pack
+from penstock.engine.spark.entry.packing import pack
 from penstock.engine.spark.entry.slice_placement import by_group
 from penstock.engine.spark.layout.plan import Entry, Keys, Stage
 from penstock.engine.spark.tasks.stage import StageTask, _Work
@@ -35,6 +35,7 @@ from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import Journey
 from penstock.model.boxes import Source
 from penstock.model.types import STAMP, arrow_schema
+from penstock.store.ipc import from_ipc, ipc_bytes
 
 if TYPE_CHECKING:
     from penstock.engine.spark.trains.train import Trains

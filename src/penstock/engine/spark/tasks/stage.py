@@ -21,7 +21,6 @@ from penstock.engine.arrow.boxes.column_latch import ColumnLatchLogic
 from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.diffused.roles import Report, Roles
-from penstock.engine.spark.entry.packing import ipc_bytes
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import FED, Keys
 from penstock.engine.spark.tasks.state import PartitionState, Resident
@@ -29,6 +28,7 @@ from penstock.model.boxes import ColumnLatch, Drop, Function, Latch, Node, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
 from penstock.store.crash import crash_point
+from penstock.store.ipc import ipc_bytes
 from penstock.store.points.point import PointWriter
 
 REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
 from penstock.engine.spark.tasks.state_parts import Index, PartFiles, StateError
 from penstock.store.durable import checksum, read_record, write_bytes, write_record
+from penstock.store.file_names import numbered, numbers_in
+from penstock.store.ipc import from_ipc, to_ipc
 
 _MAGIC = b"PSTATE1\n"
 SNAPSHOT_EVERY = 20  # trains; also when the deltas outweigh the last snapshot
@@ -167,10 +167,10 @@ class PartitionState:
             raise StateError(f"{path}: the state file is missing") from None
 
     def _versions(self, kind: str) -> list[int]:
-        return [int(p.stem) for p in self._folder.glob(f"*.{kind}")] if self._folder.exists() else []
+        return list(numbers_in(self._folder, kind))
 
     def _path(self, version: int, kind: str) -> Path:
-        return self._folder / f"{version:012d}.{kind}"
+        return numbered(self._folder, version, kind)
 
     def _forget(self, before: int) -> None:
         """Remove what lies before the last snapshot but one: Spark replays the newest train only."""
@@ -202,8 +202,7 @@ def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
     for box, tables in state.items():
         for name, table in tables.items():
             start = body.tell()
-            with pa.ipc.new_stream(body, table.schema) as writer:
-                writer.write_table(table)
+            body.write(to_ipc(table))
             index.append([box, name, start, body.tell() - start])
     head = json.dumps({"base": base, "tables": index}).encode()
     data = _MAGIC + len(head).to_bytes(8, "little") + head + body.getvalue()
@@ -223,5 +222,5 @@ def decode(data: bytes, path: str) -> tuple[dict[str, dict[str, Any]], int]:
     body = memoryview(data)[16 + size : -4]
     state: dict[str, dict[str, Any]] = {}
     for box, name, start, length in head["tables"]:
-        state.setdefault(box, {})[name] = pa.ipc.open_stream(body[start : start + length]).read_all()
+        state.setdefault(box, {})[name] = from_ipc(body[start : start + length])
     return state, head["base"]

@@ -20,6 +20,8 @@ import xxhash
 
 from penstock.model.errors import PenstockError
 from penstock.store.durable import write_bytes
+from penstock.store.file_names import numbered, numbers_in
+from penstock.store.ipc import from_ipc, to_ipc
 
 _MAGIC = b"PPARTS1\n"
 _ALIGN = 64
@@ -48,7 +50,7 @@ class PartFiles:
         return self._lazy[-1]
 
     def path(self, version: int) -> Path:
-        return self.folder / f"{version:012d}.parts"
+        return numbered(self.folder, version, "parts")
 
     def index(self, version: int) -> Index:
         """Where each part of this version lies."""
@@ -59,7 +61,7 @@ class PartFiles:
 
     def read(self, name: str, place: Place) -> Any:
         """A part, as a table over the mapped file."""
-        return pa.ipc.open_stream(pa.py_buffer(self.raw(name, place))).read_all()
+        return from_ipc(pa.py_buffer(self.raw(name, place)))
 
     def raw(self, name: str, place: Place) -> Any:
         """A part's bytes, checked."""
@@ -75,7 +77,7 @@ class PartFiles:
     ) -> tuple[Index, int]:
         """Write the file of a version; returns its index and how many bytes were written."""
         index = {name: place for name, place in before.items() if name not in gone and name not in made}
-        bodies: dict[str, Any] = {name: _encoded(table) for name, table in made.items()}
+        bodies: dict[str, Any] = {name: to_ipc(table) for name, table in made.items()}
         for name in self._carried(index, version):
             bodies[name] = self.raw(name, index[name])
         offset = 0
@@ -123,8 +125,7 @@ class PartFiles:
     def _forget(self, needed: int) -> None:
         """Delete the files before `needed`: Spark replays the newest train only, and that needs the version before."""
         if self._oldest is None:
-            known = [int(path.stem) for path in self.folder.glob("*.parts")]
-            self._oldest = min(known, default=needed)
+            self._oldest = min(numbers_in(self.folder, "parts"), default=needed)
         while self._oldest < needed:
             self._open.pop(self._oldest, None)
             self.path(self._oldest).unlink(missing_ok=True)
@@ -160,13 +161,6 @@ class LazyParts(Mapping[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
-
-
-def _encoded(table: Any) -> Any:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
 
 
 def _padded(size: int) -> int:

@@ -19,7 +19,6 @@ from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.diffused.roles import Roles
 from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
-from penstock.engine.spark.entry.packing import from_ipc
 from penstock.engine.spark.entry.points import point_frame
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
@@ -32,6 +31,7 @@ from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
 from penstock.model.formats.forms import Feed, Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
+from penstock.store.ipc import from_ipc
 
 if TYPE_CHECKING:
     from penstock.engine.spark.trains.train import Trains
