@@ -22,8 +22,8 @@ from penstock.standing.answers.registered import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, UnknownHandleError
 from penstock.standing.serving.service import StandingQueries
 
-fastapi = pytest.importorskip("fastapi")
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
 
 
 class ByHand(StandingQueries):
@@ -65,19 +65,11 @@ def service(tmp_path: Path) -> Iterator[ByHand]:
 
 @pytest.fixture
 def url(service: ByHand) -> Iterator[str]:
-    from penstock.standing.serving.http import standing_app
+    from penstock.http.server import serving
+    from penstock.standing.serving.routes import standing_app
 
-    server = uvicorn.Server(
-        uvicorn.Config(standing_app(service), port=0, log_level="error", timeout_graceful_shutdown=1)
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
+    with serving(standing_app(service)) as address:
+        yield address
 
 
 def ask(url: str, method: str = "GET", body: Any = None, **headers: str) -> Any:

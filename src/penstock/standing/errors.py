@@ -15,11 +15,6 @@ class QueryError(PenstockError):
 
     kind = "refused"
 
-    def as_json(self) -> dict[str, str]:
-        """The parts, for a page or another program."""
-        parts = {"problem": self.problem, "found": self.found, "expected": self.expected, "hint": self.hint}
-        return {"kind": self.kind, **{name: text for name, text in parts.items() if text}}
-
 
 class LimitError(QueryError):
     """A client asks for more than it may have: queries, or rows of one answer."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from socket import socket
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT
+from penstock.http import require_web
 from penstock.model.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.runtime import Runtime
 
 # Clients wait for answers, trains may take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds that a train's thread may hold the interpreter while an answer needs it
@@ -66,25 +70,17 @@ def serve(
 ) -> None:
     """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops; handles and results are there again at the next start."""
     with refusals():
-        _needs_web()
+        require_web()
         from penstock.engine.contract.policy import AsSoonAsPossible
+        from penstock.http.server import take_port
 
+        listener = take_port(host, port)
         policy = AsSoonAsPossible(train, interval)
         runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=nice)
-        _serve(runtime, host, port, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
+        _serve(runtime, listener, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
 
 
-def _needs_web() -> None:
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise PenstockError(
-            "the service needs packages of the extra 'web': pip install 'penstock[web]'"
-        ) from None
-
-
-def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Any:
+def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
     if net is None and checkpoint is None:
         net, checkpoint = _found_here(Path())
     if net is not None:
@@ -129,24 +125,17 @@ def _may_hold_a_network(path: Path) -> bool:
     return all(word in text for word in kinds[path.suffix])
 
 
-def _serve(runtime: Any, host: str, port: int, *, memory: int, limits: tuple[int, int], keep: str) -> None:
-    import uvicorn
-
+def _serve(runtime: Runtime, listener: socket, *, memory: int, limits: tuple[int, int], keep: str) -> None:
+    from penstock.http.server import serve as serve_app
+    from penstock.http.server import url_of
     from penstock.standing.answers.registered import Limits
-    from penstock.standing.serving.http import standing_app as web_app
+    from penstock.standing.serving.routes import standing_app as web_app
     from penstock.standing.serving.service import StandingQueries
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
     with StandingQueries(runtime, limits=Limits(*limits), memory=memory, keep=keep) as service:
         typer.echo(
-            f"listening on http://{host}:{port}, OpenAPI page at /docs, {len(service.list())} queries",
-            err=True,
+            f"listening on {url_of(listener)}, OpenAPI page at /docs, {len(service.list())} queries", err=True
         )
-        config = uvicorn.Config(
-            web_app(service), host=host, port=port, log_level="warning", timeout_graceful_shutdown=3
-        )
-        # uvicorn ends at these signals and then raises them once more: what is left to do is our own clean end
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: None)
-        uvicorn.Server(config).run()
+        serve_app(web_app(service), listener)

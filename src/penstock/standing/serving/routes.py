@@ -1,7 +1,7 @@
-"""Standing queries over HTTP (FastAPI): register, invoke, list, unregister, and the stream of changes. `/docs` is the OpenAPI page.
+"""The routes of standing queries: register, invoke, list, unregister, and the stream of changes. `/docs` is the OpenAPI page.
 
-Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks. Answers are JSON, or Arrow for those who
-accept it. Nothing here knows who a client is: the service binds to loopback, and whoever opens it to others puts a guard in front.
+Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks. Answers are
+JSON, or Arrow for those who accept it. The server, the guard in front and the form of errors are in `penstock.http`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import pyarrow as pa
-from fastapi import FastAPI, Header, Query, Request, Response
+from fastapi import FastAPI, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from penstock import __version__
+from penstock.http.error_bodies import Statuses, answer_errors, error_body
+from penstock.http.guard import Guard
 from penstock.model.errors import PenstockError
 from penstock.standing.answers.changes import Following
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
@@ -28,7 +30,7 @@ from penstock.store.ipc import ipc_bytes
 
 ARROW = "application/vnd.apache.arrow.stream"
 _BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives
-_STATUS: list[tuple[type[QueryError], int]] = [
+_STATUSES: Statuses = [
     (UnknownHandleError, 404),
     (LimitError, 429),
     (NotRetainedError, 410),
@@ -53,17 +55,9 @@ def standing_app(service: StandingQueries) -> FastAPI:
         title="Penstock standing queries", version=__version__,
         description="Register a query once, invoke it any time: the answer covers data from before and after.",
     )  # fmt: skip
+    app.add_middleware(Guard)
+    answer_errors(app, _STATUSES)
     wakeups = Wakeups(service.soup)
-
-    @app.exception_handler(QueryError)
-    def refused(_: Request, error: QueryError) -> JSONResponse:
-        status = next(code for kind, code in _STATUS if isinstance(error, kind))
-        return JSONResponse({"error": str(error), **error.as_json()}, status)
-
-    @app.exception_handler(PenstockError)
-    def failed(_: Request, error: PenstockError) -> JSONResponse:
-        """The query was good, but the network or its store is not."""
-        return JSONResponse({"error": str(error), "kind": "failed"}, 503)
 
     @app.post("/queries", status_code=201, summary="Register a query")
     def register(new: NewQuery) -> dict[str, Any]:
@@ -172,7 +166,7 @@ async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> As
         except UnknownHandleError:
             yield "event: end\ndata: {}\n\n"
         except QueryError as error:
-            yield f"event: error\ndata: {json.dumps(error.as_json())}\n\n"
+            yield f"event: error\ndata: {json.dumps(error_body(error))}\n\n"
 
 
 def _event(following: Following) -> str:

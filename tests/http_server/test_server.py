@@ -1,0 +1,110 @@
+"""The shared HTTP server: ports, the guard's limits, and errors as JSON."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from penstock.model.errors import NetworkError, PenstockError
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+
+from fastapi import FastAPI
+from starlette.requests import Request as Asked
+
+from penstock.http.error_bodies import answer_errors
+from penstock.http.guard import MAX_BODY, Guard
+from penstock.http.server import serving, take_port
+
+
+class TooBusyError(PenstockError):
+    kind = "busy"
+
+
+def small_app() -> FastAPI:
+    app = FastAPI()
+    app.add_middleware(Guard)
+    answer_errors(app, [(TooBusyError, 429)])
+
+    @app.post("/size")
+    async def size(asked: Asked) -> int:
+        return len(await asked.body())
+
+    @app.get("/fail/{kind}")
+    def fail(kind: str) -> None:
+        if kind == "busy":
+            raise TooBusyError("too many at once")
+        raise NetworkError("no such box", box="windows", found="'window'", hint="did you mean 'windows'?")
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(small_app()) as address:
+        yield address
+
+
+def refused(url: str, data: bytes | None = None) -> tuple[int, dict[str, str]]:
+    with pytest.raises(HTTPError) as caught:
+        urlopen(Request(url, data))
+    return caught.value.code, json.loads(caught.value.read())
+
+
+def test_a_body_within_the_limit_reaches_the_route(url):
+    with urlopen(Request(f"{url}/size", b"x" * MAX_BODY)) as answer:
+        assert json.loads(answer.read()) == MAX_BODY
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(url):
+    client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    client.putrequest("POST", "/size")
+    client.putheader("Content-Length", str(MAX_BODY + 1))
+    client.endheaders()
+    assert client.getresponse().status == 413
+    client.close()
+
+
+def test_a_body_that_grows_too_large_is_refused(url):
+    client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    client.request("POST", "/size", iter([b"x" * (MAX_BODY // 2)] * 3), encode_chunked=True,
+                   headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+    answer = client.getresponse()
+    assert answer.status == 413
+    assert json.loads(answer.read())["expected"] == f"at most {MAX_BODY:,} bytes"
+    client.close()
+
+
+def test_an_error_has_its_status_its_text_and_its_parts(url):
+    text = "too many at once"
+    assert refused(f"{url}/fail/busy") == (429, {"error": text, "kind": "busy", "problem": text})
+    status, body = refused(f"{url}/fail/network")
+    assert status == 503
+    assert (body["problem"], body["found"]) == ("no such box", "'window'")
+    assert body["error"].startswith("box 'windows': no such box")
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_starts():
+    with take_port("127.0.0.1", 0) as taken:
+        taken.listen()
+        with pytest.raises(
+            PenstockError, match=r"cannot listen on 127.0.0.1:\d+\n  found:    Address already"
+        ):
+            take_port("127.0.0.1", taken.getsockname()[1])
+
+
+def test_a_port_out_of_range_is_refused():
+    with pytest.raises(PenstockError, match="cannot listen on"):
+        take_port("127.0.0.1", 70_000)
+
+
+def test_the_port_is_free_again_when_the_server_has_ended():
+    with serving(small_app()) as address:
+        port = int(address.rpartition(":")[2])
+    take_port("127.0.0.1", port).close()
