@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model.boxes import Function
 from penstock.model.durations import Count, Time
-from penstock.model.error_location import with_place
+from penstock.model.error_location import with_location
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
 from penstock.model.formats.forms import callback as _callback
 from penstock.model.formats.forms import console as _console
@@ -24,12 +24,17 @@ from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
 from penstock.model.writing.windows import column_latch, latch
 
-csv, json, parquet, rows = with_place(_csv), with_place(_json), with_place(_parquet), with_place(_rows)
+csv, json, parquet, rows = (
+    with_location(_csv),
+    with_location(_json),
+    with_location(_parquet),
+    with_location(_rows),
+)
 feed, rate, console, callback = (
-    with_place(_feed),
-    with_place(_rate),
-    with_place(_console),
-    with_place(_callback),
+    with_location(_feed),
+    with_location(_rate),
+    with_location(_console),
+    with_location(_callback),
 )
 
 __all__ = [

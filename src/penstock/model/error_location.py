@@ -15,15 +15,15 @@ _R = TypeVar("_R")
 
 
 @contextmanager
-def placed(box: str = "", where: Where | None = None, *, part: str = "") -> Iterator[None]:
+def located(box: str = "", where: Where | None = None, *, part: str = "") -> Iterator[None]:
     """Turn an ExpressionError inside into a NetworkError of this box and line; `part` names the argument."""
     try:
         yield
     except ExpressionError as error:
-        raise at_place(error, box, where or caller(), part) from None
+        raise at_location(error, box, where or caller(), part) from None
 
 
-def at_place(error: ExpressionError, box: str, where: Where, part: str = "") -> NetworkError:
+def at_location(error: ExpressionError, box: str, where: Where, part: str = "") -> NetworkError:
     """The same error with box and line."""
     problem = f"{part}: {error.problem}" if part else error.problem
     return NetworkError(
@@ -31,12 +31,14 @@ def at_place(error: ExpressionError, box: str, where: Where, part: str = "") -> 
     )
 
 
-def wrong(node: Node, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> NetworkError:
+def node_error(
+    node: Node, problem: str, *, found: str = "", expected: str = "", hint: str = ""
+) -> NetworkError:
     """An error about this node."""
     return NetworkError(problem, box=node.name, where=node.where, found=found, expected=expected, hint=hint)
 
 
-def with_place(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def with_location(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """A constructor that users call on its own line (`csv(...)`): its errors name that line."""
 
     @wraps(function)
@@ -44,6 +46,6 @@ def with_place(function: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return function(*args, **kwargs)
         except ExpressionError as error:
-            raise at_place(error, "", caller(), f"{function.__name__}(...)") from None
+            raise at_location(error, "", caller(), f"{function.__name__}(...)") from None
 
     return call

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from penstock.model.boxes import Node
 from penstock.model.checks.stream_types import output_type
-from penstock.model.error_location import wrong
+from penstock.model.error_location import node_error
 from penstock.model.errors import NetworkError, Where
 from penstock.model.formats.forms import Files
 from penstock.model.writing.network import Network
@@ -81,7 +81,7 @@ def _points_differ(network: Network) -> Problems:
     for name, node in network.points.items():
         other = seen.setdefault(name.lower(), node)
         if other is not node:
-            yield wrong(node, f"'{name}' and '{other.name}' differ only in case", found=f"'{other.name}' at {other.where}", hint="SQL and some disks take them for one; rename one")  # fmt: skip
+            yield node_error(node, f"'{name}' and '{other.name}' differ only in case", found=f"'{other.name}' at {other.where}", hint="SQL and some disks take them for one; rename one")  # fmt: skip
 
 
 def _own_files(network: Network) -> Problems:
@@ -95,10 +95,10 @@ def _own_files(network: Network) -> Problems:
             continue
         place = _place(node.to.path)
         if place in read:
-            yield wrong(node, f"writes into '{node.to.path}', which source '{read[place].name}' reads", expected="a directory of its own", hint="that would be a loop")  # fmt: skip
+            yield node_error(node, f"writes into '{node.to.path}', which source '{read[place].name}' reads", expected="a directory of its own", hint="that would be a loop")  # fmt: skip
         other = written.setdefault(place, node)
         if other is not node:
-            yield wrong(node, f"writes into '{node.to.path}', as output '{other.name}' does", found=f"'{other.name}' at {other.where}", expected="a directory of its own")  # fmt: skip
+            yield node_error(node, f"writes into '{node.to.path}', as output '{other.name}' does", found=f"'{other.name}' at {other.where}", expected="a directory of its own")  # fmt: skip
 
 
 def _place(path: str) -> PurePath:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model.boxes import Join
 from penstock.model.diffusion import DISTRIBUTIONS, MASTERS, PLACEMENTS, WHEN_FULL, Diffusion
-from penstock.model.error_location import wrong
+from penstock.model.error_location import node_error
 from penstock.model.errors import did_you_mean
 
 
@@ -16,7 +16,7 @@ def check_distribution(node: Join) -> None:
     _word(node, "when_full", node.diffusion.when_full, WHEN_FULL)
     _sizes(node)
     if node.distribution == "hash" and node.diffusion != Diffusion():
-        raise wrong(
+        raise node_error(
             node,
             "options of a diffused join on a join by hash",
             found=", ".join(_given(node)),
@@ -24,24 +24,24 @@ def check_distribution(node: Join) -> None:
             hint='add distribution="diffused", or leave the options out',
         )
     if node.diffusion.when_full != "error" and node.diffusion.memory is None:
-        raise wrong(node, f"when_full '{node.diffusion.when_full}' without a memory that can be full", expected="memory: the tuples that a server may keep", hint="memory=100_000")  # fmt: skip
+        raise node_error(node, f"when_full '{node.diffusion.when_full}' without a memory that can be full", expected="memory: the tuples that a server may keep", hint="memory=100_000")  # fmt: skip
 
 
 def _word(node: Join, part: str, word: str, known: tuple[str, ...]) -> None:
     if word not in known:
-        raise wrong(node, f"{part}: no such choice", found=f"'{word}'", expected=f"one of: {', '.join(known)}", hint=did_you_mean(word, known))  # fmt: skip
+        raise node_error(node, f"{part}: no such choice", found=f"'{word}'", expected=f"one of: {', '.join(known)}", hint=did_you_mean(word, known))  # fmt: skip
 
 
 def _sizes(node: Join) -> None:
     options = node.diffusion
     if node.servers is not None and node.servers < 1:
-        raise wrong(node, "servers: too few", found=str(node.servers), expected="1 or more", hint="leave it out for one in each partition")  # fmt: skip
+        raise node_error(node, "servers: too few", found=str(node.servers), expected="1 or more", hint="leave it out for one in each partition")  # fmt: skip
     if options.memory is not None and options.memory < 1:
-        raise wrong(node, "memory: too small", found=f"{options.memory} tuples", expected="1 or more")
+        raise node_error(node, "memory: too small", found=f"{options.memory} tuples", expected="1 or more")
     if options.threshold is not None and not 0 < options.threshold <= 1:
-        raise wrong(node, "threshold: no share", found=f"{options.threshold:g}", expected="above 0, at most 1", hint="0.7: the hottest server has 70 % of the load")  # fmt: skip
+        raise node_error(node, "threshold: no share", found=f"{options.threshold:g}", expected="above 0, at most 1", hint="0.7: the hottest server has 70 % of the load")  # fmt: skip
     if options.sample <= 0:
-        raise wrong(node, "sample: no length of time", found=f"{options.sample} microseconds", expected="above 0")  # fmt: skip
+        raise node_error(node, "sample: no length of time", found=f"{options.sample} microseconds", expected="above 0")  # fmt: skip
 
 
 def _given(node: Join) -> list[str]:

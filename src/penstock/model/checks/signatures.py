@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.model.boxes import Function, Node
-from penstock.model.error_location import placed, wrong
+from penstock.model.error_location import located, node_error
 from penstock.model.types import Schema, StreamType
 
 
 def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) -> None:
     """Each name is a column, or an error with did-you-mean."""
-    with placed(node.name, node.where, part=part):
+    with located(node.name, node.where, part=part):
         for name in names:
             schema.type_of(name)
 
@@ -23,7 +23,7 @@ def check_function(node: Any, schema: Schema, *arguments: str) -> None:
     takes(node, node.function, *arguments)
     need_columns(node, "reads", node.reads, schema)
     if not node.produces.columns:
-        raise wrong(
+        raise node_error(
             node,
             f"the function '{node.function.name}' does not say what it produces",
             expected="produces='name TYPE, ...'",
@@ -40,7 +40,7 @@ def takes(node: Node, function: Function, *arguments: str) -> None:
     try:
         signature.bind(*arguments)
     except TypeError:
-        raise wrong(
+        raise node_error(
             node,
             f"the function '{function.name}' cannot be called by a {node.kind.replace('_', ' ')}",
             found=f"({', '.join(signature.parameters)})",
@@ -54,7 +54,7 @@ def no_twins(node: Node, schema: Schema) -> None:
     for name in schema.names:
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise wrong(
+            raise node_error(
                 node, f"columns '{other}' and '{name}' differ only in case", hint="rename one of them"
             )
 
@@ -63,9 +63,9 @@ def stamped(node: Node, stream: StreamType, *, unbounded: bool = False) -> None:
     """The stream has a timestamp, and (unless `unbounded`) one that does not lag behind without bound."""
     name = node.kind.replace("_", " ")
     if stream.timestamp is None:
-        raise wrong(node, f"a {name} needs a timestamp, and its input has none", expected="a source with a timestamp", hint='net.source(..., timestamp="time")')  # fmt: skip
+        raise node_error(node, f"a {name} needs a timestamp, and its input has none", expected="a source with a timestamp", hint='net.source(..., timestamp="time")')  # fmt: skip
     if stream.lag is None and not unbounded:
-        raise wrong(
+        raise node_error(
             node,
             f"a {name} after a count window that keeps the earliest timestamp would wait for ever",
             found="a window of tuples with stamp='earliest'",
@@ -79,7 +79,7 @@ def same_schema(node: Node, inputs: Sequence[StreamType]) -> None:
     first = inputs[0].schema
     for at, stream in enumerate(inputs[1:], start=1):
         if stream.schema != first:
-            raise wrong(
+            raise node_error(
                 node,
                 f"its inputs have different columns: '{node.inputs[0]}' and '{node.inputs[at]}'",
                 found=stream.schema.ddl(),
@@ -105,7 +105,7 @@ def same_timestamp(node: Node, inputs: Sequence[StreamType]) -> None:
     """All inputs are stamped by a column of one name, or none is."""
     for at, stream in enumerate(inputs[1:], start=1):
         if stream.timestamp != inputs[0].timestamp:
-            raise wrong(
+            raise node_error(
                 node,
                 "its inputs are stamped differently",
                 found=f"'{node.inputs[at]}': {stream.timestamp or 'no timestamp'}",
@@ -118,7 +118,7 @@ def same_grouping(node: Node, inputs: Sequence[StreamType]) -> None:
     """All inputs are grouped by the same keys, or none is."""
     for at, stream in enumerate(inputs[1:], start=1):
         if stream.keys != inputs[0].keys:
-            raise wrong(
+            raise node_error(
                 node,
                 "its inputs are grouped differently",
                 found=f"'{node.inputs[at]}': {', '.join(stream.keys) or 'not grouped'}",

@@ -49,7 +49,7 @@ from penstock.model.checks.window_types import (
     slide_type,
     tumble_type,
 )
-from penstock.model.error_location import placed, wrong
+from penstock.model.error_location import located, node_error
 from penstock.model.errors import ExpressionError
 from penstock.model.expressions import expression as expressions
 from penstock.model.formats.file_options import check_role
@@ -72,10 +72,10 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
     low, high = _INPUTS.get(type(node), (1, 1))
     if not low <= len(inputs) <= high:
         wanted = {(0, 0): "none", (1, 1): "one", (2, 2): "two"}.get((low, high), f"{low} or more")
-        raise wrong(
+        raise node_error(
             node, f"a wrong number of inputs for {node.kind}", found=str(len(inputs)), expected=wanted
         )
-    with placed(node.name, node.where):
+    with located(node.name, node.where):
         check_arguments(node)
         made = _RULES[type(node)](node, inputs)
     no_twins(node, made.schema)
@@ -86,19 +86,21 @@ def _source(node: Source, _inputs: Inputs) -> StreamType:
     _check_options(node, node.format, "source")
     for name, length in (("lateness", node.lateness), ("idle", node.idle)):
         if length is not None and length < 0:
-            raise wrong(node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more")
+            raise node_error(
+                node, f"{name} is negative", found=f"{length} microseconds", expected="0 or more"
+            )
     if node.timestamp is None:
         return StreamType(node.schema)
-    with placed(node.name, node.where, part="timestamp"):
+    with located(node.name, node.where, part="timestamp"):
         type_ = node.schema.type_of(node.timestamp)
     if type_ != "TIMESTAMP":
-        raise wrong(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
+        raise node_error(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
     return StreamType(node.schema, node.timestamp)
 
 
 def _check_options(node: Node, format_: object, role: str) -> None:
     if isinstance(format_, Files):
-        with placed(node.name, node.where, part=format_.format):
+        with located(node.name, node.where, part=format_.format):
             check_role(format_.format, format_.options, role)
 
 
@@ -106,7 +108,7 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
     schema = inputs[0].schema
     need_columns(node, "reads", node.reads, schema)
     if (node.function is None) == (not node.predicate):
-        raise wrong(
+        raise node_error(
             node,
             "a filter needs a predicate or a function",
             expected="exactly one of them",
@@ -120,23 +122,25 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
 
 
 def _predicate(node: Node, text: str, schema: Schema) -> None:
-    with placed(node.name, node.where, part=f"predicate '{text}'"):
+    with located(node.name, node.where, part=f"predicate '{text}'"):
         type_ = expressions.infer(text, schema)
     if type_ != "BOOLEAN":
-        raise wrong(node, f"predicate '{text}' is not true or false", found=type_, expected="BOOLEAN", hint="compare it with something, for example '... > 0'")  # fmt: skip
+        raise node_error(node, f"predicate '{text}' is not true or false", found=type_, expected="BOOLEAN", hint="compare it with something, for example '... > 0'")  # fmt: skip
 
 
 def _map(node: Map, inputs: Inputs) -> StreamType:
     stream = inputs[0]
     if node.function is not None:
         if node.columns:
-            raise wrong(node, "a map has expressions or a function, not both", expected="exactly one of them")
+            raise node_error(
+                node, "a map has expressions or a function, not both", expected="exactly one of them"
+            )
         check_function(node, stream.schema, "batch")
         made = list(node.produces)
     else:
         made = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]
         if not made:
-            raise wrong(
+            raise node_error(
                 node, "a map without expressions", expected="name=expression", hint='.map(kmh="mph * 1.609")'
             )
     _check_map_keeps(node, stream, [column.name for column in made])
@@ -145,7 +149,7 @@ def _map(node: Map, inputs: Inputs) -> StreamType:
 
 
 def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
-    with placed(node.name, node.where, part=f"{name} = '{text}'"):
+    with located(node.name, node.where, part=f"{name} = '{text}'"):
         return expressions.infer(text, schema)
 
 
@@ -153,10 +157,10 @@ def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
     texts = dict(node.columns)
     changed = [name for name in made if texts.get(name) not in _ways(name)]
     if stream.timestamp in changed:
-        raise wrong(node, f"it would overwrite the timestamp column '{stream.timestamp}'", expected="a tuple keeps its timestamp", hint="give the new column another name")  # fmt: skip
+        raise node_error(node, f"it would overwrite the timestamp column '{stream.timestamp}'", expected="a tuple keeps its timestamp", hint="give the new column another name")  # fmt: skip
     for key in stream.keys:
         if key in changed or (not node.keep and key not in made):
-            raise wrong(node, f"it changes or loses '{key}', by which the stream is grouped", found=f"group_by {', '.join(stream.keys)}", hint="put group_by after it")  # fmt: skip
+            raise node_error(node, f"it changes or loses '{key}', by which the stream is grouped", found=f"group_by {', '.join(stream.keys)}", hint="put group_by after it")  # fmt: skip
 
 
 def _ways(column: str | None) -> tuple[str, ...]:
@@ -176,7 +180,7 @@ def _map_timestamp(node: Map, stream: StreamType) -> str | None:
 
 def _drop(node: Drop, inputs: Inputs) -> StreamType:
     if not 0 <= node.rate <= 1:
-        raise wrong(node, "the drop rate is no share", found=f"{node.rate:g}", expected="a number from 0 (none) to 1 (all)", hint="0.25 drops a quarter")  # fmt: skip
+        raise node_error(node, "the drop rate is no share", found=f"{node.rate:g}", expected="a number from 0 (none) to 1 (all)", hint="0.25 drops a quarter")  # fmt: skip
     return inputs[0]
 
 
@@ -197,13 +201,13 @@ def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
     same_schema(node, inputs)
     same_timestamp(node, inputs)
     if not node.keys:
-        raise wrong(node, "group_by without a column", expected="one column or more", hint="leave group_by out to treat the stream as one group")  # fmt: skip
+        raise node_error(node, "group_by without a column", expected="one column or more", hint="leave group_by out to treat the stream as one group")  # fmt: skip
     need_columns(node, "group_by", node.keys, inputs[0].schema)
     twice = next((key for key in node.keys if node.keys.count(key) > 1), None)
     if twice is not None:
-        raise wrong(node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once")  # fmt: skip
+        raise node_error(node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once")  # fmt: skip
     if inputs[0].timestamp in node.keys:
-        raise wrong(node, f"groups by the timestamp column '{inputs[0].timestamp}'", hint="a window groups by time: .tumble('1 minute', ...)")  # fmt: skip
+        raise node_error(node, f"groups by the timestamp column '{inputs[0].timestamp}'", hint="a window groups by time: .tumble('1 minute', ...)")  # fmt: skip
     return replace(_merged(inputs), keys=node.keys)
 
 
@@ -212,7 +216,7 @@ def _join(node: Join, inputs: Inputs) -> StreamType:
     for stream in inputs:
         stamped(node, stream)
     if min(node.within) < 0:
-        raise wrong(
+        raise node_error(
             node,
             "the distance in time is negative",
             found=f"{node.within} microseconds",
@@ -229,12 +233,12 @@ def _join(node: Join, inputs: Inputs) -> StreamType:
 
 
 def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
-    with placed(node.name, node.where, part=f"on '{a}' of the left stream"):
+    with located(node.name, node.where, part=f"on '{a}' of the left stream"):
         one = left.type_of(a)
-    with placed(node.name, node.where, part=f"on '{b}' of the right stream"):
+    with located(node.name, node.where, part=f"on '{b}' of the right stream"):
         two = right.type_of(b)
     if one != two and not (one in NUMERIC and two in NUMERIC):
-        raise wrong(node, f"the join keys '{a}' and '{b}' cannot be compared", found=f"{one} and {two}", expected="equal types, or both numbers", hint=f"map one of them first, for example {b}='cast({b} as {one})'")  # fmt: skip
+        raise node_error(node, f"the join keys '{a}' and '{b}' cannot be compared", found=f"{one} and {two}", expected="equal types, or both numbers", hint=f"map one of them first, for example {b}='cast({b} as {one})'")  # fmt: skip
 
 
 def join_names(node: Join, left: Schema, right: Schema) -> tuple[tuple[str, str], ...]:
@@ -253,7 +257,7 @@ def join_schema(node: Join, left: Schema, right: Schema) -> Schema:
 def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
     stamped(node, inputs[0], unbounded=True)
     if node.keep <= 0:
-        raise wrong(
+        raise node_error(
             node,
             "keeps nothing",
             found=f"{node.keep} microseconds",
@@ -261,7 +265,7 @@ def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
             hint='keep="2 hours"',
         )
     if node.key is not None:
-        with placed(node.name, node.where, part="storage key"):
+        with located(node.name, node.where, part="storage key"):
             inputs[0].schema.type_of(node.key)
     return retained(inputs[0])
 
@@ -269,7 +273,7 @@ def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
 def _view(node: View, inputs: Inputs) -> StreamType:
     stamped(node, inputs[0], unbounded=True)
     if node.keep <= 0:
-        raise wrong(
+        raise node_error(
             node,
             "keeps nothing",
             found=f"{node.keep} microseconds",
@@ -294,7 +298,7 @@ def _output(node: Output, inputs: Inputs) -> StreamType:
 def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
     if qos is None or not qos.column:
         return
-    with placed(node.name, node.where, part="QoS value graph"):
+    with located(node.name, node.where, part="QoS value graph"):
         type_ = schema.type_of(qos.column)
         if type_ not in NUMERIC:
             raise ExpressionError(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from penstock.model.boxes import ConnectionPoint, Node, Output, View
-from penstock.model.error_location import wrong
+from penstock.model.error_location import node_error
 from penstock.model.errors import NetworkError, Where, did_you_mean
 
 _NAME = re.compile(r"\w[\w .:\-]*")
@@ -32,7 +32,7 @@ def check_name(node: Node, others: Mapping[str, Node]) -> None:
     table = isinstance(node, ConnectionPoint | View)
     if not isinstance(node.name, str) or not (_TABLE if table else _NAME).fullmatch(node.name):
         what = "letters, digits and '_'" if table else "letters, digits, blanks and any of _ . : -"
-        raise wrong(
+        raise node_error(
             node, f"'{node.name}' cannot be the name of a {node.kind.replace('_', ' ')}", expected=what
         )
     if node.name in others:
@@ -55,9 +55,9 @@ def check_inputs(node: Node, others: Mapping[str, Node]) -> None:
     """Each input is a node, and one that can be read."""
     for name in node.inputs:
         if name not in others:
-            raise wrong(node, f"unknown input '{name}'", expected="the name of a node of this network", hint=did_you_mean(name, others))  # fmt: skip
+            raise node_error(node, f"unknown input '{name}'", expected="the name of a node of this network", hint=did_you_mean(name, others))  # fmt: skip
         if isinstance(others[name], Output):
-            raise wrong(node, f"reads from the output '{name}'", expected="a source, a box or a connection point", hint=f"read from '{others[name].inputs[0]}', which feeds that output; one stream may feed several boxes")  # fmt: skip
+            raise node_error(node, f"reads from the output '{name}'", expected="a source, a box or a connection point", hint=f"read from '{others[name].inputs[0]}', which feeds that output; one stream may feed several boxes")  # fmt: skip
 
 
 def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
@@ -69,7 +69,7 @@ def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
         start = min(loop)
         at = loop.index(start)
         turned = loop[at:-1] + loop[:at] + [start] if at else loop
-        raise wrong(nodes[start], "the network has a loop", found=" -> ".join(turned), expected="a graph without loops", hint="take one of these arrows out") from None  # fmt: skip
+        raise node_error(nodes[start], "the network has a loop", found=" -> ".join(turned), expected="a graph without loops", hint="take one of these arrows out") from None  # fmt: skip
 
 
 def _inputs_first(nodes: Mapping[str, Node]) -> dict[str, Node]:

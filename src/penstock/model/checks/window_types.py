@@ -14,7 +14,7 @@ from penstock.model.checks.signatures import (
     stamped,
 )
 from penstock.model.durations import Count, Extent, Time
-from penstock.model.error_location import placed, wrong
+from penstock.model.error_location import located, node_error
 from penstock.model.expressions import expression as expressions
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
 
@@ -31,7 +31,7 @@ def tumble_type(node: Tumble, inputs: Inputs) -> StreamType:
 def slide_type(node: Slide, inputs: Inputs) -> StreamType:
     """As Tumble; size and step must be measured alike."""
     if isinstance(node.size, Time) != isinstance(node.every, Time):
-        raise wrong(node, "the window and its step are measured differently", found=f"size {node.size}, every {node.every}", expected="both in time or both in tuples")  # fmt: skip
+        raise node_error(node, "the window and its step are measured differently", found=f"size {node.size}, every {node.every}", expected="both in time or both in tuples")  # fmt: skip
     _positive(node, node.every)
     return _window(node, inputs[0], inputs[0].schema)
 
@@ -41,9 +41,9 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
     stamped(node, stream)
     _positive(node, node.size)
     if node.stamp not in ("earliest", "latest"):
-        raise wrong(node, "unknown stamp", found=f"'{node.stamp}'", expected="'earliest' or 'latest'")
+        raise node_error(node, "unknown stamp", found=f"'{node.stamp}'", expected="'earliest' or 'latest'")
     if (node.function is None) == (not node.aggregates):
-        raise wrong(node, f"a {node.kind} box needs aggregates or a function", expected="exactly one of them", hint='.tumble("1 minute", speed="avg(spd)")')  # fmt: skip
+        raise node_error(node, f"a {node.kind} box needs aggregates or a function", expected="exactly one of them", hint='.tumble("1 minute", speed="avg(spd)")')  # fmt: skip
     if node.function is not None:
         check_function(node, schema, "table")
         made = list(node.produces)
@@ -56,7 +56,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
 def _positive(node: Windowed | Latch, extent: Extent) -> None:
     length = extent.us if isinstance(extent, Time) else extent.tuples
     if length <= 0:
-        raise wrong(
+        raise node_error(
             node,
             "an empty window",
             found=str(extent),
@@ -66,12 +66,12 @@ def _positive(node: Windowed | Latch, extent: Extent) -> None:
 
 
 def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType, schema: Schema) -> str:
-    with placed(node.name, node.where, part=f"{name} = '{text}'"):
+    with located(node.name, node.where, part=f"{name} = '{text}'"):
         made = expressions.split_aggregates(text, schema, keys=stream.keys)
     if isinstance(node.size, Count) and any(
         call.function in ("window_start", "window_end") for call in made.calls
     ):
-        raise wrong(node, f"{name} = '{text}' asks for the time of a window of tuples", found=f"size {node.size}", expected="a window of time", hint="min(...) and max(...) of the timestamp column give its ends")  # fmt: skip
+        raise node_error(node, f"{name} = '{text}' asks for the time of a window of tuples", found=f"size {node.size}", expected="a window of time", hint="min(...) and max(...) of the timestamp column give its ends")  # fmt: skip
     return made.type
 
 
@@ -82,7 +82,7 @@ def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, made:
     ]
     for column in made:
         if column.name in {c.name for c in added}:
-            raise wrong(node, f"column '{column.name}' stands twice", found=f"{', '.join(c.name for c in added)} are added by the box", hint="leave it out, or give it another name")  # fmt: skip
+            raise node_error(node, f"column '{column.name}' stands twice", found=f"{', '.join(c.name for c in added)} are added by the box", hint="leave it out, or give it another name")  # fmt: skip
     return Schema.of([*added, *made])
 
 
@@ -103,9 +103,9 @@ def latch_type(node: Latch, inputs: Inputs) -> StreamType:
     stream = _latest_of(inputs)
     if node.function is None:
         if node.size is None:
-            raise wrong(node, "a latch with aggregates needs a window", expected="a size", hint='.latch("1 minute", best="max(price)")')  # fmt: skip
+            raise node_error(node, "a latch with aggregates needs a window", expected="a size", hint='.latch("1 minute", best="max(price)")')  # fmt: skip
         if node.state.columns:
-            raise wrong(node, "a state without a function that keeps it", found=node.state.ddl(), expected="function=..., or aggregates without state")  # fmt: skip
+            raise node_error(node, "a state without a function that keeps it", found=node.state.ddl(), expected="function=..., or aggregates without state")  # fmt: skip
         return _window(node, stream, schema)
     return _latch_function(node, stream, schema)
 
@@ -120,10 +120,10 @@ def latch_schema(node: Latch, inputs: Inputs) -> Schema:
         for column in stream.schema:
             known = columns.setdefault(column.name, column)
             if known != column:
-                raise wrong(node, f"column '{column.name}' has another type in '{node.inputs[at]}'", found=column.type, expected=known.type, hint=f".map({column.name}='cast({column.name} as {known.type})') makes them alike")  # fmt: skip
+                raise node_error(node, f"column '{column.name}' has another type in '{node.inputs[at]}'", found=column.type, expected=known.type, hint=f".map({column.name}='cast({column.name} as {known.type})') makes them alike")  # fmt: skip
     if len(inputs) > 1:
         if INPUT_COLUMN.name in columns:
-            raise wrong(
+            raise node_error(
                 node,
                 "a column 'input' hides the number of the input",
                 hint="rename that column with .select(...)",
@@ -139,20 +139,22 @@ def _latest_of(inputs: Inputs) -> StreamType:
 
 def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamType:
     if node.aggregates:
-        raise wrong(node, "a latch has aggregates or a function, not both", expected="exactly one of them")
+        raise node_error(
+            node, "a latch has aggregates or a function, not both", expected="exactly one of them"
+        )
     if node.size is not None:
-        raise wrong(node, "a latch with a function has no window", found=f"size {node.size}", expected="a function alone: it sees every tuple", hint="leave the size out")  # fmt: skip
+        raise node_error(node, "a latch with a function has no window", found=f"size {node.size}", expected="a function alone: it sees every tuple", hint="leave the size out")  # fmt: skip
     check_function(node, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:
-        raise wrong(
+        raise node_error(
             node,
             f"the state repeats the key '{clash[0]}'",
             hint="the keys stand in front of the state by themselves",
         )
     own_stamp = stream.timestamp in node.produces
     if own_stamp and node.produces.type_of(str(stream.timestamp)) != "TIMESTAMP":
-        raise wrong(node, f"it produces the timestamp column '{stream.timestamp}' as something else", found=node.produces.type_of(str(stream.timestamp)), expected="TIMESTAMP")  # fmt: skip
+        raise node_error(node, f"it produces the timestamp column '{stream.timestamp}' as something else", found=node.produces.type_of(str(stream.timestamp)), expected="TIMESTAMP")  # fmt: skip
     # row for row with unchanged stamps, the answers come in the order of the tuples
     return replace(
         stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
@@ -167,7 +169,7 @@ def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
     same_grouping(node, inputs)
     stamp = str(inputs[0].timestamp)
     if stamp not in node.produces or node.produces.type_of(stamp) != "TIMESTAMP":
-        raise wrong(node, f"it does not produce the timestamp column '{stamp}'", found=node.produces.ddl() or "nothing", expected=f"{stamp} TIMESTAMP, ...", hint=f"add '{stamp} TIMESTAMP' to produces")  # fmt: skip
+        raise node_error(node, f"it does not produce the timestamp column '{stamp}'", found=node.produces.ddl() or "nothing", expected=f"{stamp} TIMESTAMP, ...", hint=f"add '{stamp} TIMESTAMP' to produces")  # fmt: skip
     lag = max(stream.lag or 0 for stream in inputs)
     return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
 
@@ -178,18 +180,18 @@ def resample_type(node: Resample, inputs: Inputs) -> StreamType:
     stamped(node, stream)
     for name, length in (("every", node.every), ("limit", node.limit)):
         if length <= 0:
-            raise wrong(
+            raise node_error(
                 node, f"'{name}' is empty", found=f"{length} microseconds", expected="a length above 0"
             )
     numbers = [c.name for c in stream.schema if c.type in NUMERIC and c.name not in stream.keys]
     if not node.columns:
-        raise wrong(node, "a resample without columns", expected="columns=[...] to interpolate", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+        raise node_error(node, "a resample without columns", expected="columns=[...] to interpolate", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
     need_columns(node, "columns", node.columns, stream.schema)
     for name in node.columns:
         if name not in numbers:
-            raise wrong(node, f"column '{name}' cannot be interpolated", found="a key" if name in stream.keys else stream.schema.type_of(name), expected="a number that is no key", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+            raise node_error(node, f"column '{name}' cannot be interpolated", found="a key" if name in stream.keys else stream.schema.type_of(name), expected="a number that is no key", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
     if SYNTHETIC_COLUMN.name in stream.schema:
-        raise wrong(node, "there is a column 'synthetic' already", hint="rename it with .select(...)")
+        raise node_error(node, "there is a column 'synthetic' already", hint="rename it with .select(...)")
     schema = stream.schema.with_columns([*(Column(n, "DOUBLE") for n in node.columns), SYNTHETIC_COLUMN])
     assert stream.lag is not None
     return StreamType(schema, stream.timestamp, (), arrival_order=False, lag=stream.lag + node.limit)

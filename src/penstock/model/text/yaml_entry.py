@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import yaml
 
-from penstock.model.error_location import placed
+from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class Entry:
 
     def placed(self) -> AbstractContextManager[None]:
         """Errors inside are about this entry."""
-        return placed(self.box, self.where, part=self.part)
+        return located(self.box, self.where, part=self.part)
 
     def wrong(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> NetworkError:
         """An error about this entry."""

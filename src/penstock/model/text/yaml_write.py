@@ -31,7 +31,7 @@ from penstock.model.boxes import (
 )
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import format_duration
-from penstock.model.error_location import placed
+from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError
 from penstock.model.formats.forms import (
     Callback,
@@ -110,7 +110,7 @@ def _lived_in(network: Network) -> set[tuple[str, ...]]:
 
 
 def _node(node: Node) -> Form:
-    with placed(node.name, node.where, part="no text form"):
+    with located(node.name, node.where, part="no text form"):
         form = _FORMS[type(node)](node)
     if node.inputs and not isinstance(node, Union | Join):
         head = next(iter(form))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.boxes import Function, Node
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Extent
-from penstock.model.error_location import placed
+from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, shown
 from penstock.model.formats.forms import Sink, SourceFormat
 from penstock.model.qos import QoS
@@ -27,7 +27,7 @@ Fits = Callable[[Any], bool]
 
 def check_arguments(node: Node) -> None:
     """Refuse a value of a wrong kind, with the name of the argument."""
-    with placed(node.name, node.where):
+    with located(node.name, node.where):
         _check(node)
         if isinstance(diffusion := getattr(node, "diffusion", None), Diffusion):
             _check(diffusion)

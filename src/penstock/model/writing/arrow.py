@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, caller, shown
 from penstock.model.types import Schema, StreamType
-from penstock.model.writing.box_builder import Draft
+from penstock.model.writing.box_builder import BoxBuilder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.model.writing.stream import Stream
 
 
-class Tap:
+class OutgoingArrow:
     """The arrow that leaves a node. Several boxes may be put onto one tap: there is no Split box (A20)."""
 
     def __init__(self, network: Network, name: str) -> None:
@@ -49,8 +49,8 @@ class Tap:
         self.network.describe(self.name, tag=tag, description=description, manual=manual)
         return self
 
-    def _draft(self, make: Callable[..., Node], kind: str, name: str | None) -> Draft:
-        return Draft(self.network, make, name or self.network.free_name(kind), caller())
+    def _builder(self, make: Callable[..., Node], kind: str, name: str | None) -> BoxBuilder:
+        return BoxBuilder(self.network, make, name or self.network.free_name(kind), caller())
 
     def __repr__(self) -> str:
         grouped = f" by {', '.join(self.type.keys)}" if self.type.keys else ""
@@ -61,7 +61,7 @@ def first_of(streams: Sequence[Stream], kind: str, hint: str) -> Stream:
     """The stream in whose network a box of several streams is written; there must be one."""
     if not streams:
         raise NetworkError(f"{kind} of no stream", where=caller(), expected="one stream or more", hint=hint)
-    if not isinstance(streams[0], Tap):
+    if not isinstance(streams[0], OutgoingArrow):
         raise NetworkError(
             f"{kind} of something that is no stream", where=caller(), found=shown(streams[0]),
             expected="what a source or a box returned", hint=hint,

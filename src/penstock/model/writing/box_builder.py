@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.boxes import Function, Node
 from penstock.model.durations import Extent, parse_duration, parse_extent
-from penstock.model.error_location import placed
+from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean, shown
 from penstock.model.qos import QoS
 from penstock.model.types import Schema, parse_schema
@@ -26,7 +26,7 @@ QoSLike = QoS | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
-class Draft:
+class BoxBuilder:
     """Reads arguments in the one way of all boxes, then adds the box to the network."""
 
     network: Network
@@ -36,7 +36,7 @@ class Draft:
 
     def part(self, part: str) -> AbstractContextManager[None]:
         """Errors inside are about this argument of this box."""
-        return placed(self.name, self.where, part=part)
+        return located(self.name, self.where, part=part)
 
     def duration(self, part: str, text: Duration) -> int:
         with self.part(part):
@@ -88,9 +88,9 @@ class Draft:
         return self.network.add(self.make(name=self.name, inputs=tuple(names), where=self.where, **config))
 
     def _streams(self, inputs: Iterable[Stream]) -> Iterable[Stream]:
-        from penstock.model.writing.arrow import Tap
+        from penstock.model.writing.arrow import OutgoingArrow
 
         for stream in inputs:
-            if not isinstance(stream, Tap):
+            if not isinstance(stream, OutgoingArrow):
                 raise NetworkError("an input that is no stream", box=self.name, where=self.where, found=shown(stream), expected="what a source or a box returned", hint='net.stream("name") gives the stream of a node')  # fmt: skip
             yield stream

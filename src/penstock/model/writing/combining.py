@@ -10,7 +10,7 @@ from penstock.model.diffusion import Diffusion
 from penstock.model.errors import ExpressionError, shown
 from penstock.model.writing.arguments import names
 from penstock.model.writing.arrow import first_of
-from penstock.model.writing.box_builder import Draft, Duration
+from penstock.model.writing.box_builder import BoxBuilder, Duration
 from penstock.model.writing.stateless import StatelessBoxes
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class CombiningBoxes(StatelessBoxes):
         >>> kinds.group_by("kind").tumble("1 minute", cars="count(*)")
         Stream(tumble_1: kind STRING, time TIMESTAMP, cars BIGINT)
         """
-        draft = self._draft(GroupBy, "group_by", name)
-        return draft.add([self._stream, *also], keys=keys)
+        builder = self._builder(GroupBy, "group_by", name)
+        return builder.add([self._stream, *also], keys=keys)
 
     def union(self, *others: Stream, name: str | None = None) -> Stream:
         """Merge streams of the same columns."""
-        return self._draft(Union, "union", name).add([self._stream, *others])
+        return self._builder(Union, "union", name).add([self._stream, *others])
 
     def join(
         self,
@@ -73,11 +73,11 @@ class CombiningBoxes(StatelessBoxes):
         >>> a.join(b, within="1 minute", where="abs(v - v_right) <= 2", distribution="diffused", servers=4)
         Stream(join_1: time TIMESTAMP, v INT, time_right TIMESTAMP, v_right INT)
         """
-        draft = self._draft(Join, "join", name)
-        bounds = _bounds(draft, within)
-        length = draft.duration("sample", sample)
+        builder = self._builder(Join, "join", name)
+        bounds = _bounds(builder, within)
+        length = builder.duration("sample", sample)
         options = Diffusion(master, placement, length, threshold, memory, when_full)
-        return draft.add(
+        return builder.add(
             [self._stream, other], on=_on(on), within=bounds, predicate=where, suffix=suffix,
             distribution=distribution, servers=servers, diffusion=options,
         )  # fmt: skip
@@ -91,21 +91,21 @@ def _on(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...
     return tuple((k, k) if isinstance(k, str) else tuple(k) if isinstance(k, list) else k for k in keys)
 
 
-def _bounds(draft: Draft, within: Within) -> tuple[int, int]:
+def _bounds(builder: BoxBuilder, within: Within) -> tuple[int, int]:
     pair = within if isinstance(within, tuple | list) else (within, within)
     if len(pair) != 2:
-        with draft.part("within"):
+        with builder.part("within"):
             raise ExpressionError(
                 "not a pair", found=shown(within), expected="one length of time, or (after, before)"
             )
     after, before = pair
-    return draft.duration("within", after), draft.duration("within", before)
+    return builder.duration("within", after), builder.duration("within", before)
 
 
 def group_by(keys: str | Iterable[str], *streams: Stream, name: str | None = None) -> Stream:
     """GroupBy across several streams (A17): `ps.group_by("vid", reports, calls)`."""
-    draft = first_of(streams, "group_by", 'ps.group_by("k", a, b)')._draft(GroupBy, "group_by", name)
-    return draft.add(streams, keys=names(keys))
+    builder = first_of(streams, "group_by", 'ps.group_by("k", a, b)')._builder(GroupBy, "group_by", name)
+    return builder.add(streams, keys=names(keys))
 
 
 def union(*streams: Stream, name: str | None = None) -> Stream:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.durations import parse_duration
-from penstock.model.error_location import placed
+from penstock.model.error_location import located
 from penstock.model.errors import NetworkError, caller, did_you_mean
 from penstock.model.writing.arrow import first_of
 from penstock.model.writing.box_builder import Duration
@@ -42,7 +42,7 @@ def join(
         raise NetworkError("a join of fewer than two streams", where=place, found=str(len(streams)), expected="two or more", hint='ps.join(a, b, on="k", within="1 minute")')  # fmt: skip
     if shape not in SHAPES:
         raise NetworkError("no such shape of a join", where=place, found=f"'{shape}'", expected=f"one of: {', '.join(SHAPES)}", hint=did_you_mean(shape, SHAPES))  # fmt: skip
-    with placed(name or "join", place, part="within"):
+    with located(name or "join", place, part="within"):
         bounds = _bounds(within, len(streams) - 1)
     for stream in streams:
         first_of([stream], "join", 'ps.join(a, b, on="k", within="1 minute")')

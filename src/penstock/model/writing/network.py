@@ -20,7 +20,7 @@ from penstock.model.errors import NetworkError, caller, did_you_mean, shown
 from penstock.model.formats.forms import Callback, Files, Memory, Rows, Sink, SourceFormat
 from penstock.model.types import Schema, StreamType
 from penstock.model.user_functions import name_of
-from penstock.model.writing.box_builder import Draft, Duration, QoSLike
+from penstock.model.writing.box_builder import BoxBuilder, Duration, QoSLike
 from penstock.model.writing.stream import Stream
 
 Point = ConnectionPoint | View
@@ -130,23 +130,23 @@ class Network:
         idle: Duration | None = "10 seconds",
     ) -> Stream:
         """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole` and `idle`."""
-        draft = Draft(self, Source, name, caller())
+        builder = BoxBuilder(self, Source, name, caller())
         if getattr(format, "schema", Schema()) is None:
-            raise NetworkError("a source needs to know its columns", box=name, where=draft.where, hint="for example csv('in/', schema='time TIMESTAMP, vid INT')")  # fmt: skip
-        return draft.add(
+            raise NetworkError("a source needs to know its columns", box=name, where=builder.where, hint="for example csv('in/', schema='time TIMESTAMP, vid INT')")  # fmt: skip
+        return builder.add(
             [],
             format=format,
             schema=getattr(format, "schema", Schema()),
             timestamp=timestamp,
-            lateness=draft.duration("lateness", lateness),
+            lateness=builder.duration("lateness", lateness),
             whole=whole,
-            idle=None if idle is None else draft.duration("idle", idle),
+            idle=None if idle is None else builder.duration("idle", idle),
         )
 
     def output(self, name: str, stream: Stream, *, to: Sink, qos: QoSLike = None) -> Stream:
         """Where a path ends (A05): the tuples of `stream` go to `to`, governed by `qos` (A24)."""
-        draft = Draft(self, Output, name, caller())
-        return draft.add([stream], to=to, qos=draft.qos(qos))
+        builder = BoxBuilder(self, Output, name, caller())
+        return builder.add([stream], to=to, qos=builder.qos(qos))
 
     def stream(self, name: str) -> Stream:
         """The stream that leaves the node of that name, to go on from it."""

@@ -9,14 +9,14 @@ from penstock.model.boxes import Drop, Filter, Map
 from penstock.model.expressions.expression import column_text
 from penstock.model.types import Schema
 from penstock.model.writing.arguments import names
-from penstock.model.writing.arrow import Tap
+from penstock.model.writing.arrow import OutgoingArrow
 from penstock.model.writing.box_builder import UserFunction
 
 if TYPE_CHECKING:
     from penstock.model.writing.stream import Stream
 
 
-class StatelessBoxes(Tap):
+class StatelessBoxes(OutgoingArrow):
     """A tuple's fate depends on that tuple alone."""
 
     def filter(
@@ -26,10 +26,10 @@ class StatelessBoxes(Tap):
 
         A text is always SQL; a function is given as such, and may declare the columns it reads.
         """
-        draft = self._draft(Filter, "filter", name)
+        builder = self._builder(Filter, "filter", name)
         if isinstance(predicate, str):
-            return draft.add([self._stream], predicate=predicate, reads=names(reads))
-        return draft.add([self._stream], function=draft.function(predicate), reads=names(reads))
+            return builder.add([self._stream], predicate=predicate, reads=names(reads))
+        return builder.add([self._stream], function=builder.function(predicate), reads=names(reads))
 
     def map(
         self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
@@ -38,22 +38,22 @@ class StatelessBoxes(Tap):
 
         Columns whose name is no Python name, or is 'name', go into a dict: `.map({"name": "upper(plate)"})`.
         """
-        draft = self._draft(Map, "map", name)
-        return draft.add([self._stream], columns=draft.texts("map", columns, expressions))
+        builder = self._builder(Map, "map", name)
+        return builder.add([self._stream], columns=builder.texts("map", columns, expressions))
 
     def select(
         self, *columns: str | Mapping[str, str], name: str | None = None, **expressions: str
     ) -> Stream:
         """Exactly these columns, in this order: `.select("vid", "seg", kmh="mph * 1.609")`."""
-        draft = self._draft(Map, "select", name)
+        builder = self._builder(Map, "select", name)
         chosen: dict[str, str] = {}
         for column in columns:
             chosen.update(
                 {column: column_text(column)}
                 if isinstance(column, str)
-                else draft.texts("select", column, {})
+                else builder.texts("select", column, {})
             )
-        return draft.add([self._stream], columns=draft.texts("select", chosen, expressions), keep=False)
+        return builder.add([self._stream], columns=builder.texts("select", chosen, expressions), keep=False)
 
     def apply(
         self,
@@ -69,16 +69,20 @@ class StatelessBoxes(Tap):
         It gets the columns `reads` (all, if none are named) and returns as many rows of the columns `produces`,
         which are added to the others, or with `keep=False` replace them.
         """
-        draft = self._draft(Map, "apply", name)
-        schema = draft.schema("produces", produces)
-        return draft.add(
-            [self._stream], function=draft.function(function), reads=names(reads), produces=schema, keep=keep
+        builder = self._builder(Map, "apply", name)
+        schema = builder.schema("produces", produces)
+        return builder.add(
+            [self._stream],
+            function=builder.function(function),
+            reads=names(reads),
+            produces=schema,
+            keep=keep,
         )
 
     def drop(self, rate: float, *, seed: int = 0, name: str | None = None) -> Stream:
         """Drop tuples at random: 0.25 drops a quarter (A15). The rate can be changed while running."""
         share = float(rate) if type(rate) is int else rate
-        return self._draft(Drop, "drop", name).add([self._stream], rate=share, seed=seed)
+        return self._builder(Drop, "drop", name).add([self._stream], rate=share, seed=seed)
 
     @property
     def _stream(self) -> Stream:

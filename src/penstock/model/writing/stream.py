@@ -27,15 +27,15 @@ class Stream(WindowBoxes, CombiningBoxes):
 
         `key`: the storage key, by which history is found without reading all of it (A70).
         """
-        draft = self._draft(ConnectionPoint, "connection_point", name)
-        return draft.add([self], keep=draft.duration("keep", keep), key=key)
+        builder = self._builder(ConnectionPoint, "connection_point", name)
+        return builder.add([self], keep=builder.duration("keep", keep), key=key)
 
     def view(self, name: str, *, keep: Duration = "2 hours", qos: QoSLike = None) -> Stream:
         """A path with no application yet, kept like a connection point; `qos` tells its importance (A28)."""
-        draft = self._draft(View, "view", name)
-        return draft.add([self], keep=draft.duration("keep", keep), qos=draft.qos(qos))
+        builder = self._builder(View, "view", name)
+        return builder.add([self], keep=builder.duration("keep", keep), qos=builder.qos(qos))
 
     def output(self, name: str, *, to: Sink, qos: QoSLike = None) -> Stream:
         """The end of a path: tuples leave to an application, with the QoS that governs the path (A05, A24)."""
-        draft = self._draft(Output, "output", name)
-        return draft.add([self], to=to, qos=draft.qos(qos))
+        builder = self._builder(Output, "output", name)
+        return builder.add([self], to=to, qos=builder.qos(qos))

@@ -10,7 +10,7 @@ from penstock.model.durations import Extent
 from penstock.model.types import Schema
 from penstock.model.writing.arguments import names
 from penstock.model.writing.arrow import first_of
-from penstock.model.writing.box_builder import Draft, Duration, UserFunction
+from penstock.model.writing.box_builder import BoxBuilder, Duration, UserFunction
 from penstock.model.writing.stateless import StatelessBoxes
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ class WindowBoxes(StatelessBoxes):
 
         `size` is a time or '100 tuples'. With `function`, each window's tuples go through it in order.
         """
-        draft = self._draft(Tumble, "tumble", name)
-        return draft.add(
+        builder = self._builder(Tumble, "tumble", name)
+        return builder.add(
             [self._stream],
-            size=draft.extent("size", size),
-            aggregates=draft.texts("aggregates", columns, aggregates),
-            function=draft.function(function),
+            size=builder.extent("size", size),
+            aggregates=builder.texts("aggregates", columns, aggregates),
+            function=builder.function(function),
             reads=names(reads),
-            produces=draft.schema("produces", produces),
+            produces=builder.schema("produces", produces),
             stamp=stamp,
         )
 
@@ -66,15 +66,15 @@ class WindowBoxes(StatelessBoxes):
         **aggregates: str,
     ) -> Stream:
         """Rolling windows (A10): `.slide("3 hours", every="1 minute", average="avg(price)")`."""
-        draft = self._draft(Slide, "slide", name)
-        return draft.add(
+        builder = self._builder(Slide, "slide", name)
+        return builder.add(
             [self._stream],
-            size=draft.extent("size", size),
-            every=draft.extent("every", every),
-            aggregates=draft.texts("aggregates", columns, aggregates),
-            function=draft.function(function),
+            size=builder.extent("size", size),
+            every=builder.extent("every", every),
+            aggregates=builder.texts("aggregates", columns, aggregates),
+            function=builder.function(function),
             reads=names(reads),
-            produces=draft.schema("produces", produces),
+            produces=builder.schema("produces", produces),
             stamp=stamp,
         )
 
@@ -97,17 +97,17 @@ class WindowBoxes(StatelessBoxes):
         `.latch("1 minute", best="max(price)")`: as tumble, but each answer covers all tuples so far.
         `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: `f(batch, state) -> (batch, changed)`.
         """
-        draft = self._draft(Latch, "latch", name)
-        texts = draft.texts("aggregates", columns, aggregates)
-        return add_latch(draft, [self._stream], size, dict(texts), function, state, reads, produces, stamp)
+        builder = self._builder(Latch, "latch", name)
+        texts = builder.texts("aggregates", columns, aggregates)
+        return add_latch(builder, [self._stream], size, dict(texts), function, state, reads, produces, stamp)
 
     def column_latch(self, logic: UserFunction, *, produces: str | Schema, name: str | None = None) -> Stream:
         """State as columns of the whole partition, kept for ever: `logic()` makes the object that holds it.
 
         See `boxes.ColumnLatch` for what the object must do; `ps.column_latch([a, b], ...)` takes several streams.
         """
-        draft = self._draft(ColumnLatch, "column_latch", name)
-        return add_column_latch(draft, [self._stream], logic, produces)
+        builder = self._builder(ColumnLatch, "column_latch", name)
+        return add_column_latch(builder, [self._stream], logic, produces)
 
     def resample(
         self,
@@ -118,17 +118,17 @@ class WindowBoxes(StatelessBoxes):
         name: str | None = None,
     ) -> Stream:
         """Interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13)."""
-        draft = self._draft(Resample, "resample", name)
-        return draft.add(
+        builder = self._builder(Resample, "resample", name)
+        return builder.add(
             [self._stream],
-            every=draft.duration("every", every),
-            limit=draft.duration("limit", limit),
+            every=builder.duration("every", every),
+            limit=builder.duration("limit", limit),
             columns=names(columns),
         )
 
 
 def add_latch(
-    draft: Draft,
+    builder: BoxBuilder,
     streams: Iterable[Stream],
     size: Size | None,
     aggregates: Mapping[str, str],
@@ -139,14 +139,14 @@ def add_latch(
     stamp: str,
 ) -> Stream:
     """The one place where a Latch is put together, for one input or several."""
-    return draft.add(
+    return builder.add(
         streams,
-        size=None if size is None else draft.extent("size", size),
+        size=None if size is None else builder.extent("size", size),
         aggregates=tuple(aggregates.items()),
-        function=draft.function(function),
-        state=draft.schema("state", state),
+        function=builder.function(function),
+        state=builder.schema("state", state),
         reads=names(reads),
-        produces=draft.schema("produces", produces),
+        produces=builder.schema("produces", produces),
         stamp=stamp,
     )
 
@@ -169,15 +169,15 @@ def latch(
     The function's batch has the columns of all of them (null where a stream lacks one) and `input`, the index.
     """
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
-    draft = first_of(inputs, "latch", "ps.latch([a, b], ...)")._draft(Latch, "latch", name)
-    return add_latch(draft, inputs, size, aggregates, function, state, reads, produces, stamp)
+    builder = first_of(inputs, "latch", "ps.latch([a, b], ...)")._builder(Latch, "latch", name)
+    return add_latch(builder, inputs, size, aggregates, function, state, reads, produces, stamp)
 
 
 def add_column_latch(
-    draft: Draft, streams: Iterable[Stream], logic: UserFunction, produces: str | Schema
+    builder: BoxBuilder, streams: Iterable[Stream], logic: UserFunction, produces: str | Schema
 ) -> Stream:
     """The one place where a ColumnLatch is put together."""
-    return draft.add(streams, logic=draft.function(logic), produces=draft.schema("produces", produces))
+    return builder.add(streams, logic=builder.function(logic), produces=builder.schema("produces", produces))
 
 
 def column_latch(
@@ -186,4 +186,4 @@ def column_latch(
     """A ColumnLatch over several streams, each in order of time, all as far as the slowest of them."""
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
     first = first_of(inputs, "column_latch", "ps.column_latch([a, b], ...)")
-    return add_column_latch(first._draft(ColumnLatch, "column_latch", name), inputs, logic, produces)
+    return add_column_latch(first._builder(ColumnLatch, "column_latch", name), inputs, logic, produces)
