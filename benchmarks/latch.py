@@ -83,7 +83,7 @@ def run(
                 feeder = Feeder(feed, source, 1.0, FILES)
                 feeder.start()
                 feeder.join()
-                running_.wait_idle(120, 2.0)
+                running_.wait_idle(120)
     return _figures(
         "as fast as possible" if feed is None else "a second of tuples a second",
         watch.seen,

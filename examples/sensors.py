@@ -85,7 +85,7 @@ def main(folder: Path) -> None:
     written = sum(write_minute(folder, m, dice) for m in range(MINUTES // 2))
     begun = time.monotonic()
     with ps.Runtime(net, checkpoint=folder / "checkpoint") as running:
-        running.wait_idle(timeout=120, quiet=1.0)
+        running.wait_idle(timeout=120)
         print(f"{written:,} rows taken in {time.monotonic() - begun:.1f} s, start of Spark included")
         say("3. A question of today about data of before: attach an ad-hoc query to the connection point")
         answers = ps.memory()
@@ -95,7 +95,7 @@ def main(folder: Path) -> None:
             lambda s: s.filter("sensor = 7").select("sensor", "time", "mean", "top"),
             to=answers,
         )
-        running.wait_idle(timeout=60, quiet=1.0)
+        running.wait_idle(timeout=60)
         history = len(answers.rows)
         print(
             f"it answers from history: {history} minutes of sensor 7, the warmest {max(r['top'] for r in answers.rows):.1f} C"
@@ -104,7 +104,7 @@ def main(folder: Path) -> None:
         for minute in range(MINUTES // 2, MINUTES):
             written += write_minute(folder, minute, dice)
             time.sleep(0.1)
-        running.wait_idle(timeout=120, quiet=1.5)
+        running.wait_idle(timeout=120)
         times = [row["time"] for row in answers.rows]
         twice, missing = len(times) - len(set(times)), MINUTES - 1 - len(set(times))
         print(

@@ -17,7 +17,7 @@ def test_views_come_and_go(spark, tmp_path):
     net = minutes(ps.Network("viewed"), tmp_path, sink)
     put(tmp_path / "cars", "0", rows_of(0, 60))
     with ps.Runtime(net, spark, tmp_path / "checkpoint") as running:
-        assert running.wait_idle(timeout=120, quiet=0.3)
+        assert running.wait_idle(timeout=120)
         running.attach_view("low", "kept", lambda s: s.filter("k < 3"))
         running.attach("asked", "low", lambda s: s.filter("k >= 1"), to=asked)
         with pytest.raises(NetworkError, match="'asked' reads 'low'"):
@@ -27,7 +27,7 @@ def test_views_come_and_go(spark, tmp_path):
         assert "low" in running.network.points
         put(tmp_path / "cars", "1", rows_of(60, 60))
         until(running, lambda: running.status().boxes["cars"].rows_in == 120)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         expected = [r for r in kept_rows(tmp_path) if r["k"] < 3]
         assert_same_rows(asked.rows, [r for r in expected if r["k"] >= 1])
         # a point is counted once, by who writes it, and boxes of the same name not together
@@ -42,7 +42,7 @@ def test_views_come_and_go(spark, tmp_path):
         # anew under the same name: once each, not once more
         running.attach_view("low", "kept", lambda s: s.filter("k < 3"))
         running.attach("later", "low", lambda s: s, to=later)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         assert_same_rows(later.rows, [r for r in kept_rows(tmp_path) if r["k"] < 3])
 
 
@@ -63,7 +63,7 @@ def test_an_ad_hoc_query_after_a_restart(spark, tmp_path):
     with ps.Runtime(net, spark, tmp_path / "checkpoint") as running:
         running.attach("plain", "kept", lambda s: s, to=plain)
         running.attach("counted", "kept", counts("1 hour"), to=ps.memory())
-        assert running.wait_idle(timeout=120, quiet=0.5)
+        assert running.wait_idle(timeout=120)
     before = kept_rows(tmp_path)
     assert_same_rows(plain.rows, before)
     put(tmp_path / "cars", "1", rows_of(60, 60))
@@ -74,7 +74,7 @@ def test_an_ad_hoc_query_after_a_restart(spark, tmp_path):
             running.attach("counted", "kept", counts("2 hours"), to=ps.memory(), resume=True)
         running.attach("counted", "kept", counts("2 hours"), to=ps.memory())
         until(running, lambda: running.status().boxes["cars"].rows_in == 60)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
     after = kept_rows(tmp_path)
     assert len(after) > len(before)
     assert_same_rows(again.rows, after)

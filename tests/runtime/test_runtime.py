@@ -40,7 +40,7 @@ def test_restart_gives_the_rows_of_one_run(spark, tmp_path):
         with ps.Runtime(
             build(), spark, tmp_path / "checkpoint", policy=AsSoonAsPossible(17 + number * 6)
         ) as running:
-            assert running.wait_idle(timeout=120, quiet=0.3)
+            assert running.wait_idle(timeout=120)
     assert len(parquet_rows(tmp_path / "out")) > 0  # windows that are over are out, the last is still open
     put(tmp_path / "cars", "2", data[2])
     with ps.Runtime(build(), spark, tmp_path / "checkpoint", once=True) as running:
@@ -64,21 +64,21 @@ def test_attach_and_detach_history_then_live(spark, tmp_path):
     net = minutes(ps.Network("attached"), tmp_path, ps.memory())
     put(tmp_path / "cars", "0", rows_of(0, 50))
     with ps.Runtime(net, spark, tmp_path / "checkpoint", policy=AsSoonAsPossible(20)) as running:
-        assert running.wait_idle(timeout=120, quiet=0.3)
+        assert running.wait_idle(timeout=120)
         other = next(iter(running.queries.values()))
         first, second = ps.memory(), ps.memory()
         running.attach("first", "kept", lambda s: s.filter("k < 3"), to=first)
         until(running, lambda: first.rows)
-        assert running.wait_idle(timeout=60, quiet=0.3)
+        assert running.wait_idle(timeout=60)
         history = len(first.rows)
         put(tmp_path / "cars", "1", rows_of(50, 50))
         running.attach("second", "kept", lambda s: s.filter("k >= 3"), to=second)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         assert len(first.rows) > history
         running.detach("first")
         put(tmp_path / "cars", "2", rows_of(100, 50))
         until(running, lambda: running.status().boxes["cars"].rows_in == 150)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         kept = (
             PointReader(tmp_path / "checkpoint", "kept")
             .read()
@@ -92,7 +92,7 @@ def test_attach_and_detach_history_then_live(spark, tmp_path):
         # it may come back and then has it all
         again = ps.memory()
         running.attach("first", "kept", lambda s: s.filter("k < 3"), to=again)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         assert_same_rows(again.rows, [r for r in kept if r["k"] < 3])
         assert other.query.isActive
         with pytest.raises(NetworkError, match="the name 'first' is taken"):
@@ -108,7 +108,7 @@ def test_replace_a_subnetwork_while_the_other_goes_on(spark, tmp_path):
     after = minutes(ps.Network("changing"), tmp_path, sink, predicate="v > 200")
     put(tmp_path / "cars", "0", rows_of(0, 60))
     with ps.Runtime(before, spark, tmp_path / "checkpoint", policy=AsSoonAsPossible(30)) as running:
-        assert running.wait_idle(timeout=120, quiet=0.3)
+        assert running.wait_idle(timeout=120)
         early = len(sink.rows)
         upper = next(q for q in running.queries.values() if "cars" in q.sub.inputs)
         put(tmp_path / "cars", "1", rows_of(60, 60))
@@ -120,7 +120,7 @@ def test_replace_a_subnetwork_while_the_other_goes_on(spark, tmp_path):
         assert upper.query.isActive
         put(tmp_path / "cars", "2", rows_of(120, 60))
         until(running, lambda: running.status().boxes["cars"].rows_in == 180)
-        assert running.wait_idle(timeout=60, quiet=0.5)
+        assert running.wait_idle(timeout=60)
         events = running.records.catalog.events("replace")
         assert [(e.subject, e.detail["blip"] > 0) for e in events] == [(changed, True)]
         kept = (
@@ -162,7 +162,7 @@ def test_a_changed_stateful_box(spark, tmp_path):
     other = counted(ps.Network("counting"), tmp_path, sink, counting_anew)
     put(tmp_path / "cars", "0", [(1, 1, 0), (2, 1, 0), (3, 2, 0)])
     with ps.Runtime(net, spark, tmp_path / "checkpoint") as running:
-        assert running.wait_idle(timeout=120, quiet=0.3)
+        assert running.wait_idle(timeout=120)
         assert sorted((r["k"], r["seen"]) for r in sink.rows) == [(1, 1), (1, 2), (2, 1)]
         with pytest.raises(NetworkError) as caught:
             running.replace(other)
@@ -226,7 +226,7 @@ def test_steering_takes_effect_from_one_train_to_the_next(spark, tmp_path):
         running.set_train(length=1000, interval=0.01)
         put(tmp_path / "cars", "2", rows_of(40, 200))
         until(running, lambda: running.status().boxes["cars"].rows_in == 240)
-        assert running.wait_idle(timeout=60, quiet=0.3)
+        assert running.wait_idle(timeout=60)
         assert running.queries[name].query is query  # no restart
         with pytest.raises(PenstockError, match=r"no drop box 'shedd'; did you mean 'shed'"):
             running.set_drop_rate("shedd", 0.5)
@@ -298,7 +298,7 @@ def test_an_idle_input_does_not_stall_windows(spark, tmp_path, kind):
     put(tmp_path / "left", "0", [(1, 1, 1), (2, 1, 1)])
     put(tmp_path / "right", "0", [(1, 1, 1)])
     with ps.Runtime(net, spark, tmp_path / "checkpoint") as running:
-        assert running.wait_idle(timeout=120, quiet=0.3)
+        assert running.wait_idle(timeout=120)
         assert sink.rows == []
         # only the left goes on
         put(tmp_path / "left", "1", [(40, 1, 1)])

@@ -72,12 +72,12 @@ def test_a_join_of_two_points_is_exact_at_the_seam(spark, tmp_path):
     with ps.Runtime(net, spark, tmp_path / "checkpoint", policy=AsSoonAsPossible(50)) as running:
         for part in range(5):
             if part == 3:
-                assert running.wait_idle(timeout=120, quiet=0.5)
+                assert running.wait_idle(timeout=120)
                 running.attach("pairs", "cars", ask, to=sink)
                 running.attach("of three", "cars", ask_one, to=only)
             for name in "ab":
                 put(tmp_path / name, str(part), rows[name][part])
-        assert running.wait_idle(timeout=120, quiet=1.0)
+        assert running.wait_idle(timeout=120)
         assert running.queries["pairs"].sub.inputs == ("cars", "doors")
     one = ps.Network("reference")
     a, b = (one.source(n, ps.rows([], SCHEMA), timestamp="time") for n in "ab")
@@ -125,5 +125,5 @@ def test_no_gap_and_nothing_twice(spark, tmp_path):
         running.attach("stayed", "kept", lambda s: s.filter("k = 3").select("v"), to=stayed)
         time.sleep(1.0)
         feed.__exit__()
-        assert running.wait_idle(timeout=300, quiet=1.0)
+        assert running.wait_idle(timeout=300)
         assert sorted(numbers(stayed)) == list(range(3, feed.written, 7))

@@ -29,6 +29,7 @@ from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_read, with_views
 from penstock.runtime.identity import claim, claim_attached, facts, forget_home, homes, same, settled
+from penstock.runtime.idle import Progress, any_train, is_idle, progress_of
 from penstock.runtime.train_records import Records, Status
 from penstock.runtime.upkeep import Upkeep
 from penstock.store.catalog.join_choices import chosen_text
@@ -167,18 +168,24 @@ class Runtime:
         self.check()
         return True
 
-    def wait_idle(self, timeout: float = 60.0, quiet: float = 0.5) -> bool:
-        """Wait until nothing has happened for a while: for tests and demonstrations."""
-        until, since, before = time.monotonic() + timeout, time.monotonic(), -1
+    def wait_idle(self, timeout: float = 60.0) -> bool:
+        """Wait until every sub-network has read all that is there, or the time is up (False).
+
+        What is put into a source before the call has then left by the outputs, as far as windows are closed.
+        """
+        until, before = time.monotonic() + timeout, self._progress()
         while time.monotonic() < until:
             self.check()
-            now = sum(q.last for q in self.queries.values())
-            if now != before or not all(q.drained() for q in self.queries.values()):
-                before, since = now, time.monotonic()
-            elif time.monotonic() - since > quiet:
+            now = self._progress()
+            if is_idle(before, now):
                 return True
+            if any_train(before, now):
+                before = now
             time.sleep(0.02)
         return False
+
+    def _progress(self) -> dict[str, Progress]:
+        return {name: progress_of(query) for name, query in list(self.queries.items())}
 
     def check(self) -> None:
         """Raise what went wrong in any sub-network, or when too many tuples were refused."""

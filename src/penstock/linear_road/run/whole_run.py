@@ -233,7 +233,7 @@ class _Run:
             driver.stop()
             # What was delivered is answered now: while the clock stands still, nothing can become late.
             if self.gave_up_at is None:
-                runtime.wait_idle(timeout=_DRAIN, quiet=0.5)
+                runtime.wait_idle(timeout=_DRAIN)
             return
         failure = driver.failure()
         if failure is None and (reached := driver.note().get("next", 0)) < self.feed.end:

@@ -94,6 +94,7 @@ class SubnetworkQuery:
         self._ticketed = threading.Event()
         self._released = threading.Event()  # told to stop: it need not wait any longer
         self._conductor: threading.Thread | None = None
+        self.looks = 0  # at the inputs, each of which found nothing to do
         self.query: Any = None
         self.failure: BaseException | None = None
         self._recover()
@@ -181,7 +182,6 @@ class SubnetworkQuery:
 
     def _done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> None:
         self._learn(commit)
-        self._committed = ticket.train
         for name, source in self.inputs.items():
             if isinstance(source, PointInput):
                 source.done(ticket.positions[name])
@@ -189,6 +189,7 @@ class SubnetworkQuery:
             self.log.forget(ticket.train - 100)
         if self.listen is not None:
             self.listen(TrainDone(self.sub.name, ticket, commit, outcome, self._began, self.sub.outputs))
+        self._committed = ticket.train  # after the listeners: who waits for the train finds it in the records
         self._wake.set()
 
     def _learn(self, commit: Commit) -> None:
@@ -236,6 +237,7 @@ class SubnetworkQuery:
         if not (fresh or moved or passing or closing):
             if exhausted:
                 self.finished.set()
+            self.looks += 1
             return False
         # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for nothing
         self._write(taken, horizons, idle, final=closing, now=now)
