@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.model.boxes import Function
 from penstock.model.durations import Count, Time
 from penstock.model.error_location import with_location
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
@@ -18,6 +17,7 @@ from penstock.model.formats.forms import rows as _rows
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_form import from_yaml, to_yaml
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 from penstock.model.writing.combining import group_by, union
 from penstock.model.writing.multiway_join import Join, join
 from penstock.model.writing.network import Network

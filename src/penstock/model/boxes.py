@@ -7,10 +7,9 @@ optimizer, scheduler and shedder read instead of asking for its class.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Count, Extent, Time
@@ -18,6 +17,7 @@ from penstock.model.errors import Where
 from penstock.model.formats.forms import Sink, SourceFormat
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 
 
 class Trait(Flag):
@@ -40,20 +40,6 @@ class About:
     description: str = ""
     manual: str = ""
     group: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Function:
-    """A user's vectorised function; `name` is 'module:function', which the YAML form writes down."""
-
-    call: Callable[..., Any]
-    name: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Function) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)

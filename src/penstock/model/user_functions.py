@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from penstock.model.boxes import Function
 from penstock.model.errors import ExpressionError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's vectorised function; `name` is 'module:function', which the YAML form writes down."""
+
+    call: Callable[..., Any]
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 def function_of(given: Callable[..., Any] | str | Function) -> Function:

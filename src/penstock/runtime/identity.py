@@ -14,10 +14,11 @@ from typing import Any
 
 from penstock.engine.spark.entry.points import pushed_ranges
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.model.boxes import Function, Join, Node, Output, Trait
+from penstock.model.boxes import Join, Node, Output, Trait
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
 from penstock.model.formats.forms import Callback, Memory
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.checkpoint_layout import Home, ends_of, homes_of, settle

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.arrow.logic import logic_for
-from penstock.model.boxes import Function, Join, Latch, Resample, Slide, Tumble
+from penstock.model.boxes import Join, Latch, Resample, Slide, Tumble
 from penstock.model.checks.stream_types import output_type
 from penstock.model.durations import Count, Time
 from penstock.model.types import Schema, arrow_schema
+from penstock.model.user_functions import Function
 
 from .driving import FEW, KEY, SECOND, TEXT, arrivals, cut, horizons_of, stream, tuples
 

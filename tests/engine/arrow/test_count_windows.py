@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.boxes import Function, Latch, Slide, Tumble
+from penstock.model.boxes import Latch, Slide, Tumble
 from penstock.model.durations import Count, Time
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 
 from .driving import (
     CUTS,

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.boxes import Function, Latch
+from penstock.model.boxes import Latch
 from penstock.model.errors import NetworkError
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 
 from .driving import CUTS, KEY, MOVES, arrivals, cut, drive, reference, same, stream, tuples
 

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.arrow.logic import logic_for
-from penstock.model.boxes import ConnectionPoint, Drop, Filter, Function, GroupBy, Map, Union
+from penstock.model.boxes import ConnectionPoint, Drop, Filter, GroupBy, Map, Union
 from penstock.model.errors import NetworkError
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 
 from .driving import FEW, TEXT, arrivals, drive, reference, same, stream, tuples
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from penstock.engine.arrow.boxes.windows import TimeWindows
 from penstock.engine.arrow.logic import MIN, logic_for
-from penstock.model.boxes import Function, Slide, Tumble
+from penstock.model.boxes import Slide, Tumble
 from penstock.model.checks.stream_types import output_type
 from penstock.model.durations import Time
 from penstock.model.types import Schema, arrow_schema
+from penstock.model.user_functions import Function
 
 from .driving import (
     CUTS,

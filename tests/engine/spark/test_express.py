@@ -13,9 +13,9 @@ from penstock.engine.spark.entry.feeds import FeedInput
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import lay_out
 from penstock.engine.spark.tasks.packed_train import Express, labels_for, targets
-from penstock.model.boxes import Function
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.testing.columns import SCHEMA, Count, CountCars, decode, same

@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.model.boxes import Function, Node
+from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, PenstockError
 from penstock.model.types import Schema, arrow_schema
+from penstock.model.user_functions import Function
 
 
 def call(node: Node, function: Function, *arguments: Any) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.local.rows import Row
-from penstock.model.boxes import Function, Node
+from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError
 from penstock.model.types import Schema, arrow_schema
+from penstock.model.user_functions import Function
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> Any:

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from penstock.model.boxes import Function, Node
+from penstock.model.boxes import Node
 from penstock.model.error_location import located, node_error
 from penstock.model.types import Schema, StreamType
+from penstock.model.user_functions import Function
 
 
 def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) -> None:

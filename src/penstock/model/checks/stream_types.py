@@ -31,6 +31,7 @@ from penstock.model.boxes import (
     Union,
     View,
 )
+from penstock.model.checks.arguments import check_arguments
 from penstock.model.checks.joins import check_distribution
 from penstock.model.checks.signatures import (
     check_function,
@@ -56,7 +57,6 @@ from penstock.model.formats.file_options import check_role
 from penstock.model.formats.forms import Files
 from penstock.model.qos import QoS
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
-from penstock.model.writing.arguments import check_arguments
 
 Inputs = Sequence[StreamType]
 

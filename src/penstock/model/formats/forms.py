@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.model.errors import ExpressionError, shown
 from penstock.model.formats.file_options import spelled
 from penstock.model.types import Schema, parse_schema
-
-if TYPE_CHECKING:
-    from penstock.model.boxes import Function
+from penstock.model.user_functions import Function, function_of
 
 LISTING = "_delivered.jsonl"
 TIME_BITS, GROUP_BITS = 40, 28  # the place of a feed's tuple: time of its delivery, group, line
@@ -112,8 +110,6 @@ def feed(
     path: str, schema: str | Schema, *, decode: Callable[..., Any] | str, keys: str | Iterable[str] = ()
 ) -> Feed:
     """A directory with a list of deliveries, partitioned by its writer, decoded by a function: see `Feed`."""
-    from penstock.model.user_functions import function_of
-
     parsed = parse_schema(schema)
     chosen = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in chosen:
@@ -137,8 +133,6 @@ def stamped(files: Files, stamp: Callable[..., Any] | str) -> Files:
     Rows are seen before their train is committed. After a crash the train runs again, and a file that is complete
     is kept as it is: so the network must give the same rows again, only what `stamp` sets may differ.
     """
-    from penstock.model.user_functions import function_of
-
     return replace(files, stamp=function_of(stamp), at_once=True)
 
 

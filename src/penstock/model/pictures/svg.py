@@ -23,7 +23,7 @@ _STYLE = """
 """.strip().replace("\n", "")
 
 
-def network_svg(network: Network) -> str:
+def to_svg(network: Network) -> str:
     """The whole picture, with no need of anything outside of it."""
     picture = lay_out(network, lambda name: _size(network.nodes[name]))
     parts = [_group(path[-1], rect) for path, rect in picture.groups.items()]

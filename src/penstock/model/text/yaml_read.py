@@ -14,7 +14,6 @@ from penstock.model.boxes import (
     ConnectionPoint,
     Drop,
     Filter,
-    Function,
     GroupBy,
     Join,
     Latch,
@@ -48,7 +47,7 @@ from penstock.model.formats.forms import (
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_entry import Entry
 from penstock.model.types import Schema
-from penstock.model.user_functions import function_of
+from penstock.model.user_functions import Function, function_of
 from penstock.model.writing.network import Network
 
 _ABOUT = ("tag", "description", "manual")

@@ -14,7 +14,6 @@ from penstock.model.boxes import (
     ConnectionPoint,
     Drop,
     Filter,
-    Function,
     GroupBy,
     Join,
     Latch,
@@ -45,7 +44,7 @@ from penstock.model.formats.forms import (
     SourceFormat,
 )
 from penstock.model.qos import QoS
-from penstock.model.user_functions import name_of, needs_importable
+from penstock.model.user_functions import Function, name_of, needs_importable
 from penstock.model.writing.network import Network
 
 Form = dict[str, Any]

@@ -1,36 +1,10 @@
-"""What a box was given, before anything is made of it: each field holds the kind of value that it declares.
-
-The declaration is the field's own annotation, so a new field is checked by itself; a value of another kind is refused
-on the user's line instead of failing somewhere inside.
-"""
+"""How boxes take names and expressions: one or several, as dict or as keywords."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
 
-from penstock.model.boxes import Function, Node
-from penstock.model.diffusion import Diffusion
-from penstock.model.durations import Extent
-from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, shown
-from penstock.model.formats.forms import Sink, SourceFormat
-from penstock.model.qos import QoS
-from penstock.model.types import Schema
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Fits = Callable[[Any], bool]
-
-
-def check_arguments(node: Node) -> None:
-    """Refuse a value of a wrong kind, with the name of the argument."""
-    with located(node.name, node.where):
-        _check(node)
-        if isinstance(diffusion := getattr(node, "diffusion", None), Diffusion):
-            _check(diffusion)
 
 
 def texts(given: Mapping[str, str] | None, more: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -52,73 +26,3 @@ def names(given: str | Iterable[str]) -> tuple[str, ...]:
     (('a',), ('a', 'b'))
     """
     return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-
-
-def _check(given: DataclassInstance) -> None:
-    for field in fields(given):
-        value = getattr(given, field.name)
-        if field.type == _EXPRESSIONS:
-            _expressions(field.name, value)
-        elif (kind := _KINDS.get(str(field.type))) and not kind[0](value):
-            raise _refused(field.name, value, *kind[1:])
-
-
-def _expressions(part: str, pairs: Any) -> None:
-    if part == "on":
-        if not _pairs(pairs):
-            odd = [each for each in pairs if not _pairs((each,))] if isinstance(pairs, tuple) else [pairs]
-            raise _refused(part, odd[0], "column names, or pairs (left, right) of them", 'on=["vid"]')
-        return
-    for name, text in pairs:
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise _refused(str(name), text, "a Spark SQL expression as text", f'{name}="{text}"')
-
-
-def _refused(part: str, value: Any, expected: str, hint: str = "") -> ExpressionError:
-    if isinstance(value, tuple) and (odd := [each for each in value if not isinstance(each, str)]):
-        value = odd[0]
-    return ExpressionError(f"{part}: a wrong kind of value", found=shown(value), expected=expected, hint=hint)
-
-
-def _is(*types: Any) -> Fits:
-    return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
-
-
-def _or_none(fits: Fits) -> Fits:
-    return lambda value: value is None or fits(value)
-
-
-def _tuple_of(fits: Fits) -> Fits:
-    return lambda value: isinstance(value, tuple) and all(fits(each) for each in value)
-
-
-_TEXT, _WHOLE, _NUMBER = _is(str), _is(int), _is(int, float)
-_pairs = _tuple_of(lambda pair: isinstance(pair, tuple) and len(pair) == 2 and all(map(_TEXT, pair)))
-_EXPRESSIONS = "tuple[tuple[str, str], ...]"
-_SINKS = "one of: ps.csv, ps.json, ps.parquet, ps.console, ps.memory, ps.callback"
-_SOURCES = "one of: ps.csv, ps.json, ps.parquet, ps.rows, ps.rate, ps.feed"
-# annotation -> what fits, what to expect, a hint
-_KINDS: Mapping[str, tuple[Any, ...]] = {
-    "str": (_TEXT, "a text"),
-    "str | None": (_or_none(_TEXT), "a text, or None"),
-    "bool": (_is(bool), "True or False"),
-    "int": (_WHOLE, "a whole number"),
-    "int | None": (_or_none(_WHOLE), "a whole number, or None"),
-    "float": (_NUMBER, "a number"),
-    "float | None": (_or_none(_NUMBER), "a number, or None"),
-    "tuple[str, ...]": (_tuple_of(_TEXT), "column names as texts", '"vid", "seg"'),
-    "tuple[int, int]": (
-        lambda value: _tuple_of(_WHOLE)(value) and len(value) == 2,
-        "a length of time, or a pair of them",
-        "'1 minute'",
-    ),
-    "Schema": (_is(Schema), "columns as text or as a Schema", "'time TIMESTAMP, vid INT'"),
-    "Extent": (_is(Extent), "a length", "'1 minute' or '100 tuples'"),
-    "Extent | None": (_or_none(_is(Extent)), "a length", "'1 minute' or '100 tuples'"),
-    "Function": (_is(Function), "a function, or the text 'module:function'"),
-    "Function | None": (_or_none(_is(Function)), "a function, or the text 'module:function'"),
-    "QoS | None": (_or_none(_is(QoS)), "a QoS", "ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])"),
-    "Diffusion": (_is(Diffusion), "a Diffusion"),
-    "SourceFormat": (_is(SourceFormat), _SOURCES, 'ps.csv("in/", schema="time TIMESTAMP, vid INT")'),
-    "Sink": (_is(Sink), _SINKS, 'to=ps.parquet("out/jams")'),
-}

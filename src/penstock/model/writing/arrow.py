@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, caller, shown
 from penstock.model.types import Schema, StreamType
-from penstock.model.writing.box_builder import BoxBuilder
 
 if TYPE_CHECKING:
     from typing import Self
@@ -48,9 +47,6 @@ class OutgoingArrow:
         """What people shall know about this node (A34): a tag, one line, a manual page."""
         self.network.describe(self.name, tag=tag, description=description, manual=manual)
         return self
-
-    def _builder(self, make: Callable[..., Node], kind: str, name: str | None) -> BoxBuilder:
-        return BoxBuilder(self.network, make, name or self.network.free_name(kind), caller())
 
     def __repr__(self) -> str:
         grouped = f" by {', '.join(self.type.keys)}" if self.type.keys else ""

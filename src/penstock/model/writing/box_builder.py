@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.boxes import Function, Node
+from penstock.model.boxes import Node
 from penstock.model.durations import Extent, parse_duration, parse_extent
 from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean, shown
 from penstock.model.qos import QoS
 from penstock.model.types import Schema, parse_schema
-from penstock.model.user_functions import function_of
+from penstock.model.user_functions import Function, function_of
 from penstock.model.writing.arguments import texts
+from penstock.model.writing.arrow import OutgoingArrow
 
 if TYPE_CHECKING:
     from penstock.model.writing.network import Network
@@ -88,8 +89,6 @@ class BoxBuilder:
         return self.network.add(self.make(name=self.name, inputs=tuple(names), where=self.where, **config))
 
     def _streams(self, inputs: Iterable[Stream]) -> Iterable[Stream]:
-        from penstock.model.writing.arrow import OutgoingArrow
-
         for stream in inputs:
             if not isinstance(stream, OutgoingArrow):
                 raise NetworkError("an input that is no stream", box=self.name, where=self.where, found=shown(stream), expected="what a source or a box returned", hint='net.stream("name") gives the stream of a node')  # fmt: skip

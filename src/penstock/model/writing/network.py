@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -24,8 +23,6 @@ from penstock.model.writing.box_builder import BoxBuilder, Duration, QoSLike
 from penstock.model.writing.stream import Stream
 
 Point = ConnectionPoint | View
-# pictures look at networks, so a network finds them only when asked for one
-_DRAW = "penstock.model.pictures.explain"
 
 
 class Network:
@@ -235,20 +232,30 @@ class Network:
 
     __hash__ = None  # type: ignore[assignment]
 
+    # Pictures look at networks, so a network imports them only when asked for one.
+
     def explain(self) -> str:
         """What each node does, reads and gives, as text."""
-        return import_module(_DRAW).explain(self)  # type: ignore[no-any-return]
+        from penstock.model.pictures.explain import explain
+
+        return explain(self)
 
     def to_mermaid(self) -> str:
         """The picture as a Mermaid flowchart."""
-        return import_module(_DRAW).to_mermaid(self)  # type: ignore[no-any-return]
+        from penstock.model.pictures.mermaid import to_mermaid
+
+        return to_mermaid(self)
 
     def to_svg(self) -> str:
         """The picture as SVG."""
-        return import_module(_DRAW).to_svg(self)  # type: ignore[no-any-return]
+        from penstock.model.pictures.svg import to_svg
+
+        return to_svg(self)
 
     def _repr_html_(self) -> str:
-        return import_module(_DRAW).to_html(self)  # type: ignore[no-any-return]
+        from penstock.model.pictures.notebook import to_html
+
+        return to_html(self)
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}: {len(self._nodes)} nodes)"

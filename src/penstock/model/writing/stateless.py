@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from penstock.model.boxes import Drop, Filter, Map
+from penstock.model.boxes import Drop, Filter, Map, Node
+from penstock.model.errors import caller
 from penstock.model.expressions.expression import column_text
 from penstock.model.types import Schema
 from penstock.model.writing.arguments import names
 from penstock.model.writing.arrow import OutgoingArrow
-from penstock.model.writing.box_builder import UserFunction
+from penstock.model.writing.box_builder import BoxBuilder, UserFunction
 
 if TYPE_CHECKING:
     from penstock.model.writing.stream import Stream
@@ -83,6 +84,9 @@ class StatelessBoxes(OutgoingArrow):
         """Drop tuples at random: 0.25 drops a quarter (A15). The rate can be changed while running."""
         share = float(rate) if type(rate) is int else rate
         return self._builder(Drop, "drop", name).add([self._stream], rate=share, seed=seed)
+
+    def _builder(self, make: Callable[..., Node], kind: str, name: str | None) -> BoxBuilder:
+        return BoxBuilder(self.network, make, name or self.network.free_name(kind), caller())
 
     @property
     def _stream(self) -> Stream:

@@ -17,8 +17,9 @@ from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.functions import call, table_from, wrong
 from penstock.engine.arrow.logic import DEAD_SCHEMA, MIN, Answer, late_letters
 from penstock.engine.arrow.order import canonical
-from penstock.model.boxes import ColumnLatch, Function
+from penstock.model.boxes import ColumnLatch
 from penstock.model.types import SEQ, STAMP, StreamType, arrow_schema
+from penstock.model.user_functions import Function
 
 FOREVER = 2**63 - 1
 PUT, GONE = "put/", "gone"

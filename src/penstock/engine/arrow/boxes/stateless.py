@@ -13,8 +13,9 @@ from penstock.engine.arrow.columns.hashing import drop_hash
 from penstock.engine.arrow.functions import same_length, table_from, wrong
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic, dead_letters
 from penstock.engine.arrow.state import Parts
-from penstock.model.boxes import Drop, Filter, Function, Map, Node
+from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, StreamType, arrow_schema
+from penstock.model.user_functions import Function
 
 Pieces = list[tuple[Any, Any]]  # rows, and what a function answered for them
 

@@ -7,8 +7,9 @@ from typing import Any
 from penstock.engine.local.functions import call, rows_of, table_of, wrong
 from penstock.engine.local.rows import MIN, Answer, Row, canonical
 from penstock.engine.local.values import micros
-from penstock.model.boxes import ColumnLatch, Function
+from penstock.model.boxes import ColumnLatch
 from penstock.model.types import SEQ, STAMP, StreamType
+from penstock.model.user_functions import Function
 
 FOREVER = 2**63 - 1
 

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from penstock.model.boxes import Function
 from penstock.model.formats.forms import Callback, Console, Files, Memory, Sink
 from penstock.model.types import Schema
+from penstock.model.user_functions import Function
 from penstock.store.file_names import STAGING, final_file, staged_file, staged_nameless
 
 

@@ -24,9 +24,10 @@ from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import FED, Keys
 from penstock.engine.spark.tasks.state import PartitionState, Resident
-from penstock.model.boxes import ColumnLatch, Drop, Function, Latch, Node, Trait
+from penstock.model.boxes import ColumnLatch, Drop, Latch, Node, Trait
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
+from penstock.model.user_functions import Function
 from penstock.store.crash import crash_point
 from penstock.store.ipc import ipc_bytes
 from penstock.store.points.point import PointWriter
