@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.engine.local.engine import LocalEngine, LocalResult
-from penstock.model.formats.forms import Sink
+from penstock.model.formats.description import SinkFormat
 from penstock.model.types import Schema
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
@@ -59,7 +59,7 @@ def source(net: Network, folder: Path, name: str = "cars", **options: Any) -> St
 
 
 def minutes(
-    net: Network, folder: Path, to: Sink, *, size: str = "10 seconds", predicate: str = "v >= 0"
+    net: Network, folder: Path, to: SinkFormat, *, size: str = "10 seconds", predicate: str = "v >= 0"
 ) -> Network:
     """cars -> filter -> windows -> point -> filter -> output: two sub-networks."""
     cars = source(net, folder, lateness="3 seconds").filter("v < 90", name="valid")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from penstock.model.durations import Count, Time
 from penstock.model.error_location import with_location
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
-from penstock.model.formats.forms import callback as _callback
-from penstock.model.formats.forms import console as _console
-from penstock.model.formats.forms import csv as _csv
-from penstock.model.formats.forms import feed as _feed
-from penstock.model.formats.forms import json as _json
-from penstock.model.formats.forms import memory, stamped
-from penstock.model.formats.forms import parquet as _parquet
-from penstock.model.formats.forms import rate as _rate
-from penstock.model.formats.forms import rows as _rows
+from penstock.model.formats.callback import callback as _callback
+from penstock.model.formats.console import console as _console
+from penstock.model.formats.feed import feed as _feed
+from penstock.model.formats.files import csv as _csv
+from penstock.model.formats.files import json as _json
+from penstock.model.formats.files import parquet as _parquet
+from penstock.model.formats.files import stamped
+from penstock.model.formats.memory import memory
+from penstock.model.formats.rate import rate as _rate
+from penstock.model.formats.rows import rows as _rows
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_form import from_yaml, to_yaml
 from penstock.model.types import Schema

@@ -14,7 +14,7 @@ from typing import ClassVar
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.errors import Where
-from penstock.model.formats.forms import Sink, SourceFormat
+from penstock.model.formats.description import SinkFormat, SourceFormat
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
@@ -289,7 +289,7 @@ class Output(Node):
 
     kind: ClassVar[str] = "output"
 
-    to: Sink
+    to: SinkFormat
     qos: QoS | None = None
 
 

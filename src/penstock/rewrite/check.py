@@ -13,7 +13,6 @@ from penstock.model.boxes import Node
 from penstock.model.checks.stream_types import output_type
 from penstock.model.error_location import node_error
 from penstock.model.errors import NetworkError, Where
-from penstock.model.formats.forms import Files
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import reaching
 
@@ -87,18 +86,20 @@ def _points_differ(network: Network) -> Problems:
 def _own_files(network: Network) -> Problems:
     """No two outputs into one directory, and none into a directory that a source reads: a loop through files."""
     read = {
-        _place(node.format.path): node for node in network.sources.values() if isinstance(node.format, Files)
+        _place(node.format.directory): node
+        for node in network.sources.values()
+        if node.format.directory is not None
     }
     written: dict[PurePath, Node] = {}
     for node in network.outputs.values():
-        if not isinstance(node.to, Files):
+        if node.to.directory is None:
             continue
-        place = _place(node.to.path)
+        place = _place(node.to.directory)
         if place in read:
-            yield node_error(node, f"writes into '{node.to.path}', which source '{read[place].name}' reads", expected="a directory of its own", hint="that would be a loop")  # fmt: skip
+            yield node_error(node, f"writes into '{node.to.directory}', which source '{read[place].name}' reads", expected="a directory of its own", hint="that would be a loop")  # fmt: skip
         other = written.setdefault(place, node)
         if other is not node:
-            yield node_error(node, f"writes into '{node.to.path}', as output '{other.name}' does", found=f"'{other.name}' at {other.where}", expected="a directory of its own")  # fmt: skip
+            yield node_error(node, f"writes into '{node.to.directory}', as output '{other.name}' does", found=f"'{other.name}' at {other.where}", expected="a directory of its own")  # fmt: skip
 
 
 def _place(path: str) -> PurePath:

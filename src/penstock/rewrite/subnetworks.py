@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from penstock.model.boxes import About, Node
 from penstock.model.errors import NetworkError, caller, did_you_mean
-from penstock.model.formats.forms import Sink
+from penstock.model.formats.description import SinkFormat
 from penstock.model.writing.box_builder import QoSLike
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
@@ -142,7 +142,7 @@ def at_point(
     name: str,
     build: Callable[[Stream], Stream],
     *,
-    to: Sink | None = None,
+    to: SinkFormat | None = None,
     qos: QoSLike = None,
 ) -> SubNetwork:
     """A query attached to a connection point or view (A25, A30): `build` goes on from its stream, the end is output `name`.

@@ -16,7 +16,6 @@ from penstock.engine.spark.entry.points import pushed_ranges
 from penstock.engine.spark.layout.plan import lay_out
 from penstock.model.boxes import Join, Node, Output, Trait
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
-from penstock.model.formats.forms import Callback, Memory
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
@@ -82,7 +81,7 @@ def same(one: Network, other: Network) -> bool:
 
 
 def _same_code(one: Node, other: Node) -> bool:
-    if isinstance(one, Output) and isinstance(one.to, Memory | Callback):
+    if isinstance(one, Output) and one.to.in_process:
         return one.to is getattr(other, "to", None)
     functions = [f.name for f in fields(one) if isinstance(getattr(one, f.name), Function)]
     return all(_plain(getattr(one, name)) == _plain(getattr(other, name)) for name in functions)

@@ -21,7 +21,7 @@ from penstock.engine.spark.session import for_trains, local_session, one_runs
 from penstock.engine.spark.trains.query import Steering, SubnetworkQuery, TrainDone
 from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
-from penstock.model.formats.forms import Sink
+from penstock.model.formats.description import SinkFormat
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
@@ -225,7 +225,7 @@ class Runtime:
         point: str,
         build: Callable[[Stream], Stream],
         *,
-        to: Sink,
+        to: SinkFormat,
         qos: QoS | None = None,
         resume: bool = False,
     ) -> SubnetworkQuery:

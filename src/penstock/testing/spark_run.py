@@ -25,7 +25,7 @@ from penstock.engine.spark.session import local_session
 from penstock.engine.spark.tasks.packed_train import labels_for
 from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
 from penstock.model.boxes import Output
-from penstock.model.formats.forms import Memory
+from penstock.model.formats.memory import Memory
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters

@@ -15,7 +15,7 @@ from penstock.engine.spark.entry.admission import Guards, admit_files
 from penstock.engine.spark.entry.file_log import FileLog
 from penstock.engine.spark.entry.inputs import ParquetFiles
 from penstock.engine.spark.trains.watch import Watch
-from penstock.model.formats.forms import parquet
+from penstock.model.formats.files import parquet
 from penstock.model.writing.network import Network
 
 TIMES = [

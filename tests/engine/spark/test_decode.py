@@ -10,8 +10,8 @@ import pytest
 from penstock.engine.spark.entry import decode as module
 from penstock.engine.spark.entry.decode import unpack
 from penstock.model.boxes import Source
-from penstock.model.formats.forms import csv
-from penstock.model.formats.forms import json as json_lines
+from penstock.model.formats.files import csv
+from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema
 
 

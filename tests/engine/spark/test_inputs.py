@@ -16,8 +16,10 @@ from penstock.engine.spark.entry.decode import read_slices
 from penstock.engine.spark.entry.file_log import FileLog
 from penstock.engine.spark.entry.inputs import SEQ_BITS, input_for
 from penstock.model.boxes import Source
-from penstock.model.formats.forms import csv, parquet, rate, rows
-from penstock.model.formats.forms import json as json_lines
+from penstock.model.formats.files import csv, parquet
+from penstock.model.formats.files import json as json_lines
+from penstock.model.formats.rate import rate
+from penstock.model.formats.rows import rows
 from penstock.model.types import Schema
 
 TEXT = "time TIMESTAMP, k STRING, v INT"

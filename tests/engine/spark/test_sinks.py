@@ -15,8 +15,8 @@ from penstock.engine.spark.entry.decode import read_slices
 from penstock.engine.spark.exits.sinks import STAGING, StagedFiles, publish, remove_litter
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Source
-from penstock.model.formats.forms import csv
-from penstock.model.formats.forms import json as json_lines
+from penstock.model.formats.files import csv
+from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema, arrow_schema
 from penstock.rewrite.subnetworks import split
 

@@ -38,7 +38,8 @@ from penstock.model.boxes import (
 )
 from penstock.model.durations import Time
 from penstock.model.errors import PenstockError, did_you_mean
-from penstock.model.formats.forms import Callback, Memory
+from penstock.model.formats.callback import Callback
+from penstock.model.formats.memory import Memory
 from penstock.model.types import SEQ, StreamType
 from penstock.model.writing.network import Network
 
@@ -67,7 +68,8 @@ class _Flow:
 class LocalEngine:
     """Runs one network. Crank it with `train` and `finish`, or hand all trains to `run`.
 
-    >>> from penstock.model.formats.forms import memory, rows
+    >>> from penstock.model.formats.memory import memory
+    >>> from penstock.model.formats.rows import rows
     >>> net = Network("speeds")
     >>> cars = net.source("cars", rows([], "time TIMESTAMP, spd INT"), timestamp="time")
     >>> jam = net.output("jam", cars.filter("spd < 40"), to=memory())

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from penstock.linear_road.drive.slices import Slice
 from penstock.linear_road.rows.inputs import Format
-from penstock.model.formats.forms import LISTING
+from penstock.model.formats.feed import LISTING
 from penstock.store.file_names import delivered_file, delivery_of
 
 

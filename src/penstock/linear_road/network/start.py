@@ -16,7 +16,7 @@ from penstock.linear_road.drive.slices import Slice
 from penstock.linear_road.drive.targets import DirectoryTarget
 from penstock.linear_road.network.road import DELAYS, road_network
 from penstock.linear_road.rows import csv_rows
-from penstock.model.formats.forms import place_of
+from penstock.model.formats.feed import place_of
 from penstock.runtime import AsSoonAsPossible
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.file_names import delivered_file

@@ -15,7 +15,7 @@ from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Extent
 from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, shown
-from penstock.model.formats.forms import Sink, SourceFormat
+from penstock.model.formats.description import SinkFormat, SourceFormat
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
@@ -100,5 +100,5 @@ _KINDS: Mapping[str, tuple[Any, ...]] = {
     "QoS | None": (_or_none(_is(QoS)), "a QoS", "ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])"),
     "Diffusion": (_is(Diffusion), "a Diffusion"),
     "SourceFormat": (_is(SourceFormat), _SOURCES, 'ps.csv("in/", schema="time TIMESTAMP, vid INT")'),
-    "Sink": (_is(Sink), _SINKS, 'to=ps.parquet("out/jams")'),
+    "SinkFormat": (_is(SinkFormat), _SINKS, 'to=ps.parquet("out/jams")'),
 }

@@ -53,8 +53,7 @@ from penstock.model.checks.window_types import (
 from penstock.model.error_location import located, node_error
 from penstock.model.errors import ExpressionError
 from penstock.model.expressions import expression as expressions
-from penstock.model.formats.file_options import check_role
-from penstock.model.formats.forms import Files
+from penstock.model.formats.description import Format, Role
 from penstock.model.qos import QoS
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
 
@@ -83,7 +82,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
 
 
 def _source(node: Source, _inputs: Inputs) -> StreamType:
-    _check_options(node, node.format, "source")
+    _check_format(node, node.format, "source")
     for name, length in (("lateness", node.lateness), ("idle", node.idle)):
         if length is not None and length < 0:
             raise node_error(
@@ -98,10 +97,9 @@ def _source(node: Source, _inputs: Inputs) -> StreamType:
     return StreamType(node.schema, node.timestamp)
 
 
-def _check_options(node: Node, format_: object, role: str) -> None:
-    if isinstance(format_, Files):
-        with located(node.name, node.where, part=format_.format):
-            check_role(format_.format, format_.options, role)
+def _check_format(node: Node, format_: Format, role: Role) -> None:
+    with located(node.name, node.where, part=format_.name):
+        format_.check(role)
 
 
 def _filter(node: Filter, inputs: Inputs) -> StreamType:
@@ -290,7 +288,7 @@ def retained(stream: StreamType) -> StreamType:
 
 
 def _output(node: Output, inputs: Inputs) -> StreamType:
-    _check_options(node, node.to, "sink")
+    _check_format(node, node.to, "sink")
     _check_qos(node, node.qos, inputs[0].schema)
     return inputs[0]
 

@@ -1,1 +1,1 @@
-"""Where tuples come from and go to, as descriptions: options, schemas, their YAML form."""
+"""Descriptions of sources and sinks: one module a system, a registry by name, and what options may say."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.model.errors import ExpressionError, did_you_mean, shown
+from penstock.model.formats.description import Options
 from penstock.model.formats.time_patterns import time_pattern
-
-Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

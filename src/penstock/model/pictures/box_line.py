@@ -26,18 +26,6 @@ from penstock.model.boxes import (
 )
 from penstock.model.diffusion import EVEN
 from penstock.model.durations import format_duration
-from penstock.model.formats.forms import (
-    Callback,
-    Console,
-    Feed,
-    Files,
-    Memory,
-    Rate,
-    Rows,
-    Sink,
-    SourceFormat,
-)
-from penstock.model.user_functions import name_of
 
 
 def argument(node: Node) -> str:
@@ -57,27 +45,8 @@ def kind(node: Node) -> str:
     return node.kind.replace("_", " ")
 
 
-def format_text(given: SourceFormat | Sink) -> str:
-    """A source's or sink's format in a few words."""
-    match given:
-        case Files():
-            return f"{given.format} {given.path}"
-        case Feed():
-            return f"feed {given.path}, decoded by {given.decode.name}"
-        case Rate():
-            return f"rate {given.rows_per_second}/s"
-        case Rows():
-            return f"rows from {name_of(given.rows)}" if callable(given.rows) else "rows of this process"
-        case Console():
-            return "console"
-        case Memory():
-            return "memory"
-        case Callback():
-            return f"callback {name_of(given.function)}"
-
-
 def _source(node: Source) -> str:
-    parts = [format_text(node.format)]
+    parts = [node.format.text()]
     if node.timestamp:
         parts.append(f"timestamp {node.timestamp}")
     if node.lateness:
@@ -166,5 +135,5 @@ _ARGUMENTS: Mapping[type[Node], Callable[[Any], str]] = {
     Join: _join,
     ConnectionPoint: _point,
     View: lambda node: f"keeps {format_duration(node.keep)}",
-    Output: lambda node: format_text(node.to),
+    Output: lambda node: node.to.text(),
 }

@@ -30,33 +30,19 @@ from penstock.model.boxes import (
 from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
-from penstock.model.formats.file_options import Options, spelled
-from penstock.model.formats.forms import (
-    Callback,
-    Console,
-    Feed,
-    Files,
-    Memory,
-    Rate,
-    Rows,
-    Sink,
-    SourceFormat,
-    console,
-    rate,
-)
 from penstock.model.qos import QoS
-from penstock.model.text.yaml_entry import Entry
+from penstock.model.text.yaml_format import read_function, read_pairs, read_schema, read_sink, read_source
+from penstock.model.text.yaml_value import YamlValue
 from penstock.model.types import Schema
-from penstock.model.user_functions import Function, function_of
+from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 
 _ABOUT = ("tag", "description", "manual")
-_FILES = ("csv", "json", "parquet")
 
 
 def read_network(text: str, file: str) -> Network:
     """The network of a text; `file` stands in the errors."""
-    root = Entry(_compose(text, file), file)
+    root = YamlValue(_compose(text, file), file)
     entries = root.mapping()
     root.only(entries, ("network", "groups", "boxes"))
     for key in ("network", "boxes"):
@@ -90,7 +76,7 @@ def _compose(text: str, file: str) -> yaml.Node:
     return node
 
 
-def _groups(entry: Entry) -> dict[tuple[str, ...], About]:
+def _groups(entry: YamlValue) -> dict[tuple[str, ...], About]:
     made: dict[tuple[str, ...], About] = {}
     for name, group in entry.mapping().items():
         parts = group.mapping()
@@ -104,25 +90,25 @@ def _groups(entry: Entry) -> dict[tuple[str, ...], About]:
 class Parts:
     """The keys of one box; the first of them is its kind."""
 
-    entry: Entry
+    entry: YamlValue
     kind: str
-    items: dict[str, Entry]
+    items: dict[str, YamlValue]
 
     @property
-    def main(self) -> Entry:
+    def main(self) -> YamlValue:
         return self.items[self.kind]
 
-    def get(self, key: str, read: Callable[[Entry], Any], default: Any) -> Any:
+    def get(self, key: str, read: Callable[[YamlValue], Any], default: Any) -> Any:
         return read(self.items[key]) if key in self.items else default
 
-    def need(self, key: str, read: Callable[[Entry], Any]) -> Any:
+    def need(self, key: str, read: Callable[[YamlValue], Any]) -> Any:
         if key not in self.items:
             raise self.entry.wrong(f"a {self.kind} box without '{key}'", expected=f"{key}: ...")
         return read(self.items[key])
 
 
-def _node(name: str, entry: Entry, where: Where) -> Node:
-    entry = Entry(entry.node, entry.file, name)
+def _node(name: str, entry: YamlValue, where: Where) -> Node:
+    entry = YamlValue(entry.node, entry.file, name)
     items = entry.mapping()
     kinds = [key for key in items if key in _READERS]
     if len(kinds) != 1:
@@ -133,119 +119,41 @@ def _node(name: str, entry: Entry, where: Where) -> Node:
     common = (*_ABOUT, "group") if parts.kind in ("source", "union", "join") else ("from", *_ABOUT, "group")
     entry.only(items, (parts.kind, *common, *allowed))
     config = read(parts)
-    inputs = config.pop("inputs", None) or parts.get("from", Entry.texts, ())
+    inputs = config.pop("inputs", None) or parts.get("from", YamlValue.texts, ())
     make: Callable[..., Node] = config.pop("make")
     node: Node = make(name=name, inputs=inputs, where=where, about=_about(parts), **config)
     return node
 
 
 def _about(parts: Parts) -> About:
-    texts = {key: parts.get(key, Entry.text, "") for key in _ABOUT}
+    texts = {key: parts.get(key, YamlValue.text, "") for key in _ABOUT}
     return About(**texts, group=parts.get("group", lambda entry: tuple(entry.text().split("/")), ()))
 
 
-def _duration(entry: Entry) -> int:
+def _duration(entry: YamlValue) -> int:
     return entry.read(parse_duration, "a length of time")
 
 
-def _schema(entry: Entry) -> Schema:
-    return entry.read(Schema.parse, "columns")
-
-
-def _function(entry: Entry) -> Function:
-    return entry.read(function_of, "module:function")
-
-
-def _pairs(entry: Entry) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value.text()) for name, value in entry.mapping().items())
-
-
 def _source(parts: Parts) -> dict[str, Any]:
-    format_ = _format(parts.main, (*_FILES, "feed", "rate", "rows"))
-    schema = parts.get("schema", _schema, format_.schema)
+    format_ = read_source(parts.main)
+    schema = parts.get("schema", read_schema, format_.schema)
     if schema is None:
         raise parts.main.wrong("needs to know its columns", expected="schema: name TYPE, ...")
     return {
         "make": Source,
         "format": format_,
         "schema": schema,
-        "timestamp": parts.get("timestamp", Entry.text, None),
+        "timestamp": parts.get("timestamp", YamlValue.text, None),
         "lateness": parts.get("lateness", _duration, 0),
-        "whole": parts.get("whole", Entry.flag, False),
+        "whole": parts.get("whole", YamlValue.flag, False),
         "idle": parts.get(
             "idle", lambda entry: None if entry.text() == "never" else _duration(entry), 10_000_000
         ),
     }
 
 
-def _format(entry: Entry, kinds: tuple[str, ...]) -> Any:
-    """A source's or an output's format; `console` alone is short for `{console: 20}`."""
-    items = entry.mapping() if entry.is_map else {entry.text(): entry}
-    kind = next(iter(items), "")
-    if kind not in kinds:
-        raise entry.wrong(
-            f"unknown format '{kind}'", expected=f"one of: {', '.join(kinds)}", hint=did_you_mean(kind, kinds)
-        )
-    if entry.is_map:
-        entry.only(items, (kind, *_ALSO.get(kind, ())))
-    return _FORMATS[kind](kind, items) if entry.is_map else _bare(entry, kind)
-
-
-def _bare(entry: Entry, kind: str) -> SourceFormat | Sink:
-    made: dict[str, SourceFormat | Sink] = {"console": Console(), "memory": Memory(), "rate": Rate()}
-    if kind not in made:
-        raise entry.wrong(f"'{kind}' needs an argument", expected=f"{{{kind}: ...}}")
-    return made[kind]
-
-
-def _files(kind: str, items: dict[str, Entry]) -> Files:
-    schema = _schema(items["schema"]) if "schema" in items else None
-    options = _options(kind, items["options"]) if "options" in items else ()
-    stamp = _function(items["stamp"]) if "stamp" in items else None
-    return Files(kind, items[kind].text(), schema, options, stamp, at_once=stamp is not None)
-
-
-def _options(kind: str, entry: Entry) -> Options:
-    pairs = _pairs(entry)
-    with entry.placed():
-        return spelled(kind, pairs)
-
-
-def _feed(kind: str, items: dict[str, Entry]) -> Feed:
-    for part in ("schema", "decode"):
-        if part not in items:
-            raise items[kind].wrong(f"a feed without '{part}'", expected=f"{part}: ...")
-    keys = items["keys"].texts() if "keys" in items else ()
-    return Feed(items[kind].text(), _schema(items["schema"]), _function(items["decode"]), keys)
-
-
-def _rows(kind: str, items: dict[str, Entry]) -> Rows:
-    if "schema" not in items:
-        raise items[kind].wrong("needs to know its columns", expected="schema: name TYPE, ...")
-    return Rows(_function(items[kind]).call, _schema(items["schema"]))
-
-
-# what may stand beside the kind
-_ALSO = {
-    "rows": ("schema",),
-    "feed": ("schema", "decode", "keys"),
-    **dict.fromkeys(_FILES, ("schema", "options", "stamp")),
-}
-_FORMATS: Mapping[str, Callable[[str, dict[str, Entry]], SourceFormat | Sink]] = {
-    "csv": _files,
-    "json": _files,
-    "parquet": _files,
-    "rows": _rows,
-    "feed": _feed,
-    "rate": lambda kind, items: items[kind].read(lambda text: rate(int(text)), "a whole number"),
-    "console": lambda kind, items: items[kind].read(lambda text: console(int(text)), "a whole number"),
-    "callback": lambda kind, items: Callback(_function(items[kind]).call),
-    "memory": lambda _kind, _items: Memory(),
-}
-
-
 def _filter(parts: Parts) -> dict[str, Any]:
-    reads = parts.get("reads", Entry.texts, ())
+    reads = parts.get("reads", YamlValue.texts, ())
     if parts.main.is_map:
         return {"make": Filter, "function": _main_function(parts), "reads": reads}
     return {"make": Filter, "predicate": parts.main.text(), "reads": reads}
@@ -256,33 +164,33 @@ def _main_function(parts: Parts) -> Function:
     parts.main.only(items, ("function",))
     if not items:
         raise parts.main.wrong("empty", expected="{function: module:function}")
-    return _function(items["function"])
+    return read_function(items["function"])
 
 
 def _map(parts: Parts) -> dict[str, Any]:
-    return {"make": Map, "columns": _pairs(parts.main), "keep": parts.kind == "map"}
+    return {"make": Map, "columns": read_pairs(parts.main), "keep": parts.kind == "map"}
 
 
 def _apply(parts: Parts) -> dict[str, Any]:
     return {
         "make": Map,
-        "function": _function(parts.main),
-        "reads": parts.get("reads", Entry.texts, ()),
-        "produces": parts.need("produces", _schema),
-        "keep": parts.get("keep", Entry.flag, True),
+        "function": read_function(parts.main),
+        "reads": parts.get("reads", YamlValue.texts, ()),
+        "produces": parts.need("produces", read_schema),
+        "keep": parts.get("keep", YamlValue.flag, True),
     }
 
 
 def _drop(parts: Parts) -> dict[str, Any]:
-    return {"make": Drop, "rate": parts.main.number(), "seed": parts.get("seed", Entry.whole_number, 0)}
+    return {"make": Drop, "rate": parts.main.number(), "seed": parts.get("seed", YamlValue.whole_number, 0)}
 
 
 def _computed(parts: Parts) -> dict[str, Any]:
     return {
-        "aggregates": parts.get("aggregates", _pairs, ()),
-        "reads": parts.get("reads", Entry.texts, ()),
-        "produces": parts.get("produces", _schema, Schema()),
-        "stamp": parts.get("stamp", Entry.text, "earliest"),
+        "aggregates": parts.get("aggregates", read_pairs, ()),
+        "reads": parts.get("reads", YamlValue.texts, ()),
+        "produces": parts.get("produces", read_schema, Schema()),
+        "stamp": parts.get("stamp", YamlValue.text, "earliest"),
     }
 
 
@@ -291,7 +199,7 @@ def _tumble(parts: Parts) -> dict[str, Any]:
     return {
         "make": Tumble,
         "size": size,
-        "function": parts.get("function", _function, None),
+        "function": parts.get("function", read_function, None),
         **_computed(parts),
     }
 
@@ -303,7 +211,7 @@ def _slide(parts: Parts) -> dict[str, Any]:
 
 def _latch(parts: Parts) -> dict[str, Any]:
     if parts.main.is_map:
-        state = parts.get("state", _schema, Schema())
+        state = parts.get("state", read_schema, Schema())
         return {"make": Latch, "function": _main_function(parts), "state": state, **_computed(parts)}
     return {"make": Latch, "size": parts.main.read(parse_extent, "a length"), **_computed(parts)}
 
@@ -311,8 +219,8 @@ def _latch(parts: Parts) -> dict[str, Any]:
 def _column_latch(parts: Parts) -> dict[str, Any]:
     return {
         "make": ColumnLatch,
-        "logic": _function(parts.main),
-        "produces": parts.need("produces", _schema),
+        "logic": read_function(parts.main),
+        "produces": parts.need("produces", read_schema),
     }
 
 
@@ -321,7 +229,7 @@ def _resample(parts: Parts) -> dict[str, Any]:
         "make": Resample,
         "every": _duration(parts.main),
         "limit": parts.get("limit", _duration, 10_000_000),
-        "columns": parts.need("columns", Entry.texts),
+        "columns": parts.need("columns", YamlValue.texts),
     }
 
 
@@ -331,10 +239,10 @@ def _join(parts: Parts) -> dict[str, Any]:
         "inputs": parts.main.texts(),
         "on": parts.get("on", _on, ()),
         "within": parts.need("within", _within),
-        "predicate": parts.get("where", Entry.text, ""),
-        "suffix": parts.get("suffix", Entry.text, "_right"),
-        "distribution": parts.get("distribution", Entry.text, "hash"),
-        "servers": parts.get("servers", Entry.whole_number, None),
+        "predicate": parts.get("where", YamlValue.text, ""),
+        "suffix": parts.get("suffix", YamlValue.text, "_right"),
+        "distribution": parts.get("distribution", YamlValue.text, "hash"),
+        "servers": parts.get("servers", YamlValue.whole_number, None),
         "diffusion": _diffusion(parts),
     }
 
@@ -342,35 +250,39 @@ def _join(parts: Parts) -> dict[str, Any]:
 def _diffusion(parts: Parts) -> Diffusion:
     plain = Diffusion()
     return Diffusion(
-        master=parts.get("master", Entry.text, plain.master),
-        placement=parts.get("placement", Entry.text, plain.placement),
+        master=parts.get("master", YamlValue.text, plain.master),
+        placement=parts.get("placement", YamlValue.text, plain.placement),
         sample=parts.get("sample", _duration, plain.sample),
-        threshold=parts.get("threshold", Entry.number, None),
-        memory=parts.get("memory", Entry.whole_number, None),
-        when_full=parts.get("when_full", Entry.text, plain.when_full),
+        threshold=parts.get("threshold", YamlValue.number, None),
+        memory=parts.get("memory", YamlValue.whole_number, None),
+        when_full=parts.get("when_full", YamlValue.text, plain.when_full),
     )
 
 
-def _on(entry: Entry) -> tuple[tuple[str, str], ...]:
+def _on(entry: YamlValue) -> tuple[tuple[str, str], ...]:
     return tuple(
         _couple(key, key.texts() * (2 if key.is_text else 1))
-        for key in ([entry] if entry.is_text else entry.entries())
+        for key in ([entry] if entry.is_text else entry.values())
     )
 
 
-def _within(entry: Entry) -> tuple[int, int]:
-    lengths = tuple(_duration(item) for item in ([entry, entry] if entry.is_text else entry.entries()))
+def _within(entry: YamlValue) -> tuple[int, int]:
+    lengths = tuple(_duration(item) for item in ([entry, entry] if entry.is_text else entry.values()))
     return _couple(entry, lengths)
 
 
-def _couple(entry: Entry, values: tuple[Any, ...]) -> tuple[Any, Any]:
+def _couple(entry: YamlValue, values: tuple[Any, ...]) -> tuple[Any, Any]:
     if len(values) != 2:
         raise entry.wrong("not a pair", found=f"{len(values)} values", expected="two")
     return values[0], values[1]
 
 
 def _point(parts: Parts) -> dict[str, Any]:
-    return {"make": ConnectionPoint, "keep": _duration(parts.main), "key": parts.get("key", Entry.text, None)}
+    return {
+        "make": ConnectionPoint,
+        "keep": _duration(parts.main),
+        "key": parts.get("key", YamlValue.text, None),
+    }
 
 
 def _view(parts: Parts) -> dict[str, Any]:
@@ -378,15 +290,15 @@ def _view(parts: Parts) -> dict[str, Any]:
 
 
 def _output(parts: Parts) -> dict[str, Any]:
-    to = _format(parts.main, (*_FILES, "console", "memory", "callback"))
+    to = read_sink(parts.main)
     return {"make": Output, "to": to, "qos": parts.get("qos", _qos, None)}
 
 
-def _qos(entry: Entry) -> QoS:
+def _qos(entry: YamlValue) -> QoS:
     items = entry.mapping()
     entry.only(items, ("delay", "loss", "value", "column", "weight"))
     graphs = {name: _graph(items[name]) for name in ("delay", "loss", "value") if name in items}
-    with entry.placed():
+    with entry.located():
         return QoS(
             delay=graphs.get("delay", ()),
             loss=graphs.get("loss", ()),
@@ -396,9 +308,9 @@ def _qos(entry: Entry) -> QoS:
         )
 
 
-def _graph(entry: Entry) -> tuple[tuple[float, float], ...]:
+def _graph(entry: YamlValue) -> tuple[tuple[float, float], ...]:
     return tuple(
-        _couple(point, tuple(number.number() for number in point.entries())) for point in entry.entries()
+        _couple(point, tuple(number.number() for number in point.values())) for point in entry.values()
     )
 
 

@@ -16,9 +16,8 @@ from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, So
 from penstock.model.checks.stream_types import output_type
 from penstock.model.checks.topology import check_inputs, check_name, ordered
 from penstock.model.errors import NetworkError, caller, did_you_mean, shown
-from penstock.model.formats.forms import Callback, Files, Memory, Rows, Sink, SourceFormat
+from penstock.model.formats.description import SinkFormat, SourceFormat
 from penstock.model.types import Schema, StreamType
-from penstock.model.user_functions import name_of
 from penstock.model.writing.box_builder import BoxBuilder, Duration, QoSLike
 from penstock.model.writing.stream import Stream
 
@@ -140,7 +139,7 @@ class Network:
             idle=None if idle is None else builder.duration("idle", idle),
         )
 
-    def output(self, name: str, stream: Stream, *, to: Sink, qos: QoSLike = None) -> Stream:
+    def output(self, name: str, stream: Stream, *, to: SinkFormat, qos: QoSLike = None) -> Stream:
         """Where a path ends (A05): the tuples of `stream` go to `to`, governed by `qos` (A24)."""
         builder = BoxBuilder(self, Output, name, caller())
         return builder.add([stream], to=to, qos=builder.qos(qos))
@@ -264,20 +263,10 @@ class Network:
 def _comparable(node: Node) -> tuple[Any, ...]:
     """Nodes as descriptions: what lives in this process (rows, lists, callbacks) goes by its name."""
     if isinstance(node, Source):
-        return type(node), replace(node, format=_NOWHERE), _format(node.format)
+        return type(node), replace(node, format=_NO_SOURCE), node.format.identity()
     if isinstance(node, Output):
-        return type(node), replace(node, to=_NOWHERE), _format(node.to)
+        return type(node), replace(node, to=_NO_SINK), node.to.identity()
     return type(node), node
 
 
-_NOWHERE = Files("parquet", "")
-
-
-def _format(format_: SourceFormat | Sink) -> Any:
-    if isinstance(format_, Memory):
-        return Memory
-    if isinstance(format_, Callback):
-        return Callback, name_of(format_.function)
-    if isinstance(format_, Rows) and callable(format_.rows):
-        return Rows, name_of(format_.rows), format_.schema
-    return format_
+_NO_SOURCE, _NO_SINK = SourceFormat(), SinkFormat()

@@ -6,7 +6,7 @@ The methods stand by topic: `stateless`, `windows`, `combining`, and here where 
 from __future__ import annotations
 
 from penstock.model.boxes import ConnectionPoint, Output, View
-from penstock.model.formats.forms import Sink
+from penstock.model.formats.description import SinkFormat
 from penstock.model.writing.box_builder import Duration, QoSLike
 from penstock.model.writing.combining import CombiningBoxes
 from penstock.model.writing.windows import WindowBoxes
@@ -35,7 +35,7 @@ class Stream(WindowBoxes, CombiningBoxes):
         builder = self._builder(View, "view", name)
         return builder.add([self], keep=builder.duration("keep", keep), qos=builder.qos(qos))
 
-    def output(self, name: str, *, to: Sink, qos: QoSLike = None) -> Stream:
+    def output(self, name: str, *, to: SinkFormat, qos: QoSLike = None) -> Stream:
         """The end of a path: tuples leave to an application, with the QoS that governs the path (A05, A24)."""
         builder = self._builder(Output, "output", name)
         return builder.add([self], to=to, qos=builder.qos(qos))

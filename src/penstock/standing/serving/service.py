@@ -28,7 +28,6 @@ import pyarrow as pa
 from penstock.model.boxes import ConnectionPoint, Source, View
 from penstock.model.durations import parse_duration
 from penstock.model.errors import PenstockError
-from penstock.model.formats.forms import Rows
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
@@ -258,11 +257,7 @@ class StandingQueries:
         """A connection point of our own for a source that has none: it reads the source beside the network."""
         node = self.runtime.network.nodes[source]
         assert isinstance(node, Source)
-        if (
-            isinstance(node.format, Rows)
-            and not callable(node.format.rows)
-            and iter(node.format.rows) is node.format.rows
-        ):
+        if node.format.read_once:
             raise QueryError(
                 f"source '{source}' is an iterator, which only one can read",
                 hint="put a connection point behind it, and name that",

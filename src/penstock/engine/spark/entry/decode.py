@@ -45,7 +45,7 @@ def unpack(source: Source, slice_: Slice, chunk: bytes) -> Decoded:
                 chunk = chunk.removeprefix(_BOM)
             for _ in range(slice_["header"]):
                 chunk, first = chunk.partition(b"\n")[2], first + 1
-            kind = source.format.format  # type: ignore[union-attr]
+            kind = source.format.name
             parse = _csv_block if kind == "csv" else _json_block
             table, dead = _blocks(source, chunk, first, parse)
         case "feed":
@@ -83,7 +83,7 @@ def _blocks(source: Source, chunk: bytes, first: int, parse: Callable[..., Decod
 
 def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
     """The block as a table, or None if any row is doubtful."""
-    options = dict(source.format.options)  # type: ignore[union-attr]
+    options = dict(source.format.options)  # type: ignore[attr-defined]
     names = list(source.schema.names)
     types = {f.name: f.type for f in arrow_schema(source.schema, hidden=False)}
     times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
@@ -114,7 +114,7 @@ def _csv_block(source: Source, chunk: bytes, first: int) -> Decoded | None:
 
 
 def _pattern(source: Source) -> TimePattern | None:
-    text = dict(source.format.options).get("timestampFormat")  # type: ignore[union-attr]
+    text = dict(source.format.options).get("timestampFormat")  # type: ignore[attr-defined]
     return None if text is None else time_pattern(text)
 
 
@@ -164,7 +164,7 @@ def _has_blank_line(chunk: bytes) -> bool:
 
 
 def _csv_lines(source: Source, lines: list[bytes], first: int) -> Decoded:
-    options = dict(source.format.options)  # type: ignore[union-attr]
+    options = dict(source.format.options)  # type: ignore[attr-defined]
     null = options.get("nullValue", "")
     split, pattern = _splitter(options.get("sep", ","), options.get("quote", '"')), _pattern(source)
     comment = options.get("comment", "")

@@ -19,7 +19,7 @@ from penstock.engine.contract.ticket import Position, Slice
 from penstock.engine.spark.entry.inputs import Taken
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats.forms import GROUP_BITS, LISTING, TIME_BITS, Feed
+from penstock.model.formats.feed import GROUP_BITS, LISTING, TIME_BITS, Feed
 from penstock.model.types import SEQ, STAMP
 
 _SECOND = 1_000_000
@@ -130,7 +130,7 @@ def _stamps(source: Source, table: Any, at: int) -> Any:
     column = table.column(source.timestamp).cast(pa.int64())
     if table.num_rows and (column.null_count or not _all_are(column, at * _SECOND)):
         raise PenstockError(
-            f"{source.where}: source '{source.name}': {source.format.decode.name} gave tuples of another time than their "  # type: ignore[union-attr]
+            f"{source.where}: source '{source.name}': {source.format.decode.name} gave tuples of another time than their "  # type: ignore[attr-defined]
             f"delivery's\n  expected: '{source.timestamp}' is {at} s in all of them"
         )
     return column

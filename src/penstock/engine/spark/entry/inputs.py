@@ -25,7 +25,10 @@ from penstock.engine.contract.ticket import Position, Slice
 from penstock.engine.spark.entry.file_log import FileLog
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats.forms import Feed, Files, Rate, Rows
+from penstock.model.formats.feed import Feed
+from penstock.model.formats.files import Files, Parquet
+from penstock.model.formats.rate import Rate
+from penstock.model.formats.rows import Rows
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.file_names import numbered, numbers_in
 
@@ -62,7 +65,7 @@ class Input(Protocol):
 def input_for(source: Source, place: Path) -> Input:
     """The input of a source; `place` is where it keeps what it must remember."""
     match source.format:
-        case Files(format="parquet"):
+        case Parquet():
             return ParquetFiles(FileLog(source.format.path, place), source)
         case Files():
             return TextFiles(source.format, FileLog(source.format.path, place))
@@ -74,6 +77,7 @@ def input_for(source: Source, place: Path) -> Input:
             return Spool(source.format, source.schema, place)
         case Rate():
             return RateInput(source.format)
+    raise TypeError(f"no input for {source.format}")
 
 
 class TextFiles:
@@ -82,8 +86,8 @@ class TextFiles:
     def __init__(self, files: Files, log: FileLog) -> None:
         self._log = log
         options = dict(files.options)
-        self._header = files.format == "csv" and options.get("header", "false") == "true"
-        self._comment = options.get("comment", "").encode() if files.format == "csv" else b""
+        self._header = files.name == "csv" and options.get("header", "false") == "true"
+        self._comment = options.get("comment", "").encode() if files.name == "csv" else b""
 
     def take(self, position: Position, limit: int) -> Taken:
         ordinal, byte, line = position.get("file", 0), position.get("byte", 0), position.get("line", 0)

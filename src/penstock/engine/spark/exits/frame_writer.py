@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.exits.sinks import StagedFiles
-from penstock.model.formats.forms import Files
+from penstock.model.formats.files import Files
 from penstock.model.types import arrow_schema
 from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
@@ -36,7 +36,7 @@ class FrameWriter:
             to = getattr(node, "to", None)
             if to is None:
                 rows = self._by_tasks(frame, reader, self.trains.writers[reader])
-            elif isinstance(to, Files) and to.format == "parquet":
+            elif isinstance(to, Files) and to.name == "parquet":
                 rows = self._parquet(frame, self.trains.staged_files(reader))
             elif isinstance(to, Files):
                 rows = self._by_tasks(frame, reader, self.trains.staged_files(reader))

@@ -22,7 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from penstock.model.formats.forms import Callback, Console, Files, Memory, Sink
+from penstock.model.formats.callback import Callback
+from penstock.model.formats.console import Console
+from penstock.model.formats.description import SinkFormat
+from penstock.model.formats.files import Files
+from penstock.model.formats.memory import Memory
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
 from penstock.store.file_names import STAGING, final_file, staged_file, staged_nameless
@@ -161,7 +165,7 @@ def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: fl
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
-def deliver(sink: Sink, name: str, table: Any) -> None:
+def deliver(sink: SinkFormat, name: str, table: Any) -> None:
     """Hand a train's tuples to a sink in this process."""
     match sink:
         case Memory():

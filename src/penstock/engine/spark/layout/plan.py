@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Trait, Union
-from penstock.model.formats.forms import Feed
+from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Source, Trait, Union
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -64,9 +63,7 @@ class Layout:
 
 def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
     """Give every box its place; `fuse=False` puts each vectorised box into a stage of its own."""
-    feeds = [
-        name for name in sub.inputs if isinstance(getattr(sub.network.nodes[name], "format", None), Feed)
-    ]
+    feeds = [name for name in sub.inputs if _partitioned_by(sub.network.nodes[name]) is not None]
     if feeds and len(sub.inputs) == 1:
         layout = _lay_out(sub, feeds, fuse=fuse)
         if not layout.native:
@@ -81,7 +78,7 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
     home: dict[str, Stage] = {}
     for name in feeds:
         # the source itself is the first thing in its stage: its records are unpacked there
-        home[name] = Stage(name, net.nodes[name].format.keys)  # type: ignore[attr-defined]
+        home[name] = Stage(name, _partitioned_by(net.nodes[name]))
         stages.append(home[name])
     for node in net.nodes.values():
         if not _is_box(node):
@@ -96,6 +93,11 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
         home[node.name] = stage
         _enter(net, node, stage, home)
     return Layout(tuple(native), tuple(stages), home, rooted=bool(feeds))
+
+
+def _partitioned_by(node: Node) -> Keys | None:
+    """The keys by which a source's tuples come in groups."""
+    return node.format.partitioned_by if isinstance(node, Source) else None
 
 
 def _is_box(node: Node) -> bool:

@@ -28,7 +28,6 @@ from penstock.engine.spark.trains.ticks import first_train, ticks
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
-from penstock.model.formats.forms import Feed
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
@@ -296,7 +295,7 @@ class SubnetworkQuery:
             node = self.sub.network.nodes[name]
             if isinstance(node, Source):
                 newest = self._newest.get(name, UNKNOWN)
-                if isinstance(node.format, Feed) and part.newest is not None:
+                if node.format.in_order and part.newest is not None:
                     newest = max(newest, part.newest)  # deliveries tell their time before they are read
                 found[name] = (
                     newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN

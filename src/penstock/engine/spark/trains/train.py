@@ -27,7 +27,7 @@ from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import Journey
 from penstock.model.boxes import ConnectionPoint, Node
-from penstock.model.formats.forms import Files
+from penstock.model.formats.files import Files
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
@@ -192,7 +192,7 @@ class Trains:
         assert isinstance(to, Files)
         schema = self.net.types[output].schema
         owner = f"{output}-{self.run}"
-        return StagedFiles(to.path, to.format, to.options, schema, owner, to.stamp, to.at_once)
+        return StagedFiles(to.path, to.name, to.options, schema, owner, to.stamp, to.at_once)
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""

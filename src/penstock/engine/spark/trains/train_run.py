@@ -29,7 +29,7 @@ from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
-from penstock.model.formats.forms import Feed, Files
+from penstock.model.formats.files import Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc
 
@@ -99,7 +99,7 @@ class Journey:
 
     def _source(self, node: Source) -> DataFrame:
         slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
-        if isinstance(node.format, Feed):
+        if node.format.in_order:
             # deliveries come in order, and the ticket's horizon holds behind this train already
             horizon = UNKNOWN
         spark, guards = self.trains.spark, self.trains.guards[node.name]

@@ -1,4 +1,4 @@
-"""A place in a YAML text: a value that knows its line, so that each error can name it."""
+"""A value in a YAML text that knows its line, so that each error can name it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Entry:
+class YamlValue:
     """One YAML value, the box in which it stands and what it is called there."""
 
     node: yaml.Node
@@ -28,12 +28,12 @@ class Entry:
     def where(self) -> Where:
         return Where(self.file, self.node.start_mark.line + 1)
 
-    def placed(self) -> AbstractContextManager[None]:
-        """Errors inside are about this entry."""
+    def located(self) -> AbstractContextManager[None]:
+        """Errors inside are about this value."""
         return located(self.box, self.where, part=self.part)
 
     def wrong(self, problem: str, *, found: str = "", expected: str = "", hint: str = "") -> NetworkError:
-        """An error about this entry."""
+        """An error about this value."""
         text = f"{self.part}: {problem}" if self.part else problem
         return NetworkError(text, box=self.box, where=self.where, found=found, expected=expected, hint=hint)
 
@@ -54,7 +54,7 @@ class Entry:
     def read(self, parse: Callable[[str], T], expected: str) -> T:
         """The text through a parser; a ValueError becomes an error with this place."""
         text = self.text()
-        with self.placed():
+        with self.located():
             try:
                 return parse(text)
             except ValueError:
@@ -72,40 +72,53 @@ class Entry:
             raise self.wrong("is neither true nor false", found=f"'{text}'", expected="true or false")
         return text == "true"
 
-    def entries(self) -> list[Entry]:
+    def values(self) -> list[YamlValue]:
         """The values of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.wrong("not a list", found=_kind(self.node), expected="a list, [a, b]")
-        return [Entry(value, self.file, self.box, self.part) for value in self.node.value]
+        return [YamlValue(value, self.file, self.box, self.part) for value in self.node.value]
 
     def texts(self) -> tuple[str, ...]:
         """One text or a list of them."""
-        return (self.text(),) if self.is_text else tuple(entry.text() for entry in self.entries())
+        return (self.text(),) if self.is_text else tuple(value.text() for value in self.values())
 
-    def mapping(self, *, box: str | None = None) -> dict[str, Entry]:
+    def mapping(self, *, box: str | None = None) -> dict[str, YamlValue]:
         """The values of a mapping by key, in order; a key that stands twice is refused, where YAML takes the last."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.wrong("not a mapping", found=_kind(self.node), expected="key: value")
-        found: dict[str, Entry] = {}
+        values: dict[str, YamlValue] = {}
         for key_node, value in self.node.value:
-            key = Entry(key_node, self.file, self.box, self.part)
+            key = YamlValue(key_node, self.file, self.box, self.part)
             name = key.text()
-            if name in found:
-                raise NetworkError(f"'{name}' stands twice", box=self.box, where=key.where, found=f"the first is at line {found[name].where.line}", hint="give one of them another name")  # fmt: skip
-            found[name] = Entry(value, self.file, self.box if box is None else box, name)
-        return found
+            if name in values:
+                first = values[name].where.line
+                raise NetworkError(
+                    f"'{name}' stands twice",
+                    box=self.box,
+                    where=key.where,
+                    found=f"the first is at line {first}",
+                    hint="give one of them another name",
+                )
+            values[name] = YamlValue(value, self.file, self.box if box is None else box, name)
+        return values
 
     def keys_at(self) -> dict[str, Where]:
         """The line of each key of a mapping."""
         pairs: Iterable[tuple[yaml.Node, yaml.Node]] = self.node.value
         return {str(key.value): Where(self.file, key.start_mark.line + 1) for key, _ in pairs}
 
-    def only(self, entries: dict[str, Entry], allowed: Iterable[str]) -> None:
+    def only(self, values: dict[str, YamlValue], allowed: Iterable[str]) -> None:
         """Refuse keys that mean nothing here."""
         known = tuple(allowed)
-        for name in entries:
+        for name in values:
             if name not in known:
-                raise NetworkError(f"unknown key '{name}'", box=self.box, where=self.keys_at()[name], expected=f"one of: {', '.join(known)}", hint=did_you_mean(name, known))  # fmt: skip
+                raise NetworkError(
+                    f"unknown key '{name}'",
+                    box=self.box,
+                    where=self.keys_at()[name],
+                    expected=f"one of: {', '.join(known)}",
+                    hint=did_you_mean(name, known),
+                )
 
 
 def _kind(node: yaml.Node) -> str:
