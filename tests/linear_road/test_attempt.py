@@ -16,12 +16,12 @@ from road_run import answers, dry
 from test_rate import plan, record
 
 from penstock.cli.lr.rate import line, table_of
-from penstock.linear_road.drive import child_process as child
 from penstock.linear_road.drive.driver import Drive, drive
 from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
 from penstock.linear_road.rate.search import Next
 from penstock.linear_road.report import rating_page
+from penstock.process import child_process as child
 
 SMALL = {"begin": 2, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
 
@@ -177,7 +177,7 @@ def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
 CHILD = """
 import os, sys, time
 from pathlib import Path
-from penstock.linear_road.drive.child_process import end_group_at_once, when_parent_is_gone
+from penstock.process.child_process import end_group_at_once, when_parent_is_gone
 when_parent_is_gone(end_group_at_once)
 Path(sys.argv[1]).write_text(str(os.getpid()))
 time.sleep(300)
@@ -185,9 +185,9 @@ time.sleep(300)
 PARENT = """
 import sys
 from pathlib import Path
-from penstock.cli.lr.rate import _sigterm_as_ctrl_c
-from penstock.linear_road.drive.child_process import run_child
-with _sigterm_as_ctrl_c():
+from penstock.process.stop_signal import sigterm_as_ctrl_c
+from penstock.process.child_process import run_child
+with sigterm_as_ctrl_c():
     run_child([sys.executable, *sys.argv[1:]], Path(sys.argv[2] + ".log"))
 """
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +11,7 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
+from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from penstock.runtime.train_records import Status
@@ -53,26 +52,19 @@ def run(
             dead_letter_limit=dead_letter_limit,
             master=master,
         )
-        stop = threading.Event()
-        _stop_on_signals(stop)
-        try:
-            runtime.start()
-            _stop_on_signals(stop)  # once more: Spark has put its own handler there
-            _watch(runtime, stop, quiet=quiet)
-        finally:
-            status = runtime.status() if runtime.records is not None else None
-            runtime.stop()
+        with StopSignal().on_signals() as stop:
+            try:
+                runtime.start()
+                stop.take_signals()  # Spark has put its own handler there
+                _watch(runtime, stop, quiet=quiet)
+            finally:
+                status = runtime.status() if runtime.records is not None else None
+                runtime.stop()
         if status is not None:
             _summary(status, place, stopped=stop.is_set())
 
 
-def _stop_on_signals(stop: threading.Event) -> None:
-    """Ctrl-C, and `kill` too: a service manager stops us as cleanly."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-
-
-def _watch(runtime: Any, stop: threading.Event, *, quiet: bool) -> None:
+def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
     """Until the input is used up (`--once`), a signal comes, or something fails."""
     from rich.console import Console
     from rich.live import Live

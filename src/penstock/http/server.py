@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from penstock.model.errors import PenstockError
+from penstock.process.stop_signal import StopSignal
 
 _GRACE = 3  # seconds that open requests get at the end
 
@@ -44,8 +44,7 @@ def url_of(listener: socket.socket) -> str:
 def serve(app: FastAPI, listener: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM, and return: what is left to do is the caller's own clean end."""
     # uvicorn ends at these signals and then raises them once more, for whoever had a handler before.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    StopSignal().take_signals()
     _server(app).run(sockets=[listener])
 
 

@@ -5,7 +5,6 @@ Exit codes: 0 a rating above 0, 1 a trial failed to run or nothing passed, 2 bad
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from penstock.linear_road.rate.rating import RATING, RateError, Trial, Watcher
 from penstock.linear_road.rate.rating import rate as run_rating
 from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.run.response_times import NAMES
+from penstock.process.stop_signal import sigterm_as_ctrl_c
 
 NOTHING, BAD, STOPPED = 1, 2, 130
 PAGE = "rating.html"
@@ -73,7 +73,7 @@ def rate(
             out, mode, minutes, _or_less(begin, 50, end), end, trial_minutes, warm_up, _or_less(base, 5, end),
             traffic_minutes, days, seed, prepared, master, keep,
         )  # fmt: skip
-        with _sigterm_as_ctrl_c(), _watched() as watcher:
+        with sigterm_as_ctrl_c(), _watched() as watcher:
             result = run_rating(plan, watcher)
     except InputError as error:
         typer.echo(str(error), err=True)
@@ -98,20 +98,6 @@ def _or_less(given: float | None, usual: float, most: float | None) -> float:
     if given is not None:
         return given
     return usual if most is None else min(usual, most)
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """SIGTERM ends a rating as Ctrl-C does: the trial under way is ended first."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

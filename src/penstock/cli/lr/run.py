@@ -5,11 +5,9 @@ Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not val
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,11 +17,12 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
-from penstock.linear_road.drive.child_process import end_group_at_once, when_parent_is_gone
 from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.run.live_answers import Glance
 from penstock.linear_road.run.output_folder import RunPlan
 from penstock.linear_road.run.response_times import LIMITS, NAMES
+from penstock.process.child_process import end_group_at_once, when_parent_is_gone
+from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from penstock.linear_road.run.progress import Pulse
@@ -92,9 +91,8 @@ def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
     from penstock.linear_road.run import whole_run as running
     from penstock.model.errors import PenstockError
 
-    stop = threading.Event()
-    with _stop_on_signals(stop) as take_signals, _Screen(quiet=quiet) as screen:
-        watcher = running.Watcher(screen.preparing, screen.say, screen.look, take_signals)
+    with StopSignal().on_signals() as stop, _Screen(quiet=quiet) as screen:
+        watcher = running.Watcher(screen.preparing, screen.say, screen.look, stop.take_signals)
         try:
             return running.run(plan, stop=stop, watcher=watcher)
         except running.RunStopped as stopped:
@@ -103,24 +101,6 @@ def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
         except (running.RunError, PenstockError) as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(FAILED) from error
-
-
-@contextmanager
-def _stop_on_signals(stop: threading.Event) -> Iterator[Callable[[], None]]:
-    """Set `stop` at the first signal; gives a function that takes the signals back, for Spark sets its own handler."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def take() -> None:
-        for number in numbers:
-            signal.signal(number, lambda *_: stop.set())
-
-    take()
-    try:
-        yield take
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Screen(AbstractContextManager["_Screen"]):

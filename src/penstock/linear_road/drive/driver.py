@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import signal
 import tempfile
 import threading
 import time
@@ -41,6 +40,7 @@ from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import Copies, copies_of, span_of
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Format, InputError, open_input
+from penstock.process.stop_signal import StopSignal
 
 STATE_FILE = "_drive.json"
 """How far a drive to a directory is, and at the end its report; hidden from readers by the underscore."""
@@ -186,7 +186,7 @@ def drive(
     # The target first: a wrong one shall not cost the cutting of a large input.
     target = open_target(plan.to, _form(plan), resume=plan.resume)
     try:
-        with _slices_of(plan, preparing, say) as slices, _stop_on_signal() as stop:
+        with _slices_of(plan, preparing, say) as slices, StopSignal().on_signals() as stop:
             return _Run(plan, feed_of(plan, slices), target, stop, progress, say).run()
     finally:
         target.close()
@@ -281,23 +281,6 @@ def _halves(length: float, groups: int | None, slices: Slices) -> tuple[Copies, 
         )
     copies = copies_of(slices.span, count=math.ceil(length / slices.span.length))
     return copies, half_plan(slices.groups, length, groups or 1)
-
-
-@contextlib.contextmanager
-def _stop_on_signal() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that a stopped drive ends between two seconds."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {
-        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.linear_road.drive.child_process import end_at_once, last_said, when_parent_is_gone
 from penstock.linear_road.drive.driver import Drive, drive, drop_report, read_note
+from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
 
 
 @dataclass

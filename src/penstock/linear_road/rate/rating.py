@@ -20,7 +20,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock.linear_road.drive.child_process import last_said, run_child
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
 from penstock.linear_road.rate.search import Next, Tried, next_step
@@ -30,6 +29,7 @@ from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.run.output_folder import ANSWERS, RUN
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
+from penstock.process.child_process import last_said, run_child
 
 RATING = "rating.json"
 _TRIALS = "trials.json"

@@ -51,26 +51,6 @@ class RunStopped(RuntimeError):  # noqa: N818 - to be stopped is no error
 
 
 @dataclass(frozen=True)
-class Heed:
-    """Looks whether a run shall stop, between the steps of whatever is long."""
-
-    stop: threading.Event
-
-    def __call__(self) -> None:
-        if self.stop.is_set():
-            raise RunStopped
-
-    def bar(self, shown: Bar) -> Bar:
-        """A progress report that looks each time."""
-
-        def progress(done: int, total: int) -> None:
-            self()
-            shown(done, total)
-
-        return progress
-
-
-@dataclass(frozen=True)
 class Watcher:
     """Who is told how a run goes; every part may be left out."""
 
@@ -78,7 +58,7 @@ class Watcher:
     say: Callable[[str], None] = lambda _sentence: None
     look: Callable[[Pulse], None] = lambda _pulse: None
     spark_started: Callable[[], None] = lambda: None
-    """Called when Spark has set its own signal handlers, for whoever wants his own back."""
+    """Called when Spark has set its own signal handlers, so that the caller can take the signals back."""
 
 
 def run(
@@ -96,19 +76,19 @@ def run(
     place = open_place(plan)
     if place.finished:
         return place.record()
-    watcher, heed = watcher or Watcher(), Heed(stop or threading.Event())
+    watcher, stop = watcher or Watcher(), stop or threading.Event()
     try:
-        slices = _slices(plan, place, watcher.preparing, heed)
+        slices = _slices(plan, place, watcher.preparing, stop)
         drive, feed = whole_feed(_drive(plan, place, slices), slices)
     except InputError:
         # An input that is refused must not keep its --out from a better one.
         if not place.resumed:
             place.discard()
         raise
-    return _Run(plan, place, drive, feed, heed.stop, watcher).run(session)
+    return _Run(plan, place, drive, feed, stop, watcher).run(session)
 
 
-def _slices(plan: RunPlan, place: RunPlace, shown: Bar, heed: Heed) -> Slices:
+def _slices(plan: RunPlan, place: RunPlace, shown: Bar, stop: threading.Event) -> Slices:
     """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
@@ -118,10 +98,26 @@ def _slices(plan: RunPlan, place: RunPlace, shown: Bar, heed: Heed) -> Slices:
             )
         return slices
     source = open_input(plan.source)
-    span = span_of(source, heed)
+    span = span_of(source, lambda: raise_if_stopped(stop))
     groups = max(1, min(cores(), span.xways))
     cut = Plan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
-    return prepare(cut, place.slices, heed.bar(shown))
+    return prepare(cut, place.slices, _stopping(shown, stop))
+
+
+def raise_if_stopped(stop: threading.Event) -> None:
+    """Called between long steps, until something is driven."""
+    if stop.is_set():
+        raise RunStopped
+
+
+def _stopping(shown: Bar, stop: threading.Event) -> Bar:
+    """A progress bar that ends the work it shows once `stop` is set."""
+
+    def progress(done: int, total: int) -> None:
+        raise_if_stopped(stop)
+        shown(done, total)
+
+    return progress
 
 
 def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
@@ -173,12 +169,11 @@ class _Run:
 
     def run(self, given: Any) -> dict[str, Any]:
         self.place.feed.mkdir(parents=True, exist_ok=True)
-        heed = Heed(self.stop)
-        heed()
+        raise_if_stopped(self.stop)
         self.place.note("started")
         session = given or local_session(self.plan.master)
         try:
-            return self._with_session(session, heed)
+            return self._with_session(session)
         except RunStopped:
             self.place.note("stopped")
             raise
@@ -186,15 +181,15 @@ class _Run:
             if given is None:
                 session.stop()
 
-    def _with_session(self, session: Any, heed: Heed) -> dict[str, Any]:
+    def _with_session(self, session: Any) -> dict[str, Any]:
         self.watcher.spark_started()
-        heed()
+        raise_if_stopped(self.stop)
         self._say_if_joined()
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
         self.warm_up_s = warm_up(session, partitions=self.feed.groups)
-        heed()
+        raise_if_stopped(self.stop)
         net = road_network(self.plan.past, self.place.feed, self.place.parts)
-        heed()
+        raise_if_stopped(self.stop)
         runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
         pulse = Pulse(self.feed, self.place.feed)
         runtime.on_train(pulse.train_done)

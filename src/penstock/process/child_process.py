@@ -1,7 +1,8 @@
 """A child process that ends with its parent, whatever ends the parent.
 
-Idea: the parent keeps one end of a pipe that is the child's standard input, and never writes. When the parent is gone, even by
-SIGKILL, the pipe closes; the child has a thread that waits for just that. SIGTERM asks the child for a clean end.
+Idea: the parent keeps one end of a pipe that is the child's standard input, and never writes. When the parent
+is gone, even by SIGKILL, the pipe closes; a thread of the child waits for just that. SIGTERM asks the child
+for a clean end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ENDED_WITH_PARENT = 9
 
 
 def run_child(command: Sequence[str], log: Path, *, patience: float = 120.0) -> int:
-    """Run a command to its end and give its exit code; if this process is interrupted meanwhile, the child ends first."""
+    """Run a command and return its exit code; if this process is interrupted, the child ends first."""
     with log.open("wb") as said:
         # A session of its own: Ctrl-C in a terminal reaches the parent, and the parent asks the child to end.
         process = subprocess.Popen(
