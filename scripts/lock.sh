@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 [ -x .venv/bin/uv ] || .venv/bin/python -m pip install --quiet uv
 compile=(.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url
   --custom-compile-command "make lock" pyproject.toml "$@")
-"${compile[@]}" --extra web --extra bench --extra dev -o requirements.lock
+"${compile[@]}" --extra spark --extra web --extra bench --extra docs --extra dev -o requirements.lock
 # Java for machines without one stands apart: 100 MB that few need.
 "${compile[@]}" --extra java --constraint requirements.lock -o .venv/java.lock
 .venv/bin/python - <<'PY'

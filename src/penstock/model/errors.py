@@ -83,6 +83,10 @@ def _rebuild(kind: type[PenstockError], args: tuple[str, ...], parts: dict[str, 
     return error
 
 
+class MissingPackageError(PenstockError, ImportError):
+    """Something that is installed apart is not there; the message says what to install."""
+
+
 class NetworkError(PenstockError):
     """A network that cannot be built: also which box is wrong, and where it was written."""
 

@@ -14,7 +14,8 @@ import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.spark.session import MEMORY, _environment, for_trains
+from penstock.engine.spark.launch import process_environment
+from penstock.engine.spark.session import MEMORY, for_trains
 
 ROWS = "2024-01-01 23:30:00,1\n2024-01-02 00:30:00,2\n"
 
@@ -69,7 +70,7 @@ def test_workers_are_told_to_keep_their_memory_and_this_process_is_not(spark):
 
 def test_what_the_user_has_set_for_processes_holds(monkeypatch):
     monkeypatch.setenv("PENSTOCK_ONE", "mine")
-    with _environment({"PENSTOCK_ONE": "ours", "PENSTOCK_OTHER": "ours"}):
+    with process_environment({"PENSTOCK_ONE": "ours", "PENSTOCK_OTHER": "ours"}):
         assert (os.environ["PENSTOCK_ONE"], os.environ["PENSTOCK_OTHER"]) == ("mine", "ours")
     assert os.environ["PENSTOCK_ONE"] == "mine"
     assert "PENSTOCK_OTHER" not in os.environ

@@ -1,15 +1,22 @@
-"""The Spark session: the one we are given, or a local one made for trains."""
+"""The Spark session: the one we are given, or a local one made for trains.
+
+Everything that runs on Spark comes through here, so this is where a missing PySpark is reported.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from penstock.engine.spark.launch import launch, quiet, verbose
+from penstock.model.errors import MissingPackageError
+
+if find_spec("pyspark") is None or find_spec("pandas") is None:
+    raise MissingPackageError("Running on Spark needs PySpark: pip install 'penstock[spark]'")
 
 # Measured in docs/performance.md; each may be set otherwise by the user's own session.
 SETTINGS = {
@@ -51,7 +58,6 @@ MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
-_LOWEST = 19  # of all priorities
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -91,15 +97,14 @@ def local_session(
     if _huge_pages():
         defaults["spark.driver.extraJavaOptions"] += " -XX:+UseTransparentHugePages"
     given = {**settings, **({"spark.master": master} if master else {})}
-    chosen = {**_left_open(defaults), **given}
+    chosen = quiet({**_left_open(defaults), **given})
     builder = SparkSession.builder
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    with _environment(MEMORY):
-        if nice:
-            _launch_at(nice, chosen)
-        spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    launch(chosen, MEMORY, nice)
+    spark = builder.getOrCreate()
+    if not verbose():
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
@@ -125,35 +130,6 @@ def _huge_pages() -> bool:
     with suppress(OSError):
         return "[never]" not in _HUGE_PAGES.read_text()
     return False
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Give the variables to the processes that are started inside, the JVM and through it the workers; the user's own hold."""
-    missing = variables.keys() - os.environ.keys()
-    os.environ.update({name: variables[name] for name in missing})
-    try:
-        yield
-    finally:
-        for name in missing:
-            del os.environ[name]
-
-
-def _launch_at(nice: int, settings: dict[str, str]) -> None:
-    """Start the JVM at a lower priority, which its threads and workers inherit.
-
-    On Linux a priority belongs to a thread, and only root can raise it again: so a thread that ends with this starts the JVM.
-    """
-    from pyspark import SparkConf, SparkContext
-
-    def launch() -> None:
-        ours = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(ours + nice, _LOWEST))
-        SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))
-
-    if sys.platform == "linux" and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        with ThreadPoolExecutor(1, "launch-spark") as thread:
-            thread.submit(launch).result()
 
 
 def _left_open(defaults: dict[str, str]) -> dict[str, str]:

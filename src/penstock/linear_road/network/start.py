@@ -17,7 +17,6 @@ from penstock.linear_road.drive.targets import DirectoryTarget
 from penstock.linear_road.network.road import DELAYS, road_network
 from penstock.linear_road.rows import csv_rows
 from penstock.model.formats.feed import place_of
-from penstock.runtime import AsSoonAsPossible
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.file_names import delivered_file
 
@@ -40,6 +39,8 @@ def road_runtime(
     `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by default one is made
     with `penstock.engine.spark.session.local_session`. `length`: tuples in a train at most, but one second at least.
     """
+    from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
+
     policy = AsSoonAsPossible(length)
     return ps.Runtime(net, spark, checkpoint, once=once, policy=policy, partitions=partitions, master=master)
 
