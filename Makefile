@@ -28,7 +28,7 @@ test: lint ## lint, types, layers, then all tests but the slow ones, on both eng
 test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
 	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 --durations 15 $(ARGS)
 
-soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/soak-<date>.json
+soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/<date>
 	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
 
 lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter
@@ -41,7 +41,7 @@ format: $(READY) ## put every file into our form
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-bench: $(READY) ## the quick benchmarks; `make bench NAME=lr_drive` runs one in full
+bench: $(READY) ## the quick benchmarks; `make bench NAME=engine/overhead` runs one in full
 	@$(WITH_JAVA) NAME="$(NAME)" scripts/bench.sh $(ARGS)
 
 lock: $(READY) ## write requirements.lock anew from pyproject.toml (newest versions: scripts/lock.sh --upgrade)

@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# NAME=x: benchmarks/x.py in full. Otherwise every benchmark that has --quick, one after the other; one that fails does not
-# stop the rest, but the exit code tells.
+# NAME=engine/overhead: that benchmark in full. Otherwise all benchmarks with --quick, one after the other. One that fails
+# does not stop the rest, but the exit code tells.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+python=${PYTHON:-.venv/bin/python}
 
-# Modules that benchmarks share have no main part.
-benchmarks=$(grep -l __main__ benchmarks/*.py | xargs grep -l quick)
+# A benchmark records a result; the peers and the shared modules do not.
+names=$(grep -l "recording(" benchmarks/*/*.py | grep -v /common/ | sed 's,^benchmarks/,,; s,\.py$,,')
 
 if [ -n "${NAME:-}" ]; then
-  if [ ! -f "benchmarks/$NAME.py" ]; then
-    echo "there is no benchmarks/$NAME.py; there are: $(xargs -n1 basename -s .py <<<"$benchmarks" | xargs)" >&2
+  name=${NAME#benchmarks/} name=${name%.py} name=${name//./\/}
+  if ! grep -qx "$name" <<<"$names"; then
+    echo "there is no benchmark $NAME; there are: $(xargs <<<"$names")" >&2
     exit 2
   fi
-  exec .venv/bin/python "benchmarks/$NAME.py" "$@"
+  exec "$python" -m "benchmarks.${name//\//.}" "$@"
 fi
 
 failed=()
-for file in $benchmarks; do
-  echo "== $(basename "$file" .py)"
-  .venv/bin/python "$file" --quick "$@" || failed+=("$(basename "$file" .py)")
+for name in $names; do
+  echo "== $name"
+  "$python" -m "benchmarks.${name//\//.}" --quick "$@" || failed+=("$name")
 done
 [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}" >&2; exit 1; }

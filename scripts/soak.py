@@ -1,30 +1,30 @@
-"""`make soak`: the slow tests at full counts, with a result file that says what ran, where, and how it went.
+"""`make soak`: the slow tests at full counts, recorded like a benchmark.
 
-    python scripts/soak.py [pytest options, for example tests/store]
+Words after the options go to pytest, for example `tests/store`. The exit code is pytest's.
 
-The exit code is pytest's. A run that fails is recorded as well.
+Figure: every test with its outcome and seconds, and how many passed.
+Time:   3 to 5 hours; --quick runs the slow tests at their usual counts, about 15 minutes.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-import time
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("penstock", "pyspark", "pyarrow", "numpy", "pandas", "duckdb", "hypothesis", "pytest")
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.common.command_line import options  # noqa: E402 - found through the line above
+from benchmarks.common.results import recording  # noqa: E402
 
 
-def run(options: list[str], report: Path) -> int:
+def run(words: list[str], report: Path, *, full: bool) -> int:
     """All slow tests in a process of their own, reported to a JUnit file."""
     command = [
         sys.executable,
@@ -35,95 +35,50 @@ def run(options: list[str], report: Path) -> int:
         "--timeout",
         "7200",
         f"--junitxml={report}",
-        *options,
+        *words,
     ]
-    environment = {"PENSTOCK_ENGINES": "local,spark", **os.environ, "PENSTOCK_SOAK": "1"}
+    environment = {"PENSTOCK_ENGINES": "local,spark", **os.environ}
+    if full:
+        environment["PENSTOCK_SOAK"] = "1"
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
-def outcome(case: Any) -> str:
+def outcome(case: ET.Element) -> str:
     """`passed`, or the kind of mark that JUnit puts on a test that did not."""
-    kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-    return {"failure": "failed", "error": "error", "skipped": "skipped"}[kinds[0]] if kinds else "passed"
+    marks = {"failure": "failed", "error": "error", "skipped": "skipped"}
+    return next((marks[child.tag] for child in case if child.tag in marks), "passed")
 
 
 def cases(report: Path) -> list[dict[str, Any]]:
-    """Every test with its outcome and seconds; no report: none (pytest did not get that far)."""
+    """Every test with its outcome and seconds; none if pytest did not get as far as a report."""
     if not report.exists():
         return []
-    # the file was written by pytest a moment ago
-    found = ET.parse(report).getroot().iter("testcase")  # noqa: S314
+    # pytest wrote the file a moment ago
     return [
         {
-            "test": f"{c.get('classname')}::{c.get('name')}",
-            "outcome": outcome(c),
-            "seconds": float(c.get("time", 0)),
+            "test": f"{case.get('classname')}::{case.get('name')}",
+            "outcome": outcome(case),
+            "seconds": float(case.get("time", 0)),
         }
-        for c in found
+        for case in ET.parse(report).getroot().iter("testcase")  # noqa: S314
     ]
 
 
-def commit() -> str:
-    """The commit that was tested, with a mark if the tree differs from it."""
-    told = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return told.stdout.strip() or "unknown"
-
-
-def machine() -> dict[str, Any]:
-    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "system": platform.platform(),
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(pages / 2**30, 1),
-    }
-
-
-def java() -> str:
-    command = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
-    told = subprocess.run([str(command), "-version"], capture_output=True, text=True, check=False)
-    return told.stderr.splitlines()[0] if told.stderr else "unknown"
-
-
-def main(options: list[str]) -> int:
-    begun, clock, tested = datetime.now(UTC), time.monotonic(), commit()
-    with tempfile.TemporaryDirectory() as place:
-        report = Path(place) / "report.xml"
-        code = run(options, report)
+def main() -> int:
+    chosen, words = options(__doc__).parse_known_args()
+    code = 1
+    with recording("soak", chosen, words=words) as record, tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        code = run(words, report, full=not chosen.quick)
         tests = cases(report)
-    counts = {
-        kind: sum(t["outcome"] == kind for t in tests) for kind in ("passed", "failed", "error", "skipped")
-    }
-    result = {
-        "what": "make soak",
-        "begun": begun.isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - clock, 1),
-        "exit_code": code,
-        "counts": counts,
-        "options": options,
-        "commit": tested,
-        "machine": machine(),
-        "versions": {
-            "python": platform.python_version(),
-            "java": java(),
-            **{name: version(name) for name in PACKAGES},
-        },
-        "tests": tests,
-    }
-    target = ROOT / "benchmarks" / "results" / f"soak-{begun:%Y%m%d-%H%M%S}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(result, indent=1) + "\n")
-    print(
-        f"{', '.join(f'{n} {kind}' for kind, n in counts.items() if n) or 'no tests ran'}; written to {target.relative_to(ROOT)}"
-    )
+        counts = Counter(test["outcome"] for test in tests)
+        record.figures = {"exit_code": code, "counts": dict(counts), "tests": tests}
+        for test in tests:
+            if test["outcome"] in ("failed", "error"):
+                record.found_wrong(f"{test['test']}: {test['outcome']}")
+        print(", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no tests ran")
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

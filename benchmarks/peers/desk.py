@@ -1,7 +1,8 @@
-"""The desk of the vehicle-keyed peer: segment statistics, tolls, accidents and accounts in plain Python, in the Spark driver.
+"""The desk of the vehicle-keyed peer: segments, tolls, accidents and accounts in plain Python.
 
-Vehicles are followed by Spark's state (`spark_vehicles`); what they meet in a segment concerns all of them, and is kept here, in the
-one place that every micro-batch passes. Arasu et al., "Linear Road", VLDB 2004, section 3.
+Vehicles are followed by Spark's state (`spark_vehicles`); what they meet in a segment concerns all of them,
+and is kept here, in the one place that every micro-batch passes. Arasu et al., "Linear Road", VLDB 2004,
+section 3.
 """
 
 from __future__ import annotations

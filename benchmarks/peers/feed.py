@@ -1,7 +1,8 @@
-"""What the peers share: rows in whole seconds, from an input or from the directory a driver fills, and answers with their Emit.
+"""What the peers share: rows in whole seconds, and answers with their Emit.
 
-Reading and refusing rows is the kit's own (`penstock.linear_road.rows.read_blocks`), so that the peers differ only in how they answer.
-Batches never hold rows of two half minutes: no toll of minute m is asked for before all reports of minute m - 1 are there.
+Reading and refusing rows is the kit's own (`penstock.linear_road.rows.read_blocks`), so that the peers differ
+only in how they answer. Batches never hold rows of two half minutes: no toll of minute m is asked for before
+all reports of minute m - 1 are there.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _runs(keys: np.ndarray) -> Iterator[tuple[int, int]]:
 
 @dataclass
 class Answers:
-    """The flat file of answers; Emit is the driver's clock right before a block is written, Time if there is none."""
+    """The flat file of answers. Emit is the driver's clock before a block is written; without a driver, Time."""
 
     file: Any
     feed: Feed
@@ -181,7 +182,7 @@ def feed_of(chosen: argparse.Namespace) -> Feed:
 
 
 def report(chosen: argparse.Namespace, feed: Feed, answers: int, answering: float | None = None) -> None:
-    """Say what it cost: all processor seconds, and those after the first row came (or what the peer measured itself)."""
+    """Say what it cost: all processor seconds, and those after the first row or as the peer measured them."""
     wall, cpu = time.perf_counter() - feed.first_wall, cpu_of_tree()
     found = {
         "tuples": feed.rows,

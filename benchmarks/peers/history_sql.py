@@ -1,4 +1,4 @@
-"""History in an embedded SQL database with B-trees (SQLite): daily expenditure by key, travel time by a recursive query.
+"""History in SQLite: daily expenditure by key, travel time by a recursive query.
 
 Both look up single rows, which is what B-trees are for; the peers load it before the first row comes.
 """
@@ -18,7 +18,8 @@ _FILES = {
 }
 
 TABLES = """
-CREATE TABLE toll (xway INTEGER, vid INTEGER, day INTEGER, tolls INTEGER, PRIMARY KEY (xway, vid, day)) WITHOUT ROWID;
+CREATE TABLE toll (xway INTEGER, vid INTEGER, day INTEGER, tolls INTEGER,
+    PRIMARY KEY (xway, vid, day)) WITHOUT ROWID;
 CREATE TABLE segment (xway INTEGER, dir INTEGER, dow INTEGER, seg INTEGER, min INTEGER, lav REAL, cnt REAL,
                       PRIMARY KEY (xway, dir, dow, seg, min)) WITHOUT ROWID;"""
 
@@ -33,7 +34,8 @@ WITH RECURSIVE legs (at, y, paid) AS (
       ON s.xway = :xway AND s.dir = :dir AND s.seg = at AND s.min = (CAST(y + 1e-9 AS INTEGER) - 1) % 1440 + 1
          AND s.dow = (:dow - 1 + (CAST(y + 1e-9 AS INTEGER) - 1) / 1440) % 7 + 1
     WHERE at <> :send)
-SELECT CAST((y - :tod) * 60 + 0.5 + 1e-9 AS INTEGER), CAST(paid + 0.5 + 1e-9 AS INTEGER) FROM legs WHERE at = :send"""
+SELECT CAST((y - :tod) * 60 + 0.5 + 1e-9 AS INTEGER), CAST(paid + 0.5 + 1e-9 AS INTEGER)
+FROM legs WHERE at = :send"""
 
 
 class History:
@@ -104,4 +106,5 @@ def _relation(directory: Path, table: str) -> str | None:
     if not (directory / f"{name}.csv").exists():
         return None
     types = ", ".join(f"'{column}': 'INTEGER'" for column in columns)
-    return f"read_csv('{directory / name}.csv', header = false, auto_detect = false, delim = ',', columns = {{{types}}})"
+    form = f"header = false, auto_detect = false, delim = ',', columns = {{{types}}}"
+    return f"read_csv('{directory / name}.csv', {form})"

@@ -1,16 +1,16 @@
-"""The bare logic of Linear Road: one compiled loop over columns that lie in memory, on one core. The limit of what is possible.
+"""The bare logic of Linear Road: one compiled loop over columns in memory, on one core.
 
-    python benchmarks/peers/kernel.py --input DIR|FILE --out answers.csv [--history DIR]
+    python -m benchmarks.peers.kernel --input DIR|FILE --out answers.csv [--history DIR]
 
-Idea: vehicles and road segments are rows of arrays; a report touches one of each. Timed is the loop alone: no reading, no text, no
-persistence; answers are numbers in arrays, written to the file afterwards so that they can be validated. Requests of types 3 and 4
-are looked up afterwards too, and are not in the figure. A vehicle has one latest report here, so one that drives
-two roads at once (the golden data has such) is beyond it. Arasu et al., "Linear Road", VLDB 2004, section 3.
+Idea: vehicles and road segments are rows of arrays; a report touches one of each. Timed is the loop alone: no
+reading, no text, no persistence; answers are numbers in arrays, written to the file afterwards so that they
+can be validated. Requests of types 3 and 4 are looked up afterwards too, and are not in the figure. A vehicle
+has one latest report here, so one that drives two roads at once (the golden data has such) is beyond it.
+Arasu et al., "Linear Road", VLDB 2004, section 3.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,22 +19,30 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from feed import Answers, Feed, feed_of, options, report
-from history_sql import History
-
+from benchmarks.peers.feed import Answers, Feed, feed_of, options, report
+from benchmarks.peers.history_sql import History
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.rows.read_blocks import seconds_of
 
 SEGMENTS = 100
+Array = np.ndarray[Any, Any]
 TIME, ROAD, LANE, POS, TOLL, STILL, BALANCE, SPEED, COUNT, STOP = range(10)
-"""What is kept of a vehicle: its latest report, the toll quoted, its balance, its speeds in this minute and segment, its stop."""
+"""What is kept of a vehicle: its latest report, toll, balance, speeds of this minute, and its stop."""
 STOP_VID, STOP_ROAD, STOP_LANE, STOP_POS, SINCE, UNTIL = range(6)
 
 
 @njit(cache=True)
-def close_minute(minute, cars, sums, lavs, stops, n_stops, lav, toll, accident):
+def close_minute(
+    minute: int,
+    cars: Array,
+    sums: Array,
+    lavs: Array,
+    stops: Array,
+    n_stops: int,
+    lav: Array,
+    toll: Array,
+    accident: Array,
+) -> None:
     """Minute `minute` is whole: statistics, accidents, and the quotes of the next minute."""
     begin, end, roads = (minute - 1) * 60, minute * 60, len(cars)
     accident[:] = -1
@@ -62,7 +70,7 @@ def close_minute(minute, cars, sums, lavs, stops, n_stops, lav, toll, accident):
 
 
 @njit(cache=True)
-def warn(road, accident):
+def warn(road: int, accident: Array) -> None:
     """Tell the road segments from which an accident is 0..4 downstream; the nearest one counts."""
     seg, way = road % SEGMENTS, road // SEGMENTS % 2
     for i in range(5):
@@ -74,8 +82,20 @@ def warn(road, accident):
 
 
 @njit(cache=True)
-def answer(rows, vehicles, cars, sums, lav, toll, accident, stops, n_stops, out, counts):
-    """Rows of one minute: `out[kind]` gets the answers, `counts[kind]` how many there are; returns the number of stops."""
+def answer(
+    rows: Array,
+    vehicles: Array,
+    cars: Array,
+    sums: Array,
+    lav: Array,
+    toll: Array,
+    accident: Array,
+    stops: Array,
+    n_stops: int,
+    out: Array,
+    counts: Array,
+) -> int:
+    """Answer the rows of one minute into `out[kind]`, `counts[kind]` of them; returns the number of stops."""
     for i in range(rows.shape[1]):
         kind, t, vid = rows[0, i], rows[1, i], rows[2, i]
         v = vehicles[vid]

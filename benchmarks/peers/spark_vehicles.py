@@ -1,12 +1,15 @@
 """Linear Road as one would first write it in PySpark: transformWithState keyed by vehicle.
 
-    python benchmarks/peers/spark_vehicles.py --input DIR|FILE --out answers.csv [--history DIR]   # as fast as it goes
-    python benchmarks/peers/spark_vehicles.py --follow DIR --out answers.csv [--history DIR]       # behind `penstock lr drive --to DIR`
+    python -m benchmarks.peers.spark_vehicles --input DIR|FILE --out answers.csv [--history DIR]
+    python -m benchmarks.peers.spark_vehicles --follow DIR --out answers.csv [--history DIR]
 
-Idea: the CSV files of each second are a file stream; Spark keeps for each vehicle its reports of the last 30 s (RocksDB), and says of
-every report whether it begins a trip, enters a segment, or is the fourth in the same place. foreachBatch brings these events to
-the driver, where segments, tolls and accounts live (`desk`). Rows that break the format are sieved out beforehand, and of a crash
-only the vehicles' state would survive: the comparison is kind to it.
+The first form goes as fast as it can; the second reads what `penstock lr drive --to DIR` delivers.
+
+Idea: the CSV files of each second are a file stream; Spark keeps for each vehicle its reports of the last 30
+s (RocksDB), and says of every report whether it begins a trip, enters a segment, or is the fourth in the same
+place. foreachBatch brings these events to the driver, where segments, tolls and accounts live (`desk`). Rows
+that break the format are sieved out beforehand, and of a crash only the vehicles' state would survive: the
+comparison is kind to it.
 """
 
 from __future__ import annotations
@@ -22,30 +25,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-os.environ["PYSPARK_PYTHON"] = sys.executable
-# Workers unpickle the processor by name.
-os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-
-from desk import Desk
-from feed import FIELDS, NAMES, Answers, Feed, cpu_of_tree, feed_of, options, report, table
-from history_sql import History
 from pyspark.sql import SparkSession
-from vehicle import EVENTS, Vehicle
 
+from benchmarks.common.facts import ROOT
+from benchmarks.peers.desk import Desk
+from benchmarks.peers.feed import FIELDS, NAMES, Answers, Feed, cpu_of_tree, feed_of, options, report, table
+from benchmarks.peers.history_sql import History
+from benchmarks.peers.vehicle import EVENTS, Vehicle
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SECONDS_A_BATCH = 10
 """At maximum speed a micro-batch takes so many seconds of input; in real time it takes what is there."""
 
 
 def session() -> Any:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Workers unpickle the processor by name.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     builder = SparkSession.builder.master(f"local[{os.cpu_count()}]").appName("vehicles")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(os.cpu_count()),
-        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -83,7 +86,7 @@ class Pipeline:
 
 
 def stage(batches: Iterator[np.ndarray], directory: Path) -> int:
-    """Write accepted rows as the files a driver would deliver, with times of change in their order; the last second."""
+    """Write accepted rows as the files a driver would deliver, oldest first; returns the last second."""
     last = -1
     for rows in batches:
         for second in np.unique(rows[:, 1]).tolist():
@@ -130,7 +133,7 @@ def main() -> None:
     chosen = options(__doc__)
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise SystemExit(
-            "transformWithState in Python needs the package protobuf; install the extra: pip install penstock[bench]"
+            "transformWithState in Python needs the package protobuf: pip install penstock[bench]"
         )
     feed = feed_of(chosen)
     spark = session()

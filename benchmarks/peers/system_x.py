@@ -1,37 +1,37 @@
 """Linear Road by polling an embedded SQL database once a second: the paper's "System X" today.
 
-    python benchmarks/peers/system_x.py --input DIR|FILE --out answers.csv [--history DIR]      # as fast as it goes
-    python benchmarks/peers/system_x.py --follow DIR --out answers.csv [--history DIR]          # behind `penstock lr drive --to DIR`
+    python -m benchmarks.peers.system_x --input DIR|FILE --out answers.csv [--history DIR]
+    python -m benchmarks.peers.system_x --follow DIR --out answers.csv [--history DIR]
 
-Idea: what came in the last second is inserted into tables of DuckDB, and the definitions of Linear Road are asked as queries over
-those tables. A report is kept for 150 s, with the toll quoted for its segment and how often it was seen in the same place, so that the
-join with the report 30 s before gives trips, crossings, charges and stopped vehicles at once. Statistics, accidents and tolls are
-worked out when a minute begins. History lies in SQLite (`history_sql`), which has the B-trees that point look-ups need.
-All in memory, nothing survives a crash: the comparison is kind to it. Arasu et al., VLDB 2004, section 5 (System X).
+The first form goes as fast as it can; the second reads what `penstock lr drive --to DIR` delivers.
+
+Idea: what came in the last second is inserted into tables of DuckDB, and the definitions of Linear Road are
+asked as queries over those tables. A report is kept for 150 s, with the toll quoted for its segment and how
+often it was seen in the same place, so that the join with the report 30 s before gives trips, crossings,
+charges and stopped vehicles at once. Statistics, accidents and tolls are worked out when a minute begins.
+History lies in SQLite (`history_sql`), which has the B-trees that point look-ups need. All in memory, nothing
+survives a crash: the comparison is kind to it. Arasu et al., VLDB 2004, section 5 (System X).
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from feed import FIELDS, NAMES, Answers, Feed, feed_of, options, report, table
-from history_sql import History
+from benchmarks.peers.feed import FIELDS, NAMES, Answers, Feed, feed_of, options, report, table
+from benchmarks.peers.history_sql import History
 
 KEPT = 150
 """Seconds for which reports are kept: four of a vehicle, 30 s apart, and some to spare."""
 
 TABLES = """
-CREATE TABLE reports (time INTEGER, vid INTEGER, spd INTEGER, xway INTEGER, lane INTEGER, dir INTEGER, seg INTEGER,
-                      pos INTEGER, toll INTEGER, still INTEGER);
-CREATE TABLE stops (vid INTEGER, time INTEGER, xway INTEGER, dir INTEGER, lane INTEGER, seg INTEGER, pos INTEGER);
+CREATE TABLE reports (time INTEGER, vid INTEGER, spd INTEGER, xway INTEGER, lane INTEGER, dir INTEGER,
+                      seg INTEGER, pos INTEGER, toll INTEGER, still INTEGER);
+CREATE TABLE stops (vid INTEGER, time INTEGER, xway INTEGER, dir INTEGER, lane INTEGER, seg INTEGER,
+                    pos INTEGER);
 CREATE TABLE statistics (minute INTEGER, xway INTEGER, dir INTEGER, seg INTEGER, cars INTEGER, avgs DOUBLE);
 CREATE TABLE quotes (xway INTEGER, dir INTEGER, seg INTEGER, lav INTEGER, toll INTEGER);
 CREATE TABLE warned (xway INTEGER, dir INTEGER, seg INTEGER, accident INTEGER);
@@ -64,7 +64,8 @@ WITH lavs AS (SELECT xway, dir, seg, floor(avg(avgs) + 1e-9)::INTEGER AS lav,
                      coalesce(max(cars) FILTER (minute = {minute} - 1), 0) AS cars
               FROM statistics WHERE minute BETWEEN {minute} - 5 AND {minute} - 1 GROUP BY ALL)
 SELECT xway, dir, seg, lav,
-       CASE WHEN lav < 40 AND cars > 50 AND accident IS NULL THEN 2 * (cars - 50) ** 2 ELSE 0 END::INTEGER AS toll
+       CASE WHEN lav < 40 AND cars > 50 AND accident IS NULL THEN 2 * (cars - 50) ** 2 ELSE 0 END::INTEGER
+         AS toll
 FROM lavs LEFT JOIN warned USING (xway, dir, seg)"""
 
 FORGET = """
@@ -80,14 +81,18 @@ STEPS = """
 CREATE OR REPLACE TEMP TABLE steps AS
 WITH new AS (SELECT * FROM arrived WHERE type = 0),
      pairs AS (
-        SELECT n.*, p.seg AS from_seg, p.toll AS quoted, p.time IS NULL OR (p.lane = 4 AND n.lane <> 4) AS first,
-               CASE WHEN p.lane = n.lane AND p.pos = n.pos AND n.lane BETWEEN 1 AND 3 THEN p.still + 1 ELSE 1 END AS still
+        SELECT n.*, p.seg AS from_seg, p.toll AS quoted,
+               p.time IS NULL OR (p.lane = 4 AND n.lane <> 4) AS first,
+               CASE WHEN p.lane = n.lane AND p.pos = n.pos AND n.lane BETWEEN 1 AND 3
+                    THEN p.still + 1 ELSE 1 END AS still
         FROM new n LEFT JOIN (SELECT * FROM reports WHERE time BETWEEN {first} - 30 AND {last} - 30) p
           ON p.vid = n.vid AND p.xway = n.xway AND p.dir = n.dir AND p.time = n.time - 30)
-SELECT p.* REPLACE (CASE WHEN still > 1 AND EXISTS (FROM both_times r WHERE r.vid = p.vid AND r.time > p.time - 30
-                                                                       AND r.time < p.time) THEN 1 ELSE still END AS still),
+SELECT p.* REPLACE (CASE WHEN still > 1 AND EXISTS (FROM both_times r
+                                                    WHERE r.vid = p.vid AND r.time > p.time - 30
+                                                      AND r.time < p.time) THEN 1 ELSE still END AS still),
        (first OR seg <> from_seg) AS entered,
-       CASE WHEN NOT first AND seg = from_seg THEN quoted WHEN lane = 4 THEN NULL ELSE coalesce(q.toll, 0) END AS toll,
+       CASE WHEN NOT first AND seg = from_seg THEN quoted WHEN lane = 4 THEN NULL
+            ELSE coalesce(q.toll, 0) END AS toll,
        coalesce(q.lav, -1) AS lav, w.accident
 FROM pairs p LEFT JOIN quotes q USING (xway, dir, seg) LEFT JOIN warned w USING (xway, dir, seg)"""
 
@@ -107,9 +112,10 @@ ALERTS = "SELECT time, vid, accident FROM steps WHERE entered AND lane <> 4 AND 
 # Accounts hold what was charged up to the minute before, charges what was since.
 BALANCES = """
 SELECT r.time, r.time AS result, r.qid,
-       coalesce(any_value(a.bal), 0) + coalesce((SELECT sum(toll) FROM charges c WHERE c.vid = r.vid AND c.time <= r.time), 0)
-         AS bal
-FROM (SELECT row_number() OVER () AS n, time, vid, qid FROM arrived WHERE type = 2) r LEFT JOIN accounts a USING (vid)
+       coalesce(any_value(a.bal), 0)
+         + coalesce((SELECT sum(toll) FROM charges c WHERE c.vid = r.vid AND c.time <= r.time), 0) AS bal
+FROM (SELECT row_number() OVER () AS n, time, vid, qid FROM arrived WHERE type = 2) r
+LEFT JOIN accounts a USING (vid)
 GROUP BY r.n, r.time, r.qid, r.vid"""
 
 ASKED = "SELECT type, time, vid, xway, qid, sinit, send, dow, tod, day FROM arrived WHERE type > 2"

@@ -1,7 +1,7 @@
 """The state of one vehicle in Spark: its reports of the last 30 s, and what a new report makes of it.
 
-`quoted` is the minute in which the vehicle was told the toll of the segment it is in (0: it was not), `still` how many of its
-latest reports, 30 s apart, were from one place.
+`quoted` is the minute in which the vehicle was told the toll of the segment it is in (0: it was not), `still`
+how many of its latest reports, 30 s apart, were from one place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql import Row
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.linear_road.rows.fields import COLUMNS
 
@@ -31,7 +31,7 @@ class Vehicle(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("recent", "recent ARRAY<INT>")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802
         recent = self._recent()
         for row in sorted(rows, key=lambda row: (row.time, row.type)):
             if row.type != 0:
@@ -55,11 +55,11 @@ def step(row: Any, recent: list[tuple[int, ...]]) -> tuple[tuple[Any, ...], tupl
     """What a report is (first, entered, from_seg, quoted, stopped), and what to remember of it."""
     before = next((r for r in recent if r[:3] == (row.time - 30, row.xway, row.dir)), None)
     first = before is None or (before[3] == 4 and row.lane != 4)
-    entered = first or before[4] != row.seg
-    told = before[6] if before is not None else 0
-    quoted = told if not entered else 0 if row.lane == 4 else row.time // 60 + 1
+    entered = first or before is None or before[4] != row.seg
+    known = before[6] if before is not None else 0
+    quoted = known if not entered else 0 if row.lane == 4 else row.time // 60 + 1
     alone = not any(row.time - 30 < r[0] < row.time for r in recent)
     same = before is not None and 1 <= row.lane <= 3 and (before[3], before[5]) == (row.lane, row.pos)
-    still = before[7] + 1 if same and alone else 1
-    event = (first, entered, before[4] if before is not None else -1, told, still >= 4)
+    still = before[7] + 1 if before is not None and same and alone else 1
+    event = (first, entered, before[4] if before is not None else -1, known, still >= 4)
     return event, (row.time, row.xway, row.dir, row.lane, row.seg, row.pos, quoted, still)

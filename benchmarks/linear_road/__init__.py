@@ -1,0 +1,1 @@
+"""Linear Road: whole runs, and each tool of the kit."""

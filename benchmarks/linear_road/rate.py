@@ -1,0 +1,61 @@
+"""The L-rating of this machine: runs `penstock lr rate` and keeps its `rating.json` as a result.
+
+A rating is the largest L for which the answers of the scored minutes are all right and none is late. Words
+after `--` go to `penstock lr rate`. `--recorded FILE` runs nothing and keeps a rating that exists; its commit
+and machine are then those of now only if nothing changed meanwhile, so the file's own date is kept beside
+them.
+
+Figure: L, with response times, cores and memory of every trial.
+Time:   2 to 5 hours; --quick about 15 minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.common.command_line import options
+from benchmarks.common.process_tree import kit_command
+from benchmarks.common.results import recording
+
+QUICK = (
+    "--to",
+    1,
+    "--minutes",
+    1,
+    "--trial-minutes",
+    1,
+    "--warm-up",
+    60,
+    "--traffic-minutes",
+    20,
+    "--days",
+    7,
+)
+
+
+def main() -> int:
+    parser = options(__doc__)
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/rating"), help="where the rating works; it can resume"
+    )
+    parser.add_argument("--recorded", type=Path, help="a rating.json that exists already")
+    chosen, words = parser.parse_known_args()
+    words = [word for word in words if word != "--"]
+    file = chosen.recorded or chosen.out / "rating.json"
+    with recording("linear-road-rate", chosen, words=words, recorded=chosen.recorded is not None) as record:
+        if chosen.recorded is None:
+            size = QUICK if chosen.quick else ()
+            command = kit_command("rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words)
+            ended = subprocess.run(command, check=False)
+            if ended.returncode:
+                raise RuntimeError(f"lr rate ended with {ended.returncode}")
+        record.figures = rating = json.loads(file.read_text(encoding="utf-8"))
+        print(f"L = {rating['rating']:g}, {rating['scored_minutes']:g} scored minutes")
+    return record.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Other ways of doing Linear Road, and what they cost beside Penstock."""

@@ -1,0 +1,1 @@
+"""Standing queries: under load, against alternatives, and the experiments of the PSoup paper."""
