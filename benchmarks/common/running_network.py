@@ -67,7 +67,7 @@ class TrainWatch:
                 started=done.started,
                 done=time.time(),
                 cpu=cpu_seconds(),
-                state_bytes=done.outcome.state_bytes,
+                state_bytes=done.state_bytes,
             )
         )
         if self._listen is not None:

@@ -28,7 +28,7 @@ from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import show
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import TrainLog
+from penstock.engine.contract.train_log import TrainLog
 
 SCHEMA = "time TIMESTAMP, v INT"
 BAND = 2
@@ -108,18 +108,18 @@ def run_diffused(
     log = TrainLog(query.trains.place)
     commits = [c for c in (log.commit(n) for n in range(log.last() + 1)) if c is not None and c.joins]
     full = [c.joins["pairs"] for c in commits[:-1]]
-    work_of_last = [r["operations"] for r in full[-1]]
+    work_of_last = [r.operations for r in full[-1]]
     files = [p for p in (work / "out").rglob("*.parquet") if not p.name.startswith((".", "_"))]
     rate = [chosen.tuples * share / chosen.seconds for share in RATES]
     # Over all trains: one may bring more of one stream than of the other.
-    received = sum(sum(r["received"]) for c in commits for r in c.joins["pairs"])
+    received = sum(sum(r.received) for c in commits for r in c.joins["pairs"])
     return {
         "servers": servers,
         "seconds": took.wall,
         "cpu_s": took.cpu,
         "pairs": sum(pq.ParquetFile(f).metadata.num_rows for f in files),
-        "operations": sum(r["operations"] for reports in full for r in reports),
-        "held_mean": float(np.mean([sum(r["held"]) for r in full[-1]])),
+        "operations": sum(r.operations for reports in full for r in reports),
+        "held_mean": float(np.mean([sum(r.held) for r in full[-1]])),
         "held_formula": (rate[0] / servers + rate[1]) * chosen.window,
         "received_per_s": received / servers / chosen.seconds,
         "received_formula": rate[0] / servers + rate[1],

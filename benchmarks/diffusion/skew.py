@@ -34,7 +34,7 @@ from benchmarks.common.results import Record, recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import show
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import TrainLog
+from penstock.engine.contract.train_log import TrainLog
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WHERE = "abs(v - v_right) <= 1"
@@ -137,12 +137,10 @@ def run_ours(spark: Any, way: str, case: Case, work: Path, chosen: argparse.Name
     tickets = [t for t in (log.ticket(n) for n in range(log.last() + 1)) if t is not None]
     commits = [c for c in (log.commit(n) for n in range(log.last() + 1)) if c is not None]
     held = [
-        [sum(r["held"]) for r in sorted(c.joins["pairs"], key=lambda r: r["server"])]
-        for c in commits
-        if c.joins
+        [sum(r.held) for r in sorted(c.joins["pairs"], key=lambda r: r.server)] for c in commits if c.joins
     ]
     made.state = held[-2] if len(held) > 1 else []
-    schemes = [t.joins["pairs"]["scheme"] for t in tickets if t.joins]
+    schemes = [t.joins["pairs"].scheme for t in tickets if t.joins]
     made.schemes = " > ".join(f"{s} ({schemes.count(s)})" for s in dict.fromkeys(schemes))
     return made
 

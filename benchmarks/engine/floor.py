@@ -27,7 +27,8 @@ from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import quantile, show
 from benchmarks.engine.python_source import TrainSource
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import Ticket, TrainLog
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.session import SETTINGS
 
 START = 1_767_225_600_000_000

@@ -78,7 +78,7 @@ def measured(work: Path, spark: Any) -> dict[str, Any]:
         if len(trains) == UNCOUNTED:
             begun.append((by_process(), time.time()))
         elif len(trains) > UNCOUNTED and train.ticket.rows:
-            cost.update(train.outcome.cost)
+            cost.update({name: spent.wall for name, spent in train.commit.costs.items()})
         listener(train)
 
     run._train_done = done  # type: ignore[assignment,method-assign]

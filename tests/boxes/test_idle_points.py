@@ -49,7 +49,8 @@ class Spark:
 
     def restart(self) -> None:
         from penstock.engine.contract.policy import AsSoonAsPossible
-        from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
+        from penstock.engine.contract.steering import Steering
+        from penstock.engine.spark.trains.query import SubnetworkQuery
 
         self.queries = [
             SubnetworkQuery(
@@ -73,7 +74,7 @@ class Spark:
     def crank(self) -> None:
         for query in self.queries:
             while query.next_ticket():
-                query.run_train(None, query.last)
+                query.tick(None, query.last)
 
 
 class Given:
@@ -148,11 +149,11 @@ def test_the_idle_mark_is_part_of_the_train(spark_session, tmp_path, engine):
     running.restart()  # killed between the ticket and its train
     query = next(q for q in running.queries if q.sub.points == ("pb",))
     assert query.last == before
-    query.run_train(None, before)
+    query.tick(None, before)
     running.train(b=[(3,)])
     entries = PointReader(tmp_path, "pb").entries()
     marks = [entry.idle for entry in entries]
     assert (marks.count(True), marks[-1]) == (1, False)
-    query.run_train(None, before)  # published again
+    query.tick(None, before)  # published again
     compact(tmp_path, "pb", Sizes(min_entries=1))
     assert [entry.idle for entry in PointReader(tmp_path, "pb").entries()] == marks

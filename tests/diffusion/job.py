@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import TrainLog
+from penstock.engine.contract.train_log import TrainLog
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 WITHIN = (4, 6)
@@ -89,7 +89,7 @@ def check(folder: Path) -> str:
     )
     tickets = [t for t in (log(folder).ticket(n) for n in range(log(folder).last() + 1)) if t is not None]
     roles = [t.joins["pairs"] for t in tickets]
-    epochs, transitions = roles[-1]["epoch"], sum(r["both"] for r in roles)
+    epochs, transitions = roles[-1].epoch, sum(r.both for r in roles)
     assert epochs >= 2, "roles were hardly switched"
     assert 0 < transitions < len(tickets) - 1, "no train, or every train, went to all servers"
     return f"{sum(wanted.values())} pairs, {len(tickets)} trains, {epochs} switches, {transitions} trains in transition"

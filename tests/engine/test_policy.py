@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.contract.policy import DEFAULT_LENGTH, AsSoonAsPossible, Situation
+from penstock.engine.contract.policy import DEFAULT_LENGTH, AsSoonAsPossible
+from penstock.engine.contract.situation import Situation
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.contract.ticket import Ticket, TrainLog
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.engine import LocalEngine
 from penstock.engine.spark.entry.decode import read_slices

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock as ps
-from penstock.engine.contract.policy import Situation
+from penstock.engine.contract.situation import Situation
 from penstock.testing import examples
 
 RATES = (0.0, 0.1, 0.3, 0.6)

@@ -6,7 +6,8 @@ import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
+from penstock.engine.contract.steering import Steering
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.identity import CheckpointError, claim, facts, same, settled

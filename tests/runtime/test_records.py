@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 import penstock as ps
+from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import Commit, Ticket
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
-from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.query import TrainDone
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.train_records import Records
 from penstock.store.points.point import PointReader, PointWriter
@@ -38,9 +38,9 @@ def done(train, *, since, left=(), rows=10, out=5, estimated=False):
         "out",
         ticket,
         Commit(train, counts={"slow": count}),
-        Outcome(left=set(left)),
         time.time(),
         ("out", "other"),
+        frozenset(left),
     )
 
 

@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.ticket import TrainLog
+from penstock.engine.contract.train_log import TrainLog
 from penstock.model.errors import NetworkError, PenstockError
 from penstock.runtime.fingerprint import fingerprint
 from penstock.store.catalog.catalog import Catalog

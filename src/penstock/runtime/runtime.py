@@ -16,9 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
-from penstock.engine.contract.ticket import TrainLog
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.session import for_trains, local_session, one_runs
-from penstock.engine.spark.trains.query import Steering, SubnetworkQuery, TrainDone
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import Drop, Join
 from penstock.model.errors import NetworkError, PenstockError, caller, did_you_mean
 from penstock.model.formats.description import SinkFormat

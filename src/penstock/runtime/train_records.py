@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.spark.trains.query import SubnetworkQuery, TrainDone
+from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
@@ -149,12 +150,12 @@ class Records:
     def _spread(self, done: TrainDone) -> None:
         """Note when a diffused join changed its scheme, and what was measured before it did."""
         for name, roles in done.ticket.joins.items():
-            chosen = {key: roles[key] for key in ("epoch", "scheme", "servers", "rates", "share")}
+            chosen = {key: getattr(roles, key) for key in ("epoch", "scheme", "servers", "rates", "share")}
             if name not in self._epochs:
                 known = self.catalog.events("diffusion", name, last=1)
                 self._epochs[name] = known[0].detail["epoch"] if known else -1
-            if roles["epoch"] > self._epochs[name]:
-                self._epochs[name] = roles["epoch"]
+            if roles.epoch > self._epochs[name]:
+                self._epochs[name] = roles.epoch
                 self.event("diffusion", name, train=done.ticket.train, **chosen)
 
     def _note(self, done: TrainDone, now: float) -> None:
@@ -173,7 +174,7 @@ class Records:
         since = done.ticket.since
         if since is None:
             return
-        for name in done.outcome.left:
+        for name in done.left:
             samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
             samples.append(max(0.0, now - since))
             if now - self._told.get(name, 0.0) >= _LATENCY_EVERY:

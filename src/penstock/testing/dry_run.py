@@ -1,7 +1,7 @@
-"""Express trains without Spark: the same tickets, tasks, state and files, cranked in this process.
+"""Packed trains without Spark: the same tickets, tasks, state and files, in this process.
 
-What Spark does between two stages is no more than carrying records to the partition of their label; here a loop does it. So a
-network of feeds and vectorised boxes is tested in milliseconds, and profiled without a JVM around it.
+Between two stages Spark only carries records to the partition of their label. Here a loop does that. So a network of
+feeds and vectorised boxes is tested in milliseconds, and profiled without a JVM around it.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.spark.entry.packing import pack
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.slice_placement import by_group
-from penstock.engine.spark.tasks.packed_train import _NAMES, Express, ExpressTask, Record
-from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.query import Steering, SubnetworkQuery, TrainDone
+from penstock.engine.spark.tasks.packed_train import _NAMES, PackedStageTask, PackedTrainRun, ReadTask, Record
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 
 
-class DryExpress(Express):
+class DryTrainRun(PackedTrainRun):
     """One ticket through all stages, here and now."""
 
-    def all(self) -> None:
+    def run(self) -> None:
+        """As in production, but for Spark's exchange."""
         stages = self.layout.stages
-        records = self._first(self._express_task(stages[0]))
+        records = self._first(self._packed_task(stages[0]))
         for stage in stages[1:]:
-            task = self._express_task(stage)
+            task = self._packed_task(stage)
             mine: list[list[Record]] = [[r for r in records if r[0] == label] for label in self.labels]
             records = [
                 r for p, part in enumerate(mine) for b in task.run(p, _batches(part)) for r in _records(b)
@@ -40,19 +41,15 @@ class DryExpress(Express):
             newest = json.loads(body).get("newest") if kind == "record" else None
             self._newest += [] if newest is None else [newest]
 
-    def _first(self, task: ExpressTask) -> list[Record]:
+    def _first(self, task: PackedStageTask) -> list[Record]:
         slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
-        made: list[Record] = []
-        for p, part in enumerate(by_group(slices, self.trains.partitions)):
-            packed = [
-                pa.RecordBatch.from_arrays(
-                    [pa.array([name]), pa.array([json.dumps(s)]), pa.array([pack(s)], pa.binary())],
-                    names=["input", "slice", "chunk"],
-                )
-                for name, s in part
-            ]
-            made += [record for batch in task.run(p, packed) for record in _records(batch)]
-        return made
+        groups = by_group(slices, self.trains.partitions)
+        read = ReadTask([[s for _, s in group] for group in groups])
+        records: list[Record] = []
+        for p in range(self.trains.partitions):
+            chunks = read([pa.RecordBatch.from_arrays([pa.array([p])], names=["id"])])
+            records += [record for batch in task.run(p, chunks) for record in _records(batch)]
+        return records
 
 
 def _batches(records: list[Record]) -> list[Any]:
@@ -83,7 +80,6 @@ class DryRun:
         fuse: bool = True,
         listen: Callable[[TrainDone], None] = lambda _done: None,
     ) -> None:
-        self._listen = listen
         (sub,) = split(network)
         steering = Steering(AsSoonAsPossible(length))
         self.query = SubnetworkQuery(
@@ -94,23 +90,18 @@ class DryRun:
             partitions=partitions,
             once=True,
             fuse=fuse,
-            listen=self._done,
+            listen=listen,
         )
-        self.query.trains.journey = DryExpress
-        self.outcome = Outcome()
-
-    def _done(self, done: TrainDone) -> None:
-        self.outcome = done.outcome
-        self._listen(done)
+        self.query.trains.train_run = DryTrainRun
 
     def train(self) -> bool:
         """Run one train; False: there is no more."""
         if self.query._committed < self.query.last:
-            self.query.run_train(None, self.query.last)  # one that a crash has left behind
+            self.query.tick(None, self.query.last)  # one that a crash has left behind
             return True
         while not self.query.finished.is_set():
             if self.query.next_ticket():
-                self.query.run_train(None, self.query.last)
+                self.query.tick(None, self.query.last)
                 return True
         return False
 

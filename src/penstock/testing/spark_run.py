@@ -1,59 +1,53 @@
 """A network on the Spark engine with trains cut by hand: what `run_network(..., engine="spark")` calls.
 
-The conductor, the tickets, the stages and the state are the real ones. Only the streaming query itself is left out,
-which saves its start for each of many small tests.
+Everything is what production runs: the connector of the rows, the conductor and its tickets, the body of foreachBatch,
+stages, state, sinks. Only the streaming query around it is left out, which saves its start for each of many small tests.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.ticket import Position
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
-from penstock.engine.spark.entry.inputs import Input, Taken, as_json
-from penstock.engine.spark.entry.packing import pack
-from penstock.engine.spark.entry.slice_placement import PACKED
+from penstock.engine.spark.entry.inputs import Input, Taken, input_for
 from penstock.engine.spark.session import local_session
-from penstock.engine.spark.tasks.packed_train import labels_for
-from penstock.engine.spark.trains.query import Steering, SubnetworkQuery
-from penstock.model.boxes import Output
+from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.model.boxes import Output, Source
 from penstock.model.formats.memory import Memory
+from penstock.model.formats.rows import Rows
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
 
 
-class TrainsInput:
-    """A source whose trains are given: each `take` is one of them, also when it is empty."""
+class CutByHand:
+    """The production input of a source with given rows; each `take` asks it for one train, also for an empty one."""
 
-    def __init__(self, place: Path, trains: Sequence[Sequence[Any]]) -> None:
-        self._files: list[tuple[Path, int, int]] = []
-        place.mkdir(parents=True, exist_ok=True)
-        first = 0
-        for number, rows in enumerate(trains):
-            path = place / f"{number:06d}.jsonl"
-            path.write_text("".join(json.dumps(row, default=as_json) + "\n" for row in rows))
-            self._files.append((path, first, len(rows)))
-            first += len(rows)
+    def __init__(self, source: Source, place: Path, trains: Sequence[Sequence[Any]]) -> None:
+        self._lengths = [len(rows) for rows in trains]
+        given = Rows([row for rows in trains for row in rows], source.schema)
+        self._input = input_for(replace(source, format=given), place)
+        self._next = 0
 
-    def take(self, position: dict[str, Any], limit: int) -> Taken:
+    def take(self, position: Position, limit: int) -> Taken:
         """The next train, whatever the limit."""
         del limit
-        number = position.get("train", 0)
-        if number >= len(self._files):
+        if self._next >= len(self._lengths):
             return Taken([], position, 0)
-        path, first, rows = self._files[number]
-        slices = [{"kind": "spool", "path": str(path), "row": first, "rows": rows}] if rows else []
-        return Taken(slices, {"train": number + 1}, rows, more=True)
+        length = self._lengths[self._next]
+        self._next += 1
+        taken = self._input.take(position, length) if length else Taken([], position, 0)
+        assert taken.rows == length, f"{taken.rows} tuples instead of {length}: is the machine very busy?"
+        return replace(taken, more=True)
 
 
 def run_on_spark(
@@ -75,7 +69,9 @@ def run_on_spark(
         for sub in split(net):
             steering = Steering(AsSoonAsPossible())
             inputs: dict[str, Input] = {
-                name: TrainsInput(root / "given" / name, [list(train.get(name, ())) for train in trains])
+                name: CutByHand(
+                    net.sources[name], root / "given" / name, [list(t.get(name, ())) for t in trains]
+                )
                 for name in sub.inputs
                 if name in net.sources
             }
@@ -90,13 +86,12 @@ def run_on_spark(
                 fuse=fuse,
                 inputs=inputs,
             )
-            crank(query, spark, drop_rates, schemes)
+            crank(query, drop_rates, schemes)
         return _result(root, net, sinks)
 
 
 def crank(
     query: SubnetworkQuery,
-    spark: Any,
     drop_rates: DropRates | Sequence[DropRates] | None = None,
     schemes: Sequence[Mapping[str, str]] | None = None,
 ) -> None:
@@ -110,26 +105,7 @@ def crank(
         if schemes is not None and number < len(schemes):
             query.steering.schemes = dict(schemes[number])
         if query.next_ticket():
-            rooted = query.trains.layout.rooted
-            query.run_train(packed_records(query, spark) if rooted else None, query.last)
-
-
-def packed_records(query: SubnetworkQuery, spark: Any) -> Any:
-    """The newest ticket's slices as Spark would read them if they were files of a feed."""
-    ticket = query.log.ticket(query.last)
-    assert ticket is not None
-    packed = [(name, s) for name, slices in ticket.slices.items() for s in slices if s["kind"] in PACKED]
-    table = pa.table({
-        "input": pa.array([name for name, _ in packed], pa.string()),
-        "slice": pa.array([json.dumps(s) for _, s in packed], pa.string()),
-        "chunk": pa.array([pack(s) for _, s in packed], pa.binary()),
-    })  # fmt: skip
-    # every partition has its task, and a group is always in the same one
-    parts = query.trains.partitions
-    labels = labels_for(parts)
-    mine = pa.array([labels[s.get("group", 0) % parts] for _, s in packed], pa.int32())
-    frame = spark.createDataFrame(table.append_column("label", mine))
-    return frame.repartition(parts, "label").select("input", "slice", "chunk")
+            query.tick(None, query.last)
 
 
 def with_memory_sinks(network: Network) -> tuple[Network, dict[str, Memory]]:

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.engine.spark.entry.feeds import FeedInput
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.engine.spark.tasks.packed_train import Express, labels_for, targets
+from penstock.engine.spark.tasks.packed_train import PackedTrainRun, labels_for, targets
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
@@ -126,8 +126,8 @@ def test_each_group_has_its_partition(tmp_path, spark, files):
             slices.append({"kind": "feed", "path": str(path), "group": group})
     trains = SimpleNamespace(spark=spark, partitions=2)
     journey = SimpleNamespace(trains=trains, ticket=SimpleNamespace(slices={"rows": slices}))
-    journey._files = lambda found: Express._files(journey, found)
-    frame = Express._packed(journey).selectExpr("path", "spark_partition_id() AS p")
+    journey._files = lambda found: PackedTrainRun._files(journey, found)
+    frame = PackedTrainRun._packed(journey).selectExpr("path", "spark_partition_id() AS p")
     assert frame.rdd.getNumPartitions() == 2
     assert all(row["path"] == "" or f"/g{row['p']}-" in row["path"] for row in frame.collect())
 

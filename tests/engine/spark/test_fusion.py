@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.spark.trains.train_run import Journey
+from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, examples, rows_source
 from penstock.testing.spark_run import run_on_spark
@@ -52,13 +52,13 @@ def trains(seed):
 def crossings(monkeypatch):
     """By train, how many stages ran."""
     seen = {}
-    real = Journey._stage
+    real = TrainRun._stage
 
     def stage(self, stage_):
         seen[self.ticket.train] = seen.get(self.ticket.train, 0) + 1
         return real(self, stage_)
 
-    monkeypatch.setattr(Journey, "_stage", stage)
+    monkeypatch.setattr(TrainRun, "_stage", stage)
     return seen
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket, TrainLog
+from penstock.engine.contract.commit import Commit, PointPart
+from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.diffused.roles import Report, Roles
 from penstock.model.errors import PenstockError
 from penstock.store.file_names import numbered
+from penstock.store.points.manifest import DataFile
 
 
 def ticket(train: int, **more):
@@ -25,6 +30,7 @@ def test_a_ticket_comes_back_as_it_was_written(tmp_path):
         idle=["doors"],
         final=True,
         rows=4,
+        joins={"j": Roles(2, "hash", (0, 1), reach=(3, 4))},
         refused={"cars": [{"raw": "ä", "reason": "r", "offset": 1}]},
     )
     log.write_ticket(made)
@@ -35,11 +41,13 @@ def test_a_commit_comes_back_as_it_was_written(tmp_path):
     made = Commit(
         3,
         {"cars": 7},
-        [["a", "b"]],
-        {"p": {"files": [], "horizon": 5, "final": False}},
+        (("a", "b"),),
+        {"p": PointPart((DataFile("d.parquet", 3, 70, 1, 0, 0),), 5, final=False, idle=True)},
         {"f": {"in": 2}},
         1,
         99.5,
+        {"j": (Report(0, (1, 2)),)},
+        {"f": BoxCost(0.5, 0.25)},
     )
     TrainLog(tmp_path).write_commit(made)
     assert TrainLog(tmp_path).commit(3) == made

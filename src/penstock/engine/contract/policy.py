@@ -8,17 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.engine.contract.situation import Situation
+
 DEFAULT_LENGTH = 500_000
-
-
-@dataclass(frozen=True)
-class Situation:
-    """What is known when the next train of a sub-network could leave."""
-
-    subnetwork: str
-    train: int
-    now: float  # seconds, on the runtime's clock
-    departed: float | None = None  # when the train before this one left
 
 
 class TrainPolicy(Protocol):
@@ -33,8 +25,10 @@ class AsSoonAsPossible:
     """The default: a train leaves when there is anything to take, capped in length. Both may be changed at any time.
 
     >>> policy = AsSoonAsPossible(length=1000, interval=1.0)
-    >>> policy.next_train(Situation("tolls", 0, now=10.0)), policy.next_train(Situation("tolls", 1, now=10.5, departed=10.0))
-    (1000, None)
+    >>> policy.next_train(Situation("tolls", 0, now=10.0))
+    1000
+    >>> policy.next_train(Situation("tolls", 1, now=10.5, departed=10.0)) is None
+    True
     """
 
     length: int = DEFAULT_LENGTH

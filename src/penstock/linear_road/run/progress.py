@@ -64,7 +64,7 @@ class Pulse:
             self.train_s = now - done.started
             self.recent.append((now, done.ticket.rows))
             self._count(done.commit.counts)
-            self.fresh.extend(map(Path, done.outcome.shown))
+            self.fresh.extend(map(Path, done.shown))
             self._done.append(paths)
 
     def _count(self, counts: dict[str, dict[str, int]]) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.contract.ticket import Commit, Position, Ticket
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.ticket import Position, Ticket
 from penstock.engine.spark.entry.inputs import Taken
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.outcome import Outcome
@@ -60,13 +61,12 @@ class ProbeTrains(Trains):
         self._cost = self._made = 0.0
         return self
 
-    def _run(self, records: Any, ticket: Ticket, outcome: Outcome) -> Commit:
-        del records
+    def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         slices = ticket.slices.get(self.point) or []
         position = ticket.positions.get(self.point) or {}
         blocks = self._probed(slices, int(position["entry"])) if slices else []
         outcome.count(self.point, **{"in": sum(b.rows for b in blocks), "out": sum(b.rows for b in blocks)})
-        commit = Commit(ticket.train, {}, [], {}, outcome.counts, 0, time.time())
+        commit = Commit(ticket.train, counts=outcome.counts, finished=time.time())
         self.log.write_commit(commit)
         horizon = position.get("horizon")
         if blocks:

@@ -56,7 +56,7 @@ class FrameWriter:
         visible.write.options(**dict(files.options)).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
         for i, part in enumerate(parts):
-            self.outcome.moves.append([str(part), files.final(self.ticket.train, i)])
+            self.outcome.moves.append((str(part), files.final(self.ticket.train, i)))
         return sum(pq.read_metadata(part).num_rows for part in parts)
 
     def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> int:
@@ -67,9 +67,8 @@ class FrameWriter:
         for row in frame.select(*columns, "_ts", "_seq").mapInArrow(task, "body STRING").collect():
             record = json.loads(row["body"])
             rows += record["rows"]
-            self.outcome.moves += record["moves"]
-            self.outcome.shown += [final for _, final in record["shown"]]
-            self.outcome.points.setdefault(reader, []).extend(record["files"])
+            self.outcome.take_files(record)
+            self.outcome.take_point_files(reader, record["files"])
         return rows
 
 

@@ -32,7 +32,7 @@ from penstock.engine.spark.layout.plan import Entry, Keys, Stage
 from penstock.engine.spark.tasks.stage import StageTask, _Work
 from penstock.engine.spark.tasks.worker_gc import calm
 from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.train_run import Journey
+from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import Source
 from penstock.model.types import STAMP, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
@@ -58,7 +58,7 @@ class Onward:
 
 
 @dataclass
-class ExpressTask(StageTask):
+class PackedStageTask(StageTask):
     """A stage whose tuples come and go packed."""
 
     root: Source | None = None
@@ -113,9 +113,7 @@ class ExpressTask(StageTask):
         return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
 
     def _slices_of(self, batch: Any) -> list[Slice | None]:
-        """What each record holds: told beside it, or by the name of its file."""
-        if "slice" in batch.schema.names:
-            return [json.loads(text) for text in batch.column("slice").to_pylist()]
+        """What each record holds, by the name of its file."""
         names = [unquote(path.rsplit("/", 1)[-1]) for path in batch.column("path").to_pylist()]
         return [self.slices.get(name) for name in names]
 
@@ -126,7 +124,7 @@ class ExpressTask(StageTask):
         work = _Work(self, held.boxes if held else self._make(), tables)
         if rooted is not None:
             self._enter(work, *rooted)
-        work.all()
+        work.run()
         # answers first: whoever waits for them does not wait for the state, and a replay gives the same ones
         record, rows = self._outgoing(work, partition, 0)
         record["state_bytes"] = self._keep(state, held)
@@ -251,19 +249,19 @@ class ReadTask:
         calm()
 
 
-class Express(Journey):
+class PackedTrainRun(TrainRun):
     """One run of one ticket, packed all the way."""
 
-    def __init__(self, trains: Trains, records: DataFrame, ticket: Ticket, outcome: Outcome) -> None:
-        super().__init__(trains, records, ticket, outcome)
+    def __init__(self, trains: Trains, ticket: Ticket, outcome: Outcome) -> None:
+        super().__init__(trains, ticket, outcome)
         self.labels = labels_for(trains.partitions)
         self._newest: list[int] = []
 
-    def all(self) -> None:
-        frame = self.records if self.records is not None else self._packed()
+    def run(self) -> None:
+        frame = self._packed()
         for i, stage in enumerate(self.layout.stages):
             # all sources lie in the records of one scan; only the first stage can stand right behind it
-            task = self._express_task(stage)
+            task = self._packed_task(stage)
             if i:
                 frame = frame.repartition(self.trains.partitions, "label")
             frame = frame.mapInArrow(task, _DDL)
@@ -295,13 +293,13 @@ class Express(Journey):
         files = spark.read.format("binaryFile").load([s["path"] for s in slices])
         return files.select("path", F.col("content").alias("chunk")).coalesce(1)
 
-    def _express_task(self, stage: Stage) -> ExpressTask:
+    def _packed_task(self, stage: Stage) -> PackedStageTask:
         plain = self._task(stage, [])
         source = self.net.nodes.get(stage.name)
         root = source if isinstance(source, Source) else None
         if root is not None and self.trains.terminals(root.name):
             plain.leaving.append(self._leaving(root.name))
-        return ExpressTask(
+        return PackedStageTask(
             **vars(plain),
             root=root,
             sending=self._sending(stage),

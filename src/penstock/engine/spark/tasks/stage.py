@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from penstock.engine.arrow.boxes.column_latch import ColumnLatchLogic
 from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
+from penstock.engine.contract.cost import BoxCost
 from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import FED, Keys
@@ -69,7 +70,7 @@ class StageTask:
     stateful: bool
     epoch: str = ""
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
-    joins: dict[str, dict[str, Any]] = field(default_factory=dict)  # roles of diffused joins
+    joins: dict[str, Roles] = field(default_factory=dict)  # of diffused joins
     onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -87,7 +88,7 @@ class StageTask:
         held = state.at(self.train - 1) if state else None
         boxes = held.boxes if held else self._make()
         work = _Work(self, boxes, tables, partition)
-        work.all()
+        work.run()
         written = self._keep(state, held)
         yield from self._report(work, partition, written)
 
@@ -141,7 +142,7 @@ class StageTask:
         """Write what leaves here; what is to be told about it, and the rows for the driver."""
         record: dict[str, Any] = {
             "counts": work.counts,
-            "cost": work.cost,
+            "costs": {name: asdict(cost) for name, cost in work.costs.items()},
             "state_bytes": written,
             "moves": [],
             "shown": [],
@@ -208,14 +209,15 @@ class _Work:
         self.tables: dict[str, Any] = {}
         self.dead: list[Any] = []
         self.counts: dict[str, dict[str, int]] = {}
-        self.cost: dict[str, float] = {}
+        self.costs: dict[str, BoxCost] = {}
         self._local = self._local_horizons(entries)
 
-    def all(self) -> None:
+    def run(self) -> None:
         for node in self.task.nodes:
-            begin = time.perf_counter()
+            wall, cpu = time.perf_counter(), time.process_time()
             self._box(node)
-            self.cost[node.name] = time.perf_counter() - begin
+            # the whole process: Arrow and numba may work in threads of their own
+            self.costs[node.name] = BoxCost(time.perf_counter() - wall, time.process_time() - cpu)
 
     def _box(self, node: Node) -> None:
         task = self.task
@@ -224,7 +226,7 @@ class _Work:
         if isinstance(node, Drop):
             logic.rate = task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
         if isinstance(logic, DiffusedJoin):
-            logic.steer(Roles.of(task.joins[node.name]), self.partition)
+            logic.steer(task.joins[node.name], self.partition)
         try:
             if any(
                 task.entries.index((node.name, i)) in task.partials

@@ -1,44 +1,59 @@
-"""What a train has brought so far: counts, staged files, dead letters; it becomes the commit record."""
+"""What a train has brought so far: counts, staged files, dead letters. It becomes the commit record."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.contract.commit import Move
+from penstock.engine.contract.cost import BoxCost
+from penstock.engine.diffused.roles import Report
+from penstock.store.points.manifest import DataFile
 
 
 @dataclass
 class Outcome:
-    """What a train has brought so far; becomes the commit record."""
+    """What a train has brought so far; the tasks report, the driver adds up."""
 
-    moves: list[list[str]] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)  # files that their tasks made visible, before the commit
-    points: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    points: dict[str, list[DataFile]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    cost: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, BoxCost] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)  # tuples written behind native nodes
     left: set[str] = field(default_factory=set)  # outputs that tuples have left by
-    rows: dict[str, list[Any]] = field(default_factory=dict)  # for sinks in this process, by node
-    dead: list[Any] = field(default_factory=list)
+    rows: dict[str, list[pa.Table]] = field(default_factory=dict)  # for sinks in this process, by node
+    dead: list[pa.Table] = field(default_factory=list)
     state_bytes: int = 0
-    joins: dict[str, list[dict[str, Any]]] = field(
-        default_factory=dict
-    )  # reports of diffused joins, by server
+    joins: dict[str, list[Report]] = field(default_factory=dict)  # reports of diffused joins, by server
 
-    def take(self, record: dict[str, Any]) -> None:
+    def take(self, record: Mapping[str, Any]) -> None:
         """Add what one task reports."""
-        self.moves += record["moves"]
-        self.shown += [final for _, final in record["shown"]]
+        self.take_files(record)
         self.state_bytes += record["state_bytes"]
         for name, files in record["points"].items():
-            self.points.setdefault(name, []).extend(files)
+            self.take_point_files(name, files)
         for name, counts in record["counts"].items():
             self.count(name, **counts)
-        for name, report in record.get("joins", {}).items():
-            self.joins.setdefault(name, []).append(report)
-        for name, seconds in record["cost"].items():
-            self.cost[name] = self.cost.get(name, 0.0) + seconds
+        for name, report in record["joins"].items():
+            self.joins.setdefault(name, []).append(Report.of(report))
+        for name, cost in record["costs"].items():
+            self.costs[name] = self.costs.get(name, BoxCost()) + BoxCost(**cost)
+
+    def take_files(self, record: Mapping[str, Any]) -> None:
+        """Add the output files that one task reports: staged ones, and those it has made visible itself."""
+        self.moves += [(staged, final) for staged, final in record["moves"]]
+        self.shown += [final for _, final in record["shown"]]
+
+    def take_point_files(self, point: str, files: Iterable[Mapping[str, Any]]) -> None:
+        """Add the files that one task has staged for a connection point."""
+        self.points.setdefault(point, []).extend(DataFile(**file) for file in files)
 
     def count(self, name: str, **counts: int) -> None:
+        """Add to what is counted of a box."""
         mine = self.counts.setdefault(name, {})
         for key, value in counts.items():
             mine[key] = mine.get(key, 0) + int(value)

@@ -10,15 +10,18 @@ import logging
 import shutil
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock.engine.contract.policy import Situation, TrainPolicy
-from penstock.engine.contract.ticket import UNKNOWN, Commit, Ticket
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.situation import InputSituation, RecentCost, Situation, TrainCost
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.diffused.roles import Report, Roles, first_roles, step
 from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.entry.inputs import Input, Taken, input_for
@@ -28,34 +31,13 @@ from penstock.engine.spark.trains.ticks import first_train, ticks
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.errors import PenstockError
+from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
+_RECENT_TRAINS = 32  # the cost of a sub-network is that of so many trains
 _TICK = 0.1  # seconds after which a waiting micro-batch looks whether it is still wanted
-
-
-@dataclass
-class Steering:
-    """What others may set while trains run; the conductor reads it anew for each ticket."""
-
-    policy: TrainPolicy
-    drop_rates: dict[str, float] = field(default_factory=dict)
-    clock: Callable[[], float] = time.time
-    held: bool = False  # hold the input: no new train (A42)
-    schemes: dict[str, str] = field(default_factory=dict)  # of diffused joins: 'left', 'right', 'hash'
-
-
-@dataclass(frozen=True)
-class TrainDone:
-    """Told to whoever listens when a train is committed."""
-
-    subnetwork: str
-    ticket: Ticket
-    commit: Commit
-    outcome: Outcome
-    started: float
-    outputs: tuple[str, ...] = ()
 
 
 class SubnetworkQuery:
@@ -86,6 +68,7 @@ class SubnetworkQuery:
         self.inputs = {name: given.get(name) or self._input(name, checkpoint) for name in sub.inputs}
         self._spread = [n for n in sub.network.nodes.values() if isinstance(n, Join) and n.spread]
         self.stateful = any(Trait.STATEFUL in n.traits for n in sub.network.nodes.values())
+        self._qos = _qos(sub)
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -95,6 +78,7 @@ class SubnetworkQuery:
         self._conductor: threading.Thread | None = None
         self.looks = 0  # at the inputs, each of which found nothing to do
         self.query: Any = None
+        self._difference = 0  # between the number of a micro-batch and that of its train
         self.failure: BaseException | None = None
         self._recover()
 
@@ -116,8 +100,12 @@ class SubnetworkQuery:
         self._since: float | None = None
         self._final = False
         self._departed: float | None = None
+        self._taken_tuples: dict[str, int] = {}
+        self._used_up: dict[str, bool] = {}  # nothing waited at the last look
+        self._costs: deque[TrainCost] = deque(maxlen=_RECENT_TRAINS)
+        self._recent = RecentCost()
         self._joins: dict[str, Roles] = {}
-        self._reports: dict[str, list[Report]] = {}
+        self._reports: dict[str, tuple[Report, ...]] = {}
         ticket = self.log.ticket(last) if last >= 0 else None
         if ticket is not None:
             self._positions, self._horizons, self._final = (
@@ -126,7 +114,7 @@ class SubnetworkQuery:
                 ticket.final,
             )
             self._newest, self._idle, self._since = dict(ticket.newest), list(ticket.idle), ticket.since
-            self._joins = {name: Roles.of(plain) for name, plain in ticket.joins.items()}
+            self._joins = dict(ticket.joins)
             commit = self.log.commit(last)
             self._committed = last if commit is not None else last - 1
             if commit is not None:
@@ -148,13 +136,13 @@ class SubnetworkQuery:
         place = self.trains.place / "ticks"
         committed = self._committed == self._last
         _, self._difference = first_train(place, self._last, committed=committed)
-        self._run_query(ticks(self.spark), self._tick, place)
+        self._run_query(ticks(self.spark), self.tick, place)
 
     def _run_query(self, frame: Any, body: Callable[[Any, int], None], place: Path) -> None:
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(body)
         self.query = writer.option("checkpointLocation", str(place)).start()
 
-    def _tick(self, _nothing: Any, batch: int) -> None:
+    def tick(self, _nothing: Any, batch: int) -> None:
         """The body of foreachBatch: wait for the ticket of this micro-batch's train, then run it."""
         train = batch - self._difference
         self._waiting.set()
@@ -164,37 +152,55 @@ class SubnetworkQuery:
             self._ticketed.wait(_TICK)
             self._ticketed.clear()
         self._waiting.clear()
-        self.run_train(None, train)
+        self._run_train(train)
 
     @property
     def last(self) -> int:
         """The number of the newest ticket."""
         return self._last
 
-    def run_train(self, frame: Any, train: int) -> None:
+    def _run_train(self, train: int) -> None:
         self._began = time.time()
         try:
-            self.trains(frame, train)
+            self.trains(train)
         except BaseException as error:
             self.failure = error
             raise
 
     def _done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> None:
         self._learn(commit)
+        self._note_cost(ticket, commit)
         for name, source in self.inputs.items():
             if isinstance(source, PointInput):
                 source.done(ticket.positions[name])
         if ticket.train % 50 == 0:
             self.log.forget(ticket.train - 100)
         if self.listen is not None:
-            self.listen(TrainDone(self.sub.name, ticket, commit, outcome, self._began, self.sub.outputs))
+            self.listen(self._train_done(ticket, commit, outcome))
         self._committed = ticket.train  # after the listeners: who waits for the train finds it in the records
         self._wake.set()
+
+    def _note_cost(self, ticket: Ticket, commit: Commit) -> None:
+        cpu = sum(cost.cpu for cost in commit.costs.values())
+        self._costs.append(TrainCost(ticket.rows, time.time() - self._began, cpu))
+        self._recent = RecentCost.of(self._costs)
+
+    def _train_done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> TrainDone:
+        return TrainDone(
+            self.sub.name,
+            ticket,
+            commit,
+            self._began,
+            self.sub.outputs,
+            frozenset(outcome.left),
+            tuple(outcome.shown),
+            outcome.state_bytes,
+        )
 
     def _learn(self, commit: Commit) -> None:
         for name, newest in commit.newest.items():
             self._newest[name] = max(newest, self._newest.get(name, UNKNOWN))
-        self._reports = {name: [Report.of(r) for r in told] for name, told in commit.joins.items()}
+        self._reports = commit.joins
 
     # -- the conductor
 
@@ -214,15 +220,15 @@ class SubnetworkQuery:
     def next_ticket(self) -> bool:
         """Write the next ticket if there is reason for one; False: nothing to do now."""
         now = self.steering.clock()
-        length = self.steering.policy.next_train(
-            Situation(self.sub.name, self._last + 1, now, self._departed)
-        )
+        length = self.steering.policy.next_train(self._situation(now))
         if length is None:
             return False
         upstream_done = self.upstream_done()  # asked before looking, or the last entry could be missed
         taken = {name: self.inputs[name].take(self._positions.get(name, {}), length) for name in self.inputs}
         for name, part in taken.items():
             self._positions[name] = part.position
+            self._taken_tuples[name] = self._taken_tuples.get(name, 0) + part.rows
+            self._used_up[name] = not (part.slices or part.more)
             if part.slices:
                 self._seen[name] = now
             else:
@@ -241,6 +247,25 @@ class SubnetworkQuery:
         # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for nothing
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
+
+    def _situation(self, now: float) -> Situation:
+        """What the policy may look at."""
+        return Situation(
+            self.sub.name,
+            self._last + 1,
+            now,
+            self._departed,
+            {name: self._input_situation(name) for name in self.inputs},
+            self._recent,
+            self._qos,
+        )
+
+    def _input_situation(self, name: str) -> InputSituation:
+        # What waits is not known yet: an input is only asked for what a train takes. One that had nothing to give at
+        # the last look, and no more behind it, had nothing waiting.
+        return InputSituation(
+            self._taken_tuples.get(name, 0), waiting_tuples=0 if self._used_up.get(name, False) else None
+        )
 
     def _dozing(self, idle: list[str]) -> bool:
         """Whether readers of a point are to be told that nothing comes for now; that it wakes up, its tuples tell."""
@@ -273,7 +298,7 @@ class SubnetworkQuery:
             train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
             positions={n: p.position for n, p in taken.items()}, horizons=horizons, newest=dict(self._newest),
             drop_rates=dict(self.steering.drop_rates), idle=idle, final=final, rows=sum(p.rows for p in taken.values()),
-            refused=refused, since=self._oldest(taken, now), joins={name: roles.plain() for name, roles in self._joins.items()},
+            refused=refused, since=self._oldest(taken, now), joins=self._joins,
         )  # fmt: skip
         self.log.write_ticket(ticket)
         self._horizons, self._idle, self._final, self._since = horizons, idle, final, ticket.since
@@ -379,3 +404,9 @@ class SubnetworkQuery:
         if error is None:
             return
         raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error
+
+
+def _qos(sub: SubNetwork) -> dict[str, QoS]:
+    """The QoS of the outputs and views that have one."""
+    found = {name: getattr(node, "qos", None) for name, node in sub.network.nodes.items()}
+    return {name: qos for name, qos in found.items() if qos is not None}

@@ -13,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.contract.ticket import Commit, Ticket, TrainLog
+from penstock.engine.contract.commit import Commit, PointPart
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.exits.sinks import StagedFiles, deliver, publish, remove_litter
 from penstock.engine.spark.layout.plan import behind, lay_out
-from penstock.engine.spark.tasks.packed_train import Express
+from penstock.engine.spark.tasks.packed_train import PackedTrainRun
 from penstock.engine.spark.tasks.state import stage_base
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.train_run import Journey
+from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.model.formats.files import Files
 from penstock.model.types import SEQ, STAMP
@@ -34,7 +36,6 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
-from penstock.store.points.manifest import DataFile
 from penstock.store.points.point import PointWriter
 
 
@@ -57,7 +58,7 @@ class Trains:
         self.run = _run_of(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.done = done
-        self.journey: type[Journey] = Express if self.layout.rooted else Journey
+        self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
         self.guards = {
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
         }
@@ -89,24 +90,24 @@ class Trains:
         last = self.log.last()
         return last if last < 0 or self.log.commit(last) is not None else last - 1
 
-    def __call__(self, records: DataFrame, train: int) -> None:
-        """The body of foreachBatch: Spark's batch number is the train's."""
+    def __call__(self, train: int) -> None:
+        """Run a train by its ticket and publish it; one that has its commit is only published."""
         ticket = self.log.ticket(train)
         if ticket is None:
             raise FileNotFoundError(f"{self.place}: the ticket of train {train} is missing")
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
-            commit = self._run(records, ticket, outcome)
+            commit = self._run(ticket, outcome)
         self._publish(ticket, commit)
         if self.done is not None:
             self.done(ticket, commit, outcome)
         crash_point("train-published")
 
-    def _run(self, records: DataFrame, ticket: Ticket, outcome: Outcome) -> Commit:
-        running = self.journey(self, records, ticket, outcome)
+    def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
+        running = self.train_run(self, ticket, outcome)
         try:
-            running.all()
+            running.run()
         finally:
             running.release()
         outcome.left = self._left(outcome)
@@ -117,23 +118,19 @@ class Trains:
         # readers of a point may rely on the horizon that this train itself has acted on
         quiet = asleep(self.net, ticket.idle)
         points = {
-            n: {
-                "files": outcome.points.get(n, []),
-                "horizon": running.horizons[n],
-                "final": ticket.final,
-                "idle": n in quiet,
-            }
+            n: PointPart(tuple(outcome.points.get(n, ())), running.horizons[n], ticket.final, n in quiet)
             for n in self.sub.points
         }
         commit = Commit(
             ticket.train,
             running.newest(),
-            outcome.moves,
+            tuple(outcome.moves),
             points,
             outcome.counts,
             dead.num_rows,
             time.time(),
-            outcome.joins,
+            {name: tuple(reports) for name, reports in outcome.joins.items()},
+            outcome.costs,
         )
         self.log.write_commit(commit)
         crash_point("train-after-commit")
@@ -147,7 +144,7 @@ class Trains:
             if name not in self.net.sources:
                 outcome.counts.pop(name, None)
         for name in self.sub.points:
-            rows = sum(file["rows"] for file in outcome.points.get(name, []))
+            rows = sum(file.rows for file in outcome.points.get(name, []))
             outcome.counts[name] = {**outcome.counts.get(name, {}), "in": rows, "out": rows}
 
     def _left(self, outcome: Outcome) -> set[str]:
@@ -175,13 +172,12 @@ class Trains:
     def _publish(self, ticket: Ticket, commit: Commit) -> None:
         publish(commit.moves)
         for name, point in commit.points.items():
-            files = [DataFile(**f) for f in point["files"]]
             self.writers[name].commit(
                 ticket.train,
-                files,
-                point["horizon"],
-                final=point["final"],
-                idle=point.get("idle", False),
+                point.files,
+                point.horizon,
+                final=point.final,
+                idle=point.idle,
                 arrival=ticket.arrival,
                 since=ticket.since,
             )

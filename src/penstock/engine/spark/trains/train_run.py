@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
-from penstock.engine.diffused.roles import Roles
 from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
 from penstock.engine.spark.entry.points import point_frame
@@ -39,14 +38,13 @@ if TYPE_CHECKING:
 _SAMPLE = 16  # one train in so many counts what native boxes let through
 
 
-class Journey:
+class TrainRun:
     """One run of one ticket."""
 
-    def __init__(self, trains: Trains, records: DataFrame, ticket: Ticket, outcome: Outcome) -> None:
+    def __init__(self, trains: Trains, ticket: Ticket, outcome: Outcome) -> None:
         self.trains, self.net, self.ticket, self.outcome = trains, trains.net, ticket, outcome
         self.layout: Layout = trains.layout
         self.watch = Watch()
-        self.records = records
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
         self.horizons = self._horizons(ticket.horizons)
@@ -54,7 +52,8 @@ class Journey:
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
         trains.loaded += not ticket.empty
 
-    def all(self) -> None:
+    def run(self) -> None:
+        """From the ticket's slices to what leaves."""
         if self.ticket.empty and self._plain():
             # nothing to read: the stages only act on new horizons
             for stage in self.layout.stages:
@@ -231,7 +230,7 @@ class Journey:
         """The stage's input, all tuples of a key in one partition, with the same keys there in every train."""
         width = self.trains.partitions
         if not self.frames:
-            width = Roles.of(self.ticket.joins[stage.name]).servers if stage.spread else width
+            width = self.ticket.joins[stage.name].servers if stage.spread else width
             return self._blank(width if stage.keys or stage.spread else 1)
         frames = [self._entry_frame(e, i in task.partials) for i, e in enumerate(stage.entries)]
         if stage.spread:
@@ -252,7 +251,7 @@ class Journey:
 
     def _diffused(self, stage: Stage, frames: list[DataFrame]) -> DataFrame:
         """Each tuple at the server, or servers, that the train's roles name."""
-        roles = Roles.of(self.ticket.joins[stage.name])
+        roles = self.ticket.joins[stage.name]
         sides = [
             routed(
                 frame, side, [_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys], roles

@@ -1,0 +1,61 @@
+"""The commit record of a train: what it did, on disk before anything it wrote becomes visible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from penstock.engine.contract.cost import BoxCost
+from penstock.engine.diffused.roles import Report
+from penstock.store.points.manifest import DataFile
+
+Move = tuple[str, str]  # (staged file, final file)
+
+
+@dataclass(frozen=True)
+class PointPart:
+    """What a train adds to a connection point: files, and the promise about later trains."""
+
+    files: tuple[DataFile, ...] = ()
+    horizon: int = 0
+    final: bool = False
+    idle: bool = False
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> PointPart:
+        """From a commit record."""
+        return cls(**{**plain, "files": tuple(DataFile(**file) for file in plain["files"])})
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a train did. A train that has one is never run again, only published again."""
+
+    train: int
+    newest: dict[str, int] = field(default_factory=dict)  # largest _ts seen so far, by input
+    moves: tuple[Move, ...] = ()  # renames to do; to do one again is harmless
+    points: dict[str, PointPart] = field(default_factory=dict)
+    # By box: 'in', 'out', 'dead', and what else a box counts under a name of its own (`ColumnLatch.figures`).
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    dead: int = 0
+    finished: float = 0.0
+    joins: dict[str, tuple[Report, ...]] = field(default_factory=dict)  # from the servers of diffused joins
+    costs: dict[str, BoxCost] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """For the disk."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Commit:
+        """From the disk."""
+        return cls(
+            **{
+                **plain,
+                "moves": tuple((staged, final) for staged, final in plain["moves"]),
+                "points": {name: PointPart.of(part) for name, part in plain["points"].items()},
+                "joins": {name: tuple(map(Report.of, reports)) for name, reports in plain["joins"].items()},
+                "costs": {name: BoxCost(**cost) for name, cost in plain["costs"].items()},
+            }
+        )
