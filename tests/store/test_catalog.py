@@ -178,25 +178,12 @@ def test_estimates_are_marked_for_good(catalog):
     assert catalog.counts()["slow"] == BoxCount("slow", 300, 149, estimated=True)
 
 
-def test_a_catalog_of_the_first_format_is_brought_up_to_date(tmp_path):
-    path = tmp_path / "catalog.db"
-    made = Catalog(path)
-    made.record_train(record(0))
-    made.close()
-    db = sqlite3.connect(path)
-    db.executescript("""
-        DROP VIEW selectivities;
-        ALTER TABLE box_counts DROP COLUMN estimated;
-        ALTER TABLE past_counts DROP COLUMN estimated;
-        CREATE VIEW selectivities AS SELECT box FROM box_counts;
-        PRAGMA user_version = 1;
-    """)
-    db.close()
-    for _ in range(2):
-        again = Catalog(path)
-        assert again.counts()["slow"] == record(0).boxes[0]
-        assert again.trains("main") == [record(0)]
-        again.close()
+def test_the_cost_of_a_box_is_kept_and_summed(catalog):
+    spent = BoxCount("slow", 10, 5, wall=0.5, cpu=0.25)
+    for train in range(30):  # more than a catalog of this size keeps apart
+        catalog.record_train(TrainRecord("main", train, 0.0, 1.0, 10, (spent,)))
+    assert catalog.trains("main", 1)[0].boxes == (spent,)
+    assert (catalog.counts()["slow"].wall, catalog.counts()["slow"].cpu) == (15.0, 7.5)
 
 
 def test_what_is_no_catalog_is_refused(tmp_path):

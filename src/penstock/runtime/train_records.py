@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import PenstockError
@@ -129,12 +131,7 @@ class Records:
     def train_done(self, done: TrainDone) -> None:
         """Take note of a committed train."""
         now = time.time()
-        boxes = tuple(
-            BoxCount(
-                name, c.get("in", 0), c.get("out", 0), c.get("dead", 0), c.get("dropped", 0), "estimated" in c
-            )
-            for name, c in done.commit.counts.items()
-        )
+        boxes = tuple(_box_count(done.commit, name) for name in done.commit.counts)
         record = TrainRecord(done.subnetwork, done.ticket.train, done.started, now, done.ticket.rows, boxes)
         with self._lock:
             self._note(done, now)
@@ -232,6 +229,22 @@ def _sum(one: BoxCount, other: BoxCount) -> BoxCount:
         one.dead + other.dead,
         one.dropped + other.dropped,
         one.estimated or other.estimated,
+        one.wall + other.wall,
+        one.cpu + other.cpu,
+    )
+
+
+def _box_count(commit: Commit, name: str) -> BoxCount:
+    counts, cost = commit.counts[name], commit.costs.get(name, BoxCost())
+    return BoxCount(
+        name,
+        counts.get("in", 0),
+        counts.get("out", 0),
+        counts.get("dead", 0),
+        counts.get("dropped", 0),
+        "estimated" in counts,
+        cost.wall,
+        cost.cpu,
     )
 
 

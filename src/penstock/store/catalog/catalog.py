@@ -34,7 +34,7 @@ from penstock.store.catalog.record_types import (
 )
 from penstock.store.errors import StoreError
 
-FORMAT = 2
+FORMAT = 3
 _TABLES = """
 CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
 CREATE TABLE nodes (version INTEGER, place INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
@@ -43,10 +43,11 @@ CREATE TABLE arrows (version INTEGER, tail TEXT, head TEXT, place INTEGER, PRIMA
 CREATE TABLE trains (subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
                      PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
 CREATE TABLE box_counts (subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
-                         dropped INTEGER, estimated INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
+                         dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
+                         PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
 CREATE TABLE past_trains (subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
 CREATE TABLE past_counts (subnetwork TEXT, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER, dropped INTEGER,
-                          estimated INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
+                          estimated INTEGER, wall REAL, cpu REAL, PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
 CREATE TABLE latencies (id INTEGER PRIMARY KEY, output TEXT, time REAL, samples INTEGER, p50 REAL, p95 REAL, p99 REAL, max REAL);
 CREATE INDEX latencies_by_output ON latencies (output, id);
 CREATE TABLE places (name TEXT, kind TEXT, path TEXT, time REAL, PRIMARY KEY (name, kind)) WITHOUT ROWID;
@@ -59,29 +60,22 @@ CREATE VIEW totals AS
 _SELECTIVITIES = """
 CREATE VIEW selectivities AS
   SELECT box, sum(rows_in) AS rows_in, sum(rows_out) AS rows_out, sum(dead) AS dead, sum(dropped) AS dropped,
-         max(estimated) AS estimated, CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
-    SELECT box, rows_in, rows_out, dead, dropped, estimated FROM past_counts
-    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated FROM box_counts) GROUP BY box;
+         max(estimated) AS estimated, sum(wall) AS wall, sum(cpu) AS cpu, CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
+    SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM past_counts
+    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM box_counts) GROUP BY box;
 """
-# What takes a catalog from a format to the next one.
-_UPGRADES = {
-    1: """
-ALTER TABLE box_counts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE past_counts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
-DROP VIEW selectivities;"""
-    + _SELECTIVITIES
-}
-_COUNTED = "box, rows_in, rows_out, dead, dropped, estimated"
+_COUNTED = "box, rows_in, rows_out, dead, dropped, estimated, wall, cpu"
 _ROLL_UP = """
 INSERT INTO past_trains SELECT subnetwork, count(*), sum(rows_in), sum(duration) FROM trains
   WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork
   ON CONFLICT DO UPDATE SET trains = trains + excluded.trains, rows_in = rows_in + excluded.rows_in,
     duration = duration + excluded.duration;
-INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated) FROM box_counts
+INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated),
+    sum(wall), sum(cpu) FROM box_counts
   WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, box
   ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
     dead = dead + excluded.dead, dropped = dropped + excluded.dropped,
-    estimated = max(estimated, excluded.estimated);
+    estimated = max(estimated, excluded.estimated), wall = wall + excluded.wall, cpu = cpu + excluded.cpu;
 DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
 DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t
 """
@@ -109,9 +103,6 @@ class Catalog:
             if found == 0:
                 db.execute("PRAGMA journal_mode = WAL")
                 self._become(db, FORMAT, _TABLES + _SELECTIVITIES)
-            while found in _UPGRADES:
-                self._become(db, found + 1, _UPGRADES[found])
-                found += 1
         except sqlite3.DatabaseError as error:
             raise StoreError(
                 f"{self.path} is no catalog",
@@ -229,7 +220,7 @@ class Catalog:
             row = (sub, train, record.start, record.end, record.rows_in, record.duration)
             db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?)", row)
             boxes = [(sub, train, *astuple(count)) for count in record.boxes]
-            db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", boxes)
+            db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", boxes)
             self._roll_up(db, sub)
 
     def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
@@ -329,8 +320,8 @@ class Catalog:
 
 
 def _box_count(row: tuple[Any, ...]) -> BoxCount:
-    *counts, estimated = row
-    return replace(BoxCount(*counts), estimated=bool(estimated))
+    count = BoxCount(*row)
+    return replace(count, estimated=bool(count.estimated))
 
 
 def _now(at: float | None) -> float:

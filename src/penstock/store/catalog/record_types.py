@@ -52,7 +52,11 @@ class Topology:
 
 @dataclass(frozen=True)
 class BoxCount:
-    """What one box did in one train, or over many; `estimated`: in some trains it was not counted but guessed from the others."""
+    """What one box did in one train, or over many.
+
+    `estimated`: in some trains it was not counted but guessed from the others. `wall`, `cpu`: seconds in the tasks; 0
+    for native boxes, whose cost Spark does not tell.
+    """
 
     box: str
     rows_in: int = 0
@@ -60,6 +64,8 @@ class BoxCount:
     dead: int = 0
     dropped: int = 0
     estimated: bool = False
+    wall: float = 0.0
+    cpu: float = 0.0
 
     @property
     def selectivity(self) -> float | None:
