@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-Place = tuple[int, int, int]
+StorageLocation = tuple[int, int, int]
 """Expressway, direction, segment."""
 
 
@@ -31,7 +31,9 @@ class Desk:
     """Takes events in order of time and gives answers: lists of fields by type, without Emit."""
 
     history: Any
-    cars: dict[tuple[Place, int], dict[int, list[int]]] = field(default_factory=lambda: defaultdict(dict))
+    cars: dict[tuple[StorageLocation, int], dict[int, list[int]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     stops: dict[tuple[int, int, int, int, int], list[_Stop]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -73,7 +75,7 @@ class Desk:
             if accident is not None:
                 found[1].append((e.time, e.vid, accident))
 
-    def _stand(self, e: Any, place: Place) -> None:
+    def _stand(self, e: Any, place: StorageLocation) -> None:
         if e.vid in self.standing:
             stop = self.standing.pop(e.vid)
             stop.until = min(stop.until, e.time)
@@ -90,14 +92,14 @@ class Desk:
         account = self.accounts.get(vid, [(-1, 0)])
         return account[bisect_right(account, (time, math.inf)) - 1][1]
 
-    def _average(self, place: Place, minute: int) -> tuple[int, float] | None:
+    def _average(self, place: StorageLocation, minute: int) -> tuple[int, float] | None:
         """Cars and Avgs of a minute that is over; None without data."""
         cars = self.cars.get((place, minute))
         if not cars:
             return None
         return len(cars), sum(speed / count for speed, count in cars.values()) / len(cars)
 
-    def _quote(self, place: Place, minute: int) -> tuple[int, int, int | None]:
+    def _quote(self, place: StorageLocation, minute: int) -> tuple[int, int, int | None]:
         """Lav, toll and the nearest accident; all from minutes that are over."""
         past = [found for m in range(minute - 5, minute) if (found := self.average(place, m)) is not None]
         lav = math.floor(sum(avgs for _, avgs in past) / len(past) + 1e-9) if past else -1
@@ -106,12 +108,12 @@ class Desk:
         toll = 2 * (cars - 50) ** 2 if lav < 40 and cars > 50 and accident is None else 0
         return lav, toll, accident
 
-    def _nearest(self, place: Place, minute: int) -> int | None:
+    def _nearest(self, place: StorageLocation, minute: int) -> int | None:
         xway, way, seg = place
         ahead = [min(seg + i, 99) if way == 0 else max(seg - i, 0) for i in range(5)]
         return next((at for at in ahead if self.accident((xway, way, at), minute)), None)
 
-    def _accident(self, place: Place, minute: int) -> bool:
+    def _accident(self, place: StorageLocation, minute: int) -> bool:
         begin, end = (minute - 1) * 60, minute * 60
         for where, stops in self.stops.items():
             if where[:3] != place:

@@ -2,7 +2,7 @@
 
 (a) One Spark streaming query for each standing query: at which number does it no longer keep up? (b) DuckDB
 runs the query again at each invocation, over the same million tuples. (c) A cross join of queries and data in
-Spark, written as a join with a range condition. Beside them our probe of the same train with the same
+Spark, written as a join with a range condition. PointsOnlyRuntime them our probe of the same train with the same
 queries, as a Spark job, and our invocation. The results of (b) and (c) are compared with ours.
 
 Figure: seconds of a train, tuples a second, milliseconds of an invocation, for each way.
@@ -29,7 +29,7 @@ from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import quantile, show
 from penstock.model.types import Schema
-from penstock.standing import Limits, Soup
+from penstock.standing import Limits, QueryEngine
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.serving.point_feed import ProbeTask, unpacked
 from penstock.store.points.point import PointReader, PointWriter
@@ -52,10 +52,10 @@ def main() -> int:
         rng = np.random.default_rng(chosen.seed)
         bounds, spark = ranges(chosen.queries, rng), session()
         record.figures = figures = {}
-        figures["ours"], soup, handles, matches = probe(chosen, spark, bounds, folder, rng)
+        figures["ours"], engine, handles, matches = probe(chosen, spark, bounds, folder, rng)
         print(f"ours: {figures['ours']}", flush=True)
         ways: dict[str, Callable[[], dict[str, Any]]] = {
-            "duckdb": lambda: by_duckdb(soup, handles, bounds, chosen),
+            "duckdb": lambda: by_duckdb(engine, handles, bounds, chosen),
             "cross_join": lambda: cross_join(chosen, spark, bounds, folder, matches),
             "query_each": lambda: query_each(chosen, spark, bounds, folder),
         }
@@ -97,17 +97,17 @@ def tuples(first: int, count: int, rng: Any) -> pa.Table:
 
 def probe(chosen: argparse.Namespace, spark: Any, bounds: np.ndarray, folder: Path, rng: Any) -> Any:
     """A train of a connection point through the feed's own task; then invocations over a million tuples."""
-    soup = Soup([StreamInfo("r", SCHEMA)], limits=Limits(1 << 30))
-    handles = [soup.register(text(row, f"BEGIN last {WINDOW} tuples")).handle for row in bounds]
+    engine = QueryEngine([StreamInfo("r", SCHEMA)], limits=Limits(1 << 30))
+    handles = [engine.register(text(row, f"BEGIN last {WINDOW} tuples")).handle for row in bounds]
     for first in range(0, WINDOW - chosen.train, chosen.train):
-        soup.insert("r", tuples(first, chosen.train, rng))
+        engine.insert("r", tuples(first, chosen.train, rng))
     writer = PointWriter(folder, "r", SCHEMA)
     table = tuples(WINDOW, chosen.train, rng)
     half = chosen.train // 2
     files = [f for p in (0, 1) for f in writer.stage(0, [table.slice(p * half, half)], partition=p)]
     writer.commit(0, files, horizon=0)
     plan = PointReader(folder, "r").plan(0, 0)
-    index = soup.index("r")
+    index = engine.index("r")
     sent = spark.sparkContext.broadcast(index)
     shares = [(plan, [f]) for f in plan.files]
     took: list[float] = []
@@ -119,12 +119,12 @@ def probe(chosen: argparse.Namespace, spark: Any, bounds: np.ndarray, folder: Pa
         blocks = [unpacked(body, SCHEMA, index) for body in bodies]
         took.append(time.perf_counter() - begun)
     matches = sum(len(b.matches.positions) for b in blocks if b.matches is not None)
-    soup.insert_blocks("r", blocks)
+    engine.insert_blocks("r", blocks)
     pq.write_table(table.select(list(SCHEMA.names)), folder / "train.parquet")
     invoked = []
     for handle in handles[:500]:
         begun = time.perf_counter()
-        soup.invoke(handle)
+        engine.invoke(handle)
         invoked.append((time.perf_counter() - begun) * 1e3)
     best = min(took[1:])
     figures = {
@@ -135,7 +135,7 @@ def probe(chosen: argparse.Namespace, spark: Any, bounds: np.ndarray, folder: Pa
         "invocation_ms_p50": quantile(invoked, 0.5),
         "invocation_ms_p99": quantile(invoked, 0.99),
     }
-    return figures, soup, handles, matches
+    return figures, engine, handles, matches
 
 
 # -- (c) cross join
@@ -163,11 +163,11 @@ def cross_join(
 
 
 def by_duckdb(
-    soup: Soup, handles: list[str], bounds: np.ndarray, chosen: argparse.Namespace
+    engine: QueryEngine, handles: list[str], bounds: np.ndarray, chosen: argparse.Namespace
 ) -> dict[str, Any]:
     con = duckdb.connect()
     con.execute("SET threads = 2")
-    window = pa.concat_tables([b.table for b in soup.view.prefixes["r"].blocks])
+    window = pa.concat_tables([b.table for b in engine.view.prefixes["r"].blocks])
     window = window.slice(window.num_rows - WINDOW) if window.num_rows > WINDOW else window
     con.register("given", window)
     con.execute("CREATE TABLE r AS SELECT * FROM given")
@@ -176,7 +176,7 @@ def by_duckdb(
         begun = time.perf_counter()
         answer = con.sql(text(bounds[number])).to_arrow_table()
         took.append((time.perf_counter() - begun) * 1e3)
-        assert sorted(answer["v"].to_pylist()) == sorted(soup.invoke(handles[number])["v"].to_pylist())
+        assert sorted(answer["v"].to_pylist()) == sorted(engine.invoke(handles[number])["v"].to_pylist())
     return {
         "invocation_ms_p50": quantile(took, 0.5),
         "invocation_ms_p99": quantile(took, 0.99),

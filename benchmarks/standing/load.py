@@ -88,7 +88,7 @@ def measure(chosen: argparse.Namespace, folder: Path, record: Record) -> None:
         record.warm_up = flow(chosen, service, handles, live[:warm], folder, rng)
         figures |= flow(chosen, service, handles, live[warm:], folder, rng)
         figures |= old_data(service, rng)
-        figures |= {"memory_mb": memory_mb(), "stored_bytes": service.soup.stored()}
+        figures |= {"memory_mb": memory_mb(), "stored_bytes": service.engine.stored()}
         service.stop()
 
 
@@ -179,7 +179,7 @@ def flow(
     watcher = threading.Thread(target=_watch, args=(service, seen, done), daemon=True)
     asking = _Client(service, handles, rng, chosen)
     feeder = Feeder(live, folder / "in", chosen.period)
-    before = service.soup.view.prefixes["reports"].count
+    before = service.engine.view.prefixes["reports"].count
     watcher.start()
     machine = _machine_seconds()
     with spent() as took:
@@ -217,11 +217,11 @@ def _machine_seconds() -> float:
 
 
 def _watch(service: StandingQueries, seen: list[tuple[float, int]], done: threading.Event) -> None:
-    version = service.soup.version
+    version = service.engine.version
     while not done.is_set():
-        if service.soup.wait(version, 0.5):
-            version = service.soup.version
-            seen.append((time.time(), service.soup.view.prefixes["reports"].count))
+        if service.engine.wait(version, 0.5):
+            version = service.engine.version
+            seen.append((time.time(), service.engine.view.prefixes["reports"].count))
 
 
 class _Client(threading.Thread):
@@ -279,7 +279,7 @@ def old_data(service: StandingQueries, rng: Any) -> dict[str, Any]:
         rows = handle.invoke().num_rows
         took.append((time.perf_counter() - begun) * 1e3)
         handle.unregister()
-    count = service.soup.view.prefixes["reports"].count
+    count = service.engine.view.prefixes["reports"].count
     return {
         "new_query_over": count,
         "new_query_rows": rows,
@@ -299,10 +299,10 @@ def _figures(values: list[float]) -> dict[str, float]:
 
 def _until(service: StandingQueries, count: int, timeout: float = 300.0) -> None:
     until = time.monotonic() + timeout
-    while service.soup.view.prefixes["reports"].count < count:
+    while service.engine.view.prefixes["reports"].count < count:
         service.runtime.check()
         if time.monotonic() > until:
-            raise TimeoutError(f"{service.soup.view.prefixes['reports'].count} of {count} tuples visible")
+            raise TimeoutError(f"{service.engine.view.prefixes['reports'].count} of {count} tuples visible")
         time.sleep(0.02)
 
 

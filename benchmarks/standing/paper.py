@@ -38,14 +38,14 @@ from benchmarks.standing.paper_streams import (
     window_of,
 )
 from penstock.model.types import Schema
-from penstock.standing.answers.joins import Candidates, Order, join
-from penstock.standing.answers.results import Found, looked_up
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.joins import Candidates, ProbeOrder, join
+from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.results import MatchedPositions, looked_up
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery, StreamInfo
 from penstock.standing.language.select_clause import joined_schema
 from penstock.standing.stems.block import Block, make_blocks
-from penstock.standing.stems.data_stem import Piece
+from penstock.standing.stems.data_stem import BlockRange
 
 MODES = ("NoMat", "P", "C")
 
@@ -87,9 +87,9 @@ def windows(
         row: dict[str, Any] = {"window": size}
         for mode in MODES:
             texts = [f"SELECT {columns} FROM r WHERE {f} {window_of(size)}" for f in factors]
-            soup, handles = filled(texts, mode, sizes[-1], chosen.seed, make, schema)
-            row[mode] = response(soup, handles)
-            row["rows"] = soup.invoke(handles[0]).num_rows
+            engine, handles = filled(texts, mode, sizes[-1], chosen.seed, make, schema)
+            row[mode] = response(engine, handles)
+            row["rows"] = engine.invoke(handles[0]).num_rows
         rows.append(row)
     return rows
 
@@ -129,15 +129,15 @@ def pe3(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     for size in sizes:
         row: dict[str, Any] = {"window": size}
         for mode in MODES:
-            soup, _ = filled([], mode, 0, chosen.seed)
+            engine, _ = filled([], mode, 0, chosen.seed)
             few = f"r.a < {DOMAIN // 10} AND s.b < {DOMAIN // 10}"
             text = f"SELECT r.a, s.b FROM r, s WHERE r.k < s.k AND {few} {window_of(size)}"
-            handle = soup.register(text, mode=mode).handle
+            handle = engine.register(text, mode=mode).handle
             for first in range(0, 2 * sizes[-1], 1000):
-                soup.insert("r", tuples(1000, chosen.seed, first))
-                soup.insert("s", tuples(1000, chosen.seed, first, "ss"))
-            row[mode] = response(soup, [handle])
-            row["rows"] = soup.invoke(handle).num_rows
+                engine.insert("r", tuples(1000, chosen.seed, first))
+                engine.insert("s", tuples(1000, chosen.seed, first, "ss"))
+            row[mode] = response(engine, [handle])
+            row["rows"] = engine.invoke(handle).num_rows
         rows.append(row)
     last = rows[-1]
     verdict = _said(
@@ -165,9 +165,9 @@ def pe4(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             factors = " AND ".join(span(rng, 0.3, column) for column in SCHEMA.names[:count])
             texts.append(f"SELECT k, a, b FROM r WHERE {factors} {window_of(size)}")
         for mode in MODES:
-            soup, handles = filled(texts, mode, size, chosen.seed)
-            row[mode] = response(soup, handles)
-            row["rows"] = soup.invoke(handles[0]).num_rows
+            engine, handles = filled(texts, mode, size, chosen.seed)
+            row[mode] = response(engine, handles)
+            row["rows"] = engine.invoke(handles[0]).num_rows
         rows.append(row)
     first, last = rows[0], rows[-1]
     verdict = _said(
@@ -209,31 +209,31 @@ def rates(
 def _rate(
     texts: list[Any], mode: str, make: Any, schema: Schema, seed: int, *, indexed: bool, window: int
 ) -> float:
-    soup, _ = filled(texts, mode, 0, seed, make, schema)
+    engine, _ = filled(texts, mode, 0, seed, make, schema)
     size = 4096
     full = min(window, 100_000) // size + 1  # trains that fill the window before the clock runs
     trains = [make(size, seed, first) for first in range(0, (full + 64) * size, size)]
     for train in trains[:full]:
-        soup.insert("r", train)
+        engine.insert("r", train)
     done, begun = 0, time.perf_counter()
     for train in trains[full:]:
         if indexed:
-            soup.insert("r", train)
+            engine.insert("r", train)
         else:
-            _insert_without_index(soup, train, schema)
+            _insert_without_index(engine, train, schema)
         done += size
         if time.perf_counter() - begun > 1.0 and done >= size:
             break
     return done / (time.perf_counter() - begun)
 
 
-def _insert_without_index(soup: Soup, train: pa.Table, schema: Schema) -> None:
+def _insert_without_index(engine: QueryEngine, train: pa.Table, schema: Schema) -> None:
     """Every conjunction looks at every tuple: what the index saves."""
     blocks: list[Block] = make_blocks(train, schema, None)
     for block in blocks:
-        for slot, conjunction in soup.query_stem.live("r").items():
+        for slot, conjunction in engine.query_stem.live("r").items():
             block.late[slot] = block.scan(conjunction)
-    soup.insert_blocks("r", blocks)
+    engine.insert_blocks("r", blocks)
 
 
 def _rate_verdict(rows: list[dict[str, Any]]) -> str:
@@ -302,8 +302,8 @@ def pe6(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _candidates(table: pa.Table) -> Candidates:
-    pieces: Found = looked_up(
-        [Piece(b, 0, b.rows) for b in make_blocks(table, SCHEMA, None)],
+    pieces: MatchedPositions = looked_up(
+        [BlockRange(b, 0, b.rows) for b in make_blocks(table, SCHEMA, None)],
         [(0, parse("SELECT k FROM r", {"r": StreamInfo("r", SCHEMA)}).branches[0].parts[0])],
     )
     return Candidates.of(pieces, SCHEMA)
@@ -311,7 +311,7 @@ def _candidates(table: pa.Table) -> Candidates:
 
 def _probe(query: StandingQuery, joined: Schema, other: Candidates, probes: list[Candidates]) -> None:
     for mine in probes:
-        join(query.branches[0], query.parts, [mine, other], 0, Order(), joined)
+        join(query.branches[0], query.parts, [mine, other], 0, ProbeOrder(), joined)
 
 
 def _probe_table(probe: Callable[[list[Candidates]], None], table: pa.Table) -> None:
@@ -379,8 +379,8 @@ def pe9(chosen: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             f"SELECT k FROM r WHERE {span(rng, share, 'k')} {window_of(count // 10)}" for _ in range(queries)
         ]
         for mode in MODES:
-            soup, _ = filled(texts, mode, count, chosen.seed)
-            held = soup.stored()
+            engine, _ = filled(texts, mode, count, chosen.seed)
+            held = engine.stored()
             rows.append({"selectivity": share, "mode": mode, **held, "total": sum(held.values())})
     by = {(r["selectivity"], r["mode"]): r["total"] for r in rows}
     verdict = _said(

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from benchmarks.common.process_tree import kit_command
 from benchmarks.common.spark import scratch
 from penstock.model.types import Schema
-from penstock.standing.answers.registered import Limits
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.registered_query import Limits
 from penstock.standing.language.query import StandingQuery, StreamInfo
 
 SCHEMA = Schema.parse("k INT, a INT, b INT, c INT, d INT")
@@ -60,28 +60,28 @@ def filled(
     seed: int,
     make: Callable[..., pa.Table] = tuples,
     schema: Schema = SCHEMA,
-) -> tuple[Soup, list[str]]:
-    """A soup with queries registered first and data inserted afterwards, train by train."""
-    soup = Soup(
+) -> tuple[QueryEngine, list[str]]:
+    """A engine with queries registered first and data inserted afterwards, train by train."""
+    engine = QueryEngine(
         [StreamInfo("r", schema, keep=1 << 50), StreamInfo("s", schema, keep=1 << 50)],
         limits=Limits(1 << 30, 1 << 30),
     )
-    handles = [soup.register(text, mode=mode).handle for text in texts]
+    handles = [engine.register(text, mode=mode).handle for text in texts]
     for first in range(0, count, TRAIN):
-        soup.insert("r", make(min(TRAIN, count - first), seed, first))
-    return soup, handles
+        engine.insert("r", make(min(TRAIN, count - first), seed, first))
+    return engine, handles
 
 
-def response(soup: Soup, handles: list[str], least: float = 0.15) -> float:
+def response(engine: QueryEngine, handles: list[str], least: float = 0.15) -> float:
     """Median milliseconds of an invocation, over all queries and at least so many seconds."""
     for handle in handles[:2]:
-        soup.invoke(handle)
+        engine.invoke(handle)
     took: list[float] = []
     until = time.perf_counter() + least
     while time.perf_counter() < until or len(took) < len(handles):
         handle = handles[len(took) % len(handles)]
         begun = time.perf_counter()
-        soup.invoke(handle)
+        engine.invoke(handle)
         took.append((time.perf_counter() - begun) * 1e3)
     return float(np.median(took))
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from penstock.cli.run import view
-from penstock.runtime.train_records import Flow, Status
+from penstock.runtime.train_records import BoxFlow, Status
 from penstock.store.catalog.record_types import BoxCount, Latency
 
 
@@ -29,7 +29,7 @@ def test_totals_rates_and_train_sizes_of_each_arrow():
         },
         {"out": Latency("out", 0.0, 1, 1.5, 1.5, 1.5, 1.5)},
         3,
-        {"cars": Flow(50.4, 50.4, 100, 100), "slow": Flow(50.4, 12.5, 100, 25)},
+        {"cars": BoxFlow(50.4, 50.4, 100, 100), "slow": BoxFlow(50.4, 12.5, 100, 25)},
     )
     rows = {row[0]: row[1:] for row in shown(status) if len(row) == 9}
     assert rows["cars"] == ["1,000", "50", "100", "1,000", "50", "100", "1.000", ""]

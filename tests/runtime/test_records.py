@@ -14,7 +14,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
 from penstock.rewrite.subnetworks import split
-from penstock.runtime.train_records import Records
+from penstock.runtime.train_records import TrainRecords
 from penstock.store.points.point import PointReader, PointWriter
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import SCHEMA as KEPT
@@ -26,7 +26,7 @@ def records(tmp_path):
     net = ps.Network("n")
     net.source("cars", ps.rows([], SCHEMA), timestamp="time").output("out", to=ps.memory())
     listeners = SimpleNamespace(addListener=lambda _: None, removeListener=lambda _: None)
-    made = Records(tmp_path, net, split(net), SimpleNamespace(streams=listeners))
+    made = TrainRecords(tmp_path, net, split(net), SimpleNamespace(streams=listeners))
     yield made
     made.close()
 

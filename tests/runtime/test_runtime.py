@@ -271,7 +271,7 @@ def test_status_and_catalog(spark, tmp_path):
     assert catalog.networks()[-1].name == "watched"
     assert {n.name for n in catalog.topology().nodes} >= {"cars", "valid", "windows", "kept", "chosen", "out"}
     assert catalog.latency("out").samples > 0
-    assert {p.name for p in catalog.places()} >= {s.name for s in status.subnetworks}
+    assert {p.name for p in catalog.locations()} >= {s.name for s in status.subnetworks}
     assert catalog.totals()[upper.name].rows_in == 100
     assert catalog.selectivity("chosen") == 1.0
     # native boxes are counted in a sample of the trains: the first that brings tuples, and some later ones

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.model.types import arrow_schema
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.language.language import parse
 from penstock.standing.stems import block, data_stem
 from standing.random_cases import (
@@ -69,20 +69,20 @@ def play(
     `past`: also ask for the answer of an earlier second. `budget`: bytes of memory, beyond which tuples come from files.
     """
     files = Files()
-    soup = Soup(INFOS.values(), budget=budget, archive=files.read)
+    engine = QueryEngine(INFOS.values(), budget=budget, archive=files.read)
     asked = parse(case.text, INFOS).windows
     handle: Any = None
-    other = soup.register("SELECT k FROM cars WHERE k > 1 AND v < 3").handle
+    other = engine.register("SELECT k FROM cars WHERE k > 1 AND v < 3").handle
     for number, (stream, table) in enumerate([("", None), *fed]):
         if table is not None:
-            soup.insert(stream, table, entry=files.add(stream, table))
+            engine.insert(stream, table, entry=files.add(stream, table))
         if number >= moment and handle is None:
-            handle = soup.register(case.text, mode=mode).handle
+            handle = engine.register(case.text, mode=mode).handle
         if number == moment + 1 and remove:
-            soup.unregister(other)
+            engine.unregister(other)
         if handle is not None:
             for at in {None, None if past is None else past * SECOND}:
-                found = rows_of(soup.invoke(handle, at=at))
+                found = rows_of(engine.invoke(handle, at=at))
                 assert found == expected(case, asked, files.all(), CON, at)
 
 

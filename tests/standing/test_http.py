@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import penstock_app
-from penstock.standing.answers.registered import Limits
+from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, UnknownHandleError
 from penstock.standing.serving.service import StandingQueries
 
@@ -52,7 +52,7 @@ def put(service: StandingQueries, first: int, count: int) -> None:
         "vid": at.astype(np.int32),
         "spd": np.where(at == 3, np.nan, at.astype(float)),
     }
-    service.soup.insert("reports", pa.table({**columns, "_ts": at * 1_000_000, "_seq": at}))
+    service.engine.insert("reports", pa.table({**columns, "_ts": at * 1_000_000, "_seq": at}))
 
 
 @pytest.fixture
@@ -237,9 +237,9 @@ def test_a_lowered_limit_or_an_old_landmark_does_not_keep_the_service_down(tmp_p
         """As after a long pause: retention has gone on while the service was down."""
 
         def _need(self, streams: Any) -> None:
-            if streams and not self.soup.view.prefixes["reports"].rows:
+            if streams and not self.engine.view.prefixes["reports"].rows:
                 put(self, 7000, 10)
-                self.soup.set_lost("reports", 5000 * 1_000_000)
+                self.engine.set_lost("reports", 5000 * 1_000_000)
 
     first = service_at(tmp_path)
     put(first, 0, 10)

@@ -18,7 +18,7 @@ from penstock.store.catalog.record_types import (
     Event,
     Latency,
     NodeRecord,
-    Place,
+    StorageLocation,
     Totals,
     TrainRecord,
 )
@@ -114,9 +114,9 @@ def test_latency_is_by_nearest_rank_and_bounded(catalog):
 
 
 def test_places_and_events(catalog):
-    catalog.record_place("main", "checkpoint", "/a", at=1.0)
-    catalog.record_place("main", "checkpoint", "/b", at=2.0)
-    assert catalog.places() == [Place("main", "checkpoint", "/b", 2.0)]
+    catalog.record_location("main", "checkpoint", "/a", at=1.0)
+    catalog.record_location("main", "checkpoint", "/b", at=2.0)
+    assert catalog.locations() == [StorageLocation("main", "checkpoint", "/b", 2.0)]
     catalog.record_event("attach", "q1", at=1.0)
     catalog.record_event("replace", "main", at=2.0, blip=0.25)
     assert catalog.events() == [Event("attach", "q1", 1.0), Event("replace", "main", 2.0, {"blip": 0.25})]

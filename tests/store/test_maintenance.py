@@ -37,7 +37,7 @@ def clock():
 
 
 def fill(root, entries=20, rows=5, key="seg", start=0, **more):
-    """Entry n holds `rows` tuples of time n * 10 onward, keys all over the place, and promises n * 10."""
+    """PointEntry n holds `rows` tuples of time n * 10 onward, keys all over the place, and promises n * 10."""
     writer = PointWriter(root, "p", SCHEMA, key=key)
     for n in range(start, start + entries):
         put(

@@ -47,11 +47,11 @@ def explain(
         typer.echo(network.explain())
         typer.echo("\n" + layout_text(network))
         if checkpoint is not None:
-            from penstock.store.catalog.join_choices import chosen_text
+            from penstock.store.catalog.join_choices import join_choices_text
 
             if not (checkpoint / "catalog.db").exists():
                 raise PenstockError(f"{checkpoint} is no checkpoint: it has no catalog.db")
-            typer.echo("\n" + chosen_text(network, checkpoint))
+            typer.echo("\n" + join_choices_text(network, checkpoint))
 
 
 def layout_text(network: object) -> str:

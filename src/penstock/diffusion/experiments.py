@@ -15,15 +15,15 @@ import numpy as np
 
 from penstock.diffusion.cluster import Arrivals, Cluster, arrivals, draw_rates, heterogeneous
 from penstock.diffusion.simulate import (
-    Run,
     Scheme,
+    SimulatedRun,
     chosen_first,
     least_loaded_hosts,
     random_hosts,
     simulate,
 )
 
-Told = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 SERVERS = (1, 2, 5, 10, 15, 20, 25, 30, 35, 40, 50, 75, 100)
 # master rule and expiry of each curve of SE1 and SE2
 CURVES = {"higher": ("higher", "eager"), "lower": ("lower", "eager"), "literal": ("higher", "literal")}
@@ -84,7 +84,7 @@ class Adaptation:
     switches: dict[str, int]
 
 
-def scaling(setup: Setup, told: Told = lambda *_: None) -> Scaling:
+def scaling(setup: Setup, told: ReportProgress = lambda *_: None) -> Scaling:
     """SE1 and SE2 (Fig. 4, 5): throughput and utilisation against servers per join."""
     sizes, worlds = setup.sizes(), {seed: _world(setup, seed) for seed in setup.seeds()}
     found = {curve: np.zeros((2, len(sizes))) for curve in CURVES}
@@ -104,7 +104,7 @@ def scaling(setup: Setup, told: Told = lambda *_: None) -> Scaling:
     )
 
 
-def balance(setup: Setup, told: Told = lambda *_: None) -> Balance:
+def balance(setup: Setup, told: ReportProgress = lambda *_: None) -> Balance:
     """SE3 (Fig. 6): two joins on ten nodes, SSP over all ten."""
     rates = draw_rates(2, setup.seconds, setup.seed)
     cluster, tuples = heterogeneous(10, setup.seed), arrivals(rates, setup.seconds, setup.seed)
@@ -115,7 +115,7 @@ def balance(setup: Setup, told: Told = lambda *_: None) -> Balance:
     return Balance(ssp.utilisation.tolist(), llf.utilisation.tolist())
 
 
-def adaptation(setup: Setup, told: Told = lambda *_: None) -> Adaptation:
+def adaptation(setup: Setup, told: ReportProgress = lambda *_: None) -> Adaptation:
     """SE4 (Fig. 7): rates change every 500 s; static against adaptive with both rules, and LLF."""
     seed, scheme = setup.seed, setup.scheme
     rates = draw_rates(setup.joins, setup.seconds, seed, setup.change_every)
@@ -155,7 +155,7 @@ def _ssp(
     k: int,
     rule: str = "higher",
     expiry: str = "eager",
-) -> Run:
+) -> SimulatedRun:
     """The rates do not change here, so the rule's choice is made once."""
     hosts = random_hosts(rates.shape[1], k, cluster.size, seed)
     scheme = replace(setup.scheme, master="static", expiry=expiry)
@@ -163,13 +163,13 @@ def _ssp(
     return simulate(cluster, tuples, hosts, scheme, first=first, bin_seconds=setup.bin_seconds)
 
 
-def _llf(setup: Setup, cluster: Cluster, rates: np.ndarray, tuples: Arrivals, seed: int) -> Run:
+def _llf(setup: Setup, cluster: Cluster, rates: np.ndarray, tuples: Arrivals, seed: int) -> SimulatedRun:
     hosts = least_loaded_hosts(cluster, rates[0], setup.scheme.window, seed)
     scheme = replace(setup.scheme, master="static")
     return simulate(cluster, tuples, hosts, scheme, bin_seconds=setup.bin_seconds)
 
 
-def _figures(run: Run) -> np.ndarray:
+def _figures(run: SimulatedRun) -> np.ndarray:
     return np.array([run.throughput, run.utilisation.mean()])
 
 

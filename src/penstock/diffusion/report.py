@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.diffusion.claims import Claim, adaptation_claims, as_markdown, balance_claims, scaling_claims
-from penstock.diffusion.experiments import Setup, Told, adaptation, balance, scaling
+from penstock.diffusion.experiments import ReportProgress, Setup, adaptation, balance, scaling
 from penstock.diffusion.plots import plot_adaptation, plot_balance, plot_scaling
 from penstock.model.errors import PenstockError, did_you_mean
 
@@ -37,9 +37,9 @@ def chosen(names: str) -> tuple[str, ...]:
 
 
 def report(
-    setup: Setup, folder: Path, only: tuple[str, ...] = EXPERIMENTS, told: Told = lambda *_: None
+    setup: Setup, folder: Path, only: tuple[str, ...] = EXPERIMENTS, told: ReportProgress = lambda *_: None
 ) -> list[Claim]:
-    """Run what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
+    """SimulatedRun what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     claims: list[Claim] = []
     figures: dict[str, Any] = {"setup": asdict(setup)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.diffusion.cluster import Arrivals, Cluster
-from penstock.diffusion.kernel import run_joins
+from penstock.diffusion.join_loop import run_joins
 from penstock.model.errors import PenstockError
 
 MASTER_RULES = ("higher", "lower", "static")
@@ -49,7 +49,7 @@ class Scheme:
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRun:
     """What a simulated run did. `operations` by bin of `bin_seconds`; the rest by server."""
 
     operations: np.ndarray
@@ -104,8 +104,8 @@ def simulate(
     *,
     first: np.ndarray | None = None,
     bin_seconds: float = 50.0,
-) -> Run:
-    """Run the joins; `first`: the stream (0 or 1) of each join that is master at the start."""
+) -> SimulatedRun:
+    """SimulatedRun the joins; `first`: the stream (0 or 1) of each join that is master at the start."""
     masters = np.zeros(tuples.joins, np.int64) if first is None else first.astype(np.int64)
     bins = np.zeros(max(1, int(np.ceil(tuples.seconds / bin_seconds))))
     per_server = np.zeros((5, cluster.size))
@@ -116,7 +116,7 @@ def simulate(
         float(scheme.sample), np.array(scheme.window), bins, float(bin_seconds), per_server,
     )  # fmt: skip
     joining, receiving, received, dropped, replaced = per_server
-    return Run(
+    return SimulatedRun(
         bins, bin_seconds, joining, receiving, received, dropped, replaced, int(switches), tuples.seconds, cluster.speed
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from penstock.model.boxes import Node, Trait
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import SubNetwork
 
-Home = dict[str, Any]
+SubnetworkHome = dict[str, Any]
 """What is written down of a sub-network: its `ends` (points and outputs, also former ones), `inputs`, stateful `boxes`."""
 
 _HINT = "put it back; or start with a new checkpoint and new places for the outputs"
@@ -25,7 +25,7 @@ def ends_of(sub: SubNetwork) -> list[str]:
 
 
 def settle(
-    subs: tuple[SubNetwork, ...], known: Mapping[str, Home], *, moved: bool = False
+    subs: tuple[SubNetwork, ...], known: Mapping[str, SubnetworkHome], *, moved: bool = False
 ) -> tuple[SubNetwork, ...]:
     """The sub-networks under the names of the places they already have; new ones under a name that is free.
 
@@ -49,7 +49,7 @@ def settle(
     return tuple(settled)
 
 
-def homes_of(subs: tuple[SubNetwork, ...], known: Mapping[str, Home]) -> dict[str, Home]:
+def homes_of(subs: tuple[SubNetwork, ...], known: Mapping[str, SubnetworkHome]) -> dict[str, SubnetworkHome]:
     """What to write down. An end that left may come back; its rows until now are out already."""
     made = dict(known)
     for sub in subs:
@@ -71,7 +71,7 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _same_inputs(sub: SubNetwork, home: Home) -> None:
+def _same_inputs(sub: SubNetwork, home: SubnetworkHome) -> None:
     """An input may come or go; one in place of another would be read from its beginning by outputs that had it before."""
     gone, new = set(home["inputs"]) - set(sub.inputs), set(sub.inputs) - set(home["inputs"])
     if gone and new:
@@ -84,7 +84,9 @@ def _same_inputs(sub: SubNetwork, home: Home) -> None:
         )  # fmt: skip
 
 
-def _regrouped(sub: SubNetwork, known: Mapping[str, Home], owners: list[str], problem: str) -> NetworkError:
+def _regrouped(
+    sub: SubNetwork, known: Mapping[str, SubnetworkHome], owners: list[str], problem: str
+) -> NetworkError:
     end = _node(sub)
     return NetworkError(
         f"the checkpoint does not fit: {problem}",

@@ -29,12 +29,20 @@ from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
-from penstock.runtime.attached import at_free_names, give_up_point, must_not_be_read, with_views
-from penstock.runtime.identity import claim, claim_attached, facts, forget_home, homes, same, settled
+from penstock.runtime.attached_views import at_free_names, give_up_point, must_not_be_read, with_views
+from penstock.runtime.checkpoint_identity import (
+    claim,
+    claim_attached,
+    facts,
+    forget_home,
+    homes,
+    same,
+    settled,
+)
 from penstock.runtime.idle import Progress, any_train, is_idle, progress_of
-from penstock.runtime.train_records import Records, Status
-from penstock.runtime.upkeep import Upkeep
-from penstock.store.catalog.join_choices import chosen_text
+from penstock.runtime.point_maintenance import PointMaintenance
+from penstock.runtime.train_records import Status, TrainRecords
+from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
 
 Prepare = Callable[[SubnetworkQuery], None]
@@ -75,12 +83,12 @@ class Runtime:
         self._steering: dict[str, Steering] = {}
         self._attached: dict[str, SubNetwork] = {}
         self._lock = threading.RLock()
-        self._upkeep: Upkeep | None = None
+        self._maintenance: PointMaintenance | None = None
         self._told: list[Callable[[TrainDone], None]] = []
         self.queries: dict[str, SubnetworkQuery] = {}
         self.drop_rates: dict[str, float] = {}
         self.subs = split(network)
-        self.records: Records | None = None
+        self.records: TrainRecords | None = None
 
     # -- life
 
@@ -89,11 +97,11 @@ class Runtime:
         self.subs = settled(self.checkpoint, split(self.network))
         claim(self.checkpoint, self.network, self.subs, self._facts(self.subs))
         self._take_session()
-        self.records = Records(self.checkpoint, self.network, self.subs, self._spark)
+        self.records = TrainRecords(self.checkpoint, self.network, self.subs, self._spark)
         self._restore_rates()
         for sub in self.subs:
             self._begin(sub)
-        self._upkeep = Upkeep(self).start()
+        self._maintenance = PointMaintenance(self).start()
         return self
 
     def _take_session(self) -> None:
@@ -140,8 +148,8 @@ class Runtime:
             for query in list(self.queries.values()):
                 query.stop()
         finally:
-            if self._upkeep is not None:
-                self._upkeep.stop()  # its last round sees the last trains
+            if self._maintenance is not None:
+                self._maintenance.stop()  # its last round sees the last trains
         if self.records is not None:
             self.records.close()
         if self._ours and self._spark is not None:
@@ -204,7 +212,7 @@ class Runtime:
 
     def explain(self) -> str:
         """The network as text, and what its diffused joins have chosen so far."""
-        return f"{self.network.explain()}\n\n{chosen_text(self.network, self.checkpoint)}"
+        return f"{self.network.explain()}\n\n{join_choices_text(self.network, self.checkpoint)}"
 
     def status(self) -> Status:
         """What each sub-network is doing: trains, rates, latencies, dead letters."""

@@ -22,7 +22,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.runtime.listener import TriggerListener
+from penstock.runtime.progress_listener import TriggerListener
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import BoxCount, Latency, TrainRecord
 
@@ -53,11 +53,11 @@ class Status:
     boxes: dict[str, BoxCount]
     latency: dict[str, Latency]
     dead: int
-    flows: dict[str, Flow] = field(default_factory=dict)
+    flows: dict[str, BoxFlow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Flow:
+class BoxFlow:
     """What goes into a box and out of it now: tuples a second, and in its last train with tuples."""
 
     rate_in: float = 0.0
@@ -67,7 +67,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class _Passage:
+class _BoxTrain:
     """What a box did in one train."""
 
     time: float
@@ -86,7 +86,7 @@ class _Running:
     idle: tuple[str, ...] = ()
 
 
-class Records:
+class TrainRecords:
     """The catalog's feed; all methods may be called from any thread."""
 
     def __init__(self, checkpoint: Path, network: Network, subs: tuple[SubNetwork, ...], spark: Any) -> None:
@@ -96,7 +96,7 @@ class Records:
         self._running: dict[str, _Running] = {}
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
-        self._flows: dict[str, deque[_Passage]] = {}
+        self._flows: dict[str, deque[_BoxTrain]] = {}
         self._latency: dict[str, deque[float]] = {}
         self._told: dict[str, float] = {}
         self._epochs: dict[str, int] = {}  # of diffused joins
@@ -122,7 +122,7 @@ class Records:
 
     def place(self, name: str, path: Path) -> None:
         """Note where a sub-network keeps its checkpoint."""
-        self.catalog.record_place(name, "query", path)
+        self.catalog.record_location(name, "query", path)
 
     def event(self, kind: str, subject: str, **detail: Any) -> None:
         """Note that something was changed while running."""
@@ -138,7 +138,7 @@ class Records:
             for count in boxes:
                 self._boxes[count.box] = _sum(self._boxes.get(count.box, BoxCount(count.box)), count)
                 if not done.ticket.empty:
-                    self._flows.setdefault(count.box, deque(maxlen=_TRAINS)).append(_Passage(now, count))
+                    self._flows.setdefault(count.box, deque(maxlen=_TRAINS)).append(_BoxTrain(now, count))
             self.dead += done.commit.dead
             self._outputs(done, now)
         self.catalog.record_train(record)
@@ -248,7 +248,7 @@ def _box_count(commit: Commit, name: str) -> BoxCount:
     )
 
 
-def _flow(passed: deque[_Passage], now: float) -> Flow:
+def _flow(passed: deque[_BoxTrain], now: float) -> BoxFlow:
     """Rates from the first of the trains remembered until now, so that they fall when nothing comes."""
     last, later = passed[-1].count, list(passed)[1:]
     span = now - passed[0].time
@@ -256,4 +256,4 @@ def _flow(passed: deque[_Passage], now: float) -> Flow:
         sum(rows) / span if later and span > 0 else 0.0
         for rows in zip(*((p.count.rows_in, p.count.rows_out) for p in later), strict=True)
     ] or [0.0, 0.0]
-    return Flow(rates[0], rates[1], last.rows_in, last.rows_out)
+    return BoxFlow(rates[0], rates[1], last.rows_in, last.rows_out)

@@ -1,6 +1,6 @@
 """Standing queries (PSoup): register once, invoke any time, over data from before and after. See docs/standing.md.
 
-Names come when they are first used: the soup itself needs no Spark.
+Names come when they are first used: the engine itself needs no Spark.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.standing.answers.registered import Limits
-    from penstock.standing.answers.soup import Soup
+    from penstock.standing.answers.query_engine import QueryEngine
+    from penstock.standing.answers.registered_query import Limits
     from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
     from penstock.standing.serving.service import Handle, StandingQueries
 
 _HOMES = {
     "Handle": "serving.service",
     "LimitError": "errors",
-    "Limits": "answers.registered",
+    "Limits": "answers.registered_query",
     "NotRetainedError": "errors",
     "QueryError": "errors",
-    "Soup": "answers.soup",
+    "QueryEngine": "answers.engine",
     "StandingQueries": "serving.service",
     "UnknownHandleError": "errors",
 }
@@ -30,8 +30,8 @@ __all__ = [
     "LimitError",
     "Limits",
     "NotRetainedError",
+    "QueryEngine",
     "QueryError",
-    "Soup",
     "StandingQueries",
     "UnknownHandleError",
 ]

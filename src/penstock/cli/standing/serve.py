@@ -89,9 +89,9 @@ def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
         network = load_network(net)
         return Runtime(network, checkpoint=checkpoint or Path(".penstock") / network.name, **more)
     assert checkpoint is not None
-    from penstock.standing.serving.reader import Beside, recorded_network
+    from penstock.standing.serving.points_only_runtime import PointsOnlyRuntime, recorded_network
 
-    return Beside(recorded_network(checkpoint), checkpoint=checkpoint, **more)
+    return PointsOnlyRuntime(recorded_network(checkpoint), checkpoint=checkpoint, **more)
 
 
 def _found_here(folder: Path) -> tuple[str | None, Path | None]:
@@ -128,7 +128,7 @@ def _may_hold_a_network(path: Path) -> bool:
 def _serve(runtime: Runtime, listener: socket, *, memory: int, limits: tuple[int, int], keep: str) -> None:
     from penstock.http.server import serve as serve_app
     from penstock.http.server import url_of
-    from penstock.standing.answers.registered import Limits
+    from penstock.standing.answers.registered_query import Limits
     from penstock.standing.serving.routes import standing_app as web_app
     from penstock.standing.serving.service import StandingQueries
 

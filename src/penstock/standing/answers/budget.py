@@ -1,4 +1,4 @@
-"""One budget for all that a soup holds: tuples and matches of all streams, current windows, pairs of joins (P32, P38).
+"""One budget for all that the engine holds: tuples and matches of all streams, current windows, pairs of joins (P32, P38).
 
 Results come first, up to half of it: what is kept of the largest queries beyond that is given up, and found at invocation instead. Then the
 oldest trains of the largest streams leave memory, until all fit; they stay in the connection points' files.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from penstock.standing.answers.invocation import View
-from penstock.standing.answers.registered import Registered
+from penstock.standing.answers.invocation import VisibleStreams
+from penstock.standing.answers.registered_query import RegisteredQuery
 
 _RESULTS = 2  # results may take one part in so many
 
 
 def within(
     budget: int | None,
-    view: View,
-    readers: Mapping[str, Mapping[str, Registered]],
-    give_up: Callable[[Registered], None],
-) -> View:
+    view: VisibleStreams,
+    readers: Mapping[str, Mapping[str, RegisteredQuery]],
+    give_up: Callable[[RegisteredQuery], None],
+) -> VisibleStreams:
     """The view with as much in memory as the budget allows."""
     if budget is None:
         return view
@@ -38,7 +38,7 @@ def within(
     for made in kept:
         # what was gathered from the longer prefix would hold on to it
         made.candidates.clear()
-    return View(lighter, view.version)
+    return VisibleStreams(lighter, view.version)
 
 
 def level(sizes: Iterable[int], room: float) -> float:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.standing.errors import UnknownHandleError
 
 if TYPE_CHECKING:
-    from penstock.standing.answers.soup import Soup
+    from penstock.standing.answers.query_engine import QueryEngine
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ def _rows(table: pa.Table) -> list[Any]:
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def changes(soup: Soup, handle: str, timeout: float | None = None) -> Iterator[Change]:
+def changes(engine: QueryEngine, handle: str, timeout: float | None = None) -> Iterator[Change]:
     """Changes until nothing has happened for `timeout` seconds (None: for ever) or the query is unregistered."""
-    for change in watch(soup, handle, timeout):
+    for change in watch(engine, handle, timeout):
         if change is None:
             return
         yield change
 
 
-def watch(soup: Soup, handle: str, beat: float | None) -> Iterator[Change | None]:
+def watch(engine: QueryEngine, handle: str, beat: float | None) -> Iterator[Change | None]:
     """The changes, and None whenever nothing was visible for `beat` seconds; ends when the query is unregistered."""
-    following = Following(soup, handle)
+    following = ChangeFollower(engine, handle)
     yield following.step()
-    while soup.wait(following.version, beat, handle) or handle in soup.queries:
+    while engine.wait(following.version, beat, handle) or handle in engine.queries:
         try:
             change = following.step()
         except UnknownHandleError:
@@ -79,11 +79,11 @@ def watch(soup: Soup, handle: str, beat: float | None) -> Iterator[Change | None
             yield change
 
 
-class Following:
+class ChangeFollower:
     """One follower of an answer: what it was last told. `step` never waits, so it may run wherever there is a moment."""
 
-    def __init__(self, soup: Soup, handle: str) -> None:
-        self._soup, self._handle = soup, handle
+    def __init__(self, engine: QueryEngine, handle: str) -> None:
+        self._soup, self._handle = engine, handle
         self._held: pa.Table | None = None
         self.version = -1
         self.idle = False  # nothing was visible that it had not looked at

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.model.expressions.expression import columns_of
 from penstock.model.types import Schema
-from penstock.standing.answers.results import Found, gather, stamps_of
+from penstock.standing.answers.results import MatchedPositions, stamps_of, take_column
 from penstock.standing.errors import LimitError
 from penstock.standing.language.factors import MIRRORED
 from penstock.standing.language.query import Branch, JoinFactor, Part
@@ -35,12 +35,12 @@ class Candidates:
 
     numbers: np.ndarray
     stamps: np.ndarray
-    found: Found
+    found: MatchedPositions
     schema: Schema
     _columns: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(found: Found, schema: Schema) -> Candidates:
+    def of(found: MatchedPositions, schema: Schema) -> Candidates:
         numbers = np.concatenate([b.numbers(p) for b, p in found]) if found else np.zeros(0, np.int64)
         return Candidates(numbers, stamps_of(found), found, schema)
 
@@ -65,17 +65,17 @@ class Candidates:
 
     def _no_values(self, name: str) -> np.ndarray:
         """Of the column's own kind: texts do not compare with numbers, also where there are none."""
-        return comparable(gather([], self.schema, name), self.schema.type_of(name))[0]
+        return comparable(take_column([], self.schema, name), self.schema.type_of(name))[0]
 
     def arrow(self, name: str) -> pa.Array:
-        return gather(self.found, self.schema, name)
+        return take_column(self.found, self.schema, name)
 
 
 Composite = dict[int, np.ndarray]  # stream -> which candidate, row by row
 
 
 @dataclass
-class Order:
+class ProbeOrder:
     """What was observed: pairs for each tuple probed, of the step from some streams to another one."""
 
     seen: dict[tuple[frozenset[int], int], float] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def join(
     parts: Sequence[Part],
     candidates: Sequence[Candidates],
     start: int,
-    order: Order,
+    order: ProbeOrder,
     joined: Schema,
 ) -> Composite:
     """All combinations of candidates that fulfil the branch's factors; `start` is the stream that is probed first."""
@@ -258,7 +258,7 @@ def _sifted(
 
 
 @dataclass
-class Pairs:
+class JoinedPairs:
     """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times.
 
     They lie in the order of the older tuple's time (P28), so a window takes its part without looking at what is before it.
@@ -269,26 +269,26 @@ class Pairs:
     older: np.ndarray
 
     @staticmethod
-    def none(width: int) -> Pairs:
-        return Pairs(*(np.zeros(shape, np.int64) for shape in ((width, 0), (width, 0), 0)))
+    def none(width: int) -> JoinedPairs:
+        return JoinedPairs(*(np.zeros(shape, np.int64) for shape in ((width, 0), (width, 0), 0)))
 
     @staticmethod
-    def in_order(numbers: np.ndarray, stamps: np.ndarray) -> Pairs:
+    def in_order(numbers: np.ndarray, stamps: np.ndarray) -> JoinedPairs:
         older = stamps.min(axis=0)
         order = np.argsort(older, kind="stable")  # mostly in order already, which this sort likes
-        return Pairs(numbers[:, order], stamps[:, order], older[order])
+        return JoinedPairs(numbers[:, order], stamps[:, order], older[order])
 
     @staticmethod
-    def of(made: Composite, candidates: Sequence[Candidates]) -> Pairs:
+    def of(made: Composite, candidates: Sequence[Candidates]) -> JoinedPairs:
         width = range(len(candidates))
-        return Pairs.in_order(
+        return JoinedPairs.in_order(
             np.stack([candidates[i].numbers[made[i]] for i in width]),
             np.stack([candidates[i].stamps[made[i]] for i in width]),
         )
 
     @staticmethod
-    def together(parts: Sequence[Pairs]) -> Pairs:
-        return Pairs.in_order(
+    def together(parts: Sequence[JoinedPairs]) -> JoinedPairs:
+        return JoinedPairs.in_order(
             np.concatenate([p.numbers for p in parts], axis=1),
             np.concatenate([p.stamps for p in parts], axis=1),
         )
@@ -296,28 +296,28 @@ class Pairs:
     def __len__(self) -> int:
         return int(self.numbers.shape[1])
 
-    def where(self, mask: Any) -> Pairs:
-        return Pairs(self.numbers[:, mask], self.stamps[:, mask], self.older[mask])
+    def where(self, mask: Any) -> JoinedPairs:
+        return JoinedPairs(self.numbers[:, mask], self.stamps[:, mask], self.older[mask])
 
-    def once(self) -> Pairs:
+    def once(self) -> JoinedPairs:
         """Without repetitions: several branches may find the same combination."""
         if not len(self):
             return self
         _, at = np.unique(self.numbers, axis=1, return_index=True)
         return self.where(np.sort(at))
 
-    def after(self, begins: Sequence[int]) -> Pairs:
+    def after(self, begins: Sequence[int]) -> JoinedPairs:
         """Those whose tuples are all at or after these times."""
         mask = np.asarray((self.stamps >= np.array(begins)[:, None]).all(axis=0))
         return self if mask.all() else self.where(mask)
 
-    def within(self, spans: Sequence[tuple[int, int]]) -> Pairs:
+    def within(self, spans: Sequence[tuple[int, int]]) -> JoinedPairs:
         """Those whose tuples all lie in the windows of their streams."""
         begins, ends = (np.array(each)[:, None] for each in zip(*spans, strict=True))
         part = self.where(np.s_[np.searchsorted(self.older, begins.min()) :])
         return part.where(np.asarray(((part.stamps >= begins) & (part.stamps <= ends)).all(axis=0)))
 
-    def among(self, stream: int, numbers: np.ndarray) -> Pairs:
+    def among(self, stream: int, numbers: np.ndarray) -> JoinedPairs:
         """Those whose tuple of one stream is among some."""
         return self.where(np.isin(self.numbers[stream], numbers))
 

@@ -18,21 +18,21 @@ import pyarrow.compute as pc
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
 from penstock.standing.errors import QueryError
-from penstock.standing.language.query import Conjunction, Item
+from penstock.standing.language.query import Conjunction, SelectItem
 from penstock.standing.stems.block import NONE, Block
 from penstock.standing.stems.columns import plain
-from penstock.standing.stems.data_stem import Piece, Prefix
+from penstock.standing.stems.data_stem import BlockRange, StreamPrefix
 
 Slots = Sequence[tuple[int, Conjunction]]  # one for each branch of a selection
-Found = list[tuple[Block, np.ndarray]]
+MatchedPositions = list[tuple[Block, np.ndarray]]
 
 
-def kept(pieces: Sequence[Piece], slots: Slots) -> Found:
+def kept(pieces: Sequence[BlockRange], slots: Slots) -> MatchedPositions:
     """PSoup-P: the positions that lie with the data, cut by the window."""
     return _each(pieces, lambda piece: [piece.block.kept(slot, conjunction) for slot, conjunction in slots])
 
 
-def looked_up(pieces: Sequence[Piece], slots: Slots) -> Found:
+def looked_up(pieces: Sequence[BlockRange], slots: Slots) -> MatchedPositions:
     """NoMat: the conjunctions against the tuples of the window."""
     return _each(
         pieces,
@@ -40,7 +40,9 @@ def looked_up(pieces: Sequence[Piece], slots: Slots) -> Found:
     )
 
 
-def _each(pieces: Sequence[Piece], matches: Callable[[Piece], list[np.ndarray]]) -> Found:
+def _each(
+    pieces: Sequence[BlockRange], matches: Callable[[BlockRange], list[np.ndarray]]
+) -> MatchedPositions:
     found = []
     for piece in pieces:
         lists = matches(piece)
@@ -56,7 +58,7 @@ def _each(pieces: Sequence[Piece], matches: Callable[[Piece], list[np.ndarray]])
     return found
 
 
-def size(found: Found) -> int:
+def size(found: MatchedPositions) -> int:
     """How many tuples were found."""
     return sum(len(positions) for _, positions in found)
 
@@ -64,18 +66,20 @@ def size(found: Found) -> int:
 # -- rows
 
 
-def rows_of(found: Found, items: Sequence[Item], schema: Schema) -> pa.Table:
+def rows_of(found: MatchedPositions, items: Sequence[SelectItem], schema: Schema) -> pa.Table:
     """The answer's columns, in the order of the stream's timestamps."""
     order = _order(found)
     columns, names = [], []
     for item in items:
         assert item.column is not None
-        columns.append(gather(found, schema, item.column, order))
+        columns.append(take_column(found, schema, item.column, order))
         names.append(item.name)
     return pa.Table.from_arrays(columns, names=names)
 
 
-def gather(found: Found, schema: Schema, column: str, order: np.ndarray | None = None) -> pa.Array:
+def take_column(
+    found: MatchedPositions, schema: Schema, column: str, order: np.ndarray | None = None
+) -> pa.Array:
     """A column's values of the tuples found, in another order if one is given.
 
     In numpy as far as it goes: most calls of Arrow let other threads run, and in a driver with busy threads every turn costs up
@@ -96,18 +100,18 @@ def gather(found: Found, schema: Schema, column: str, order: np.ndarray | None =
     return values if order is None else values.take(pa.array(order))
 
 
-def numbers_of(pieces: Sequence[Piece]) -> np.ndarray:
+def numbers_of(pieces: Sequence[BlockRange]) -> np.ndarray:
     """The numbers of the tuples in some pieces."""
     empty = [np.zeros(0, np.int64)]
     return np.concatenate([p.block.numbers(np.arange(p.low, p.high)) for p in pieces] or empty)
 
 
-def stamps_of(found: Found) -> np.ndarray:
+def stamps_of(found: MatchedPositions) -> np.ndarray:
     """The timestamps of the tuples found."""
     return np.concatenate([b.stamps[p] for b, p in found]) if found else np.zeros(0, np.int64)
 
 
-def _order(found: Found) -> np.ndarray | None:
+def _order(found: MatchedPositions) -> np.ndarray | None:
     """How to sort what several blocks gave; None if it is in order already."""
     if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(found)):
         return None
@@ -130,31 +134,31 @@ def distinct(table: pa.Table) -> pa.Table:
 
 
 @dataclass
-class Current:
+class CurrentWindow:
     """The current window of a selection, kept up to date: numbers of its tuples, in no particular order, with their times."""
 
     numbers: np.ndarray
     stamps: np.ndarray
 
     @staticmethod
-    def of(found: Found) -> Current:
+    def of(found: MatchedPositions) -> CurrentWindow:
         empty = [np.zeros(0, np.int64)]
-        return Current(
+        return CurrentWindow(
             np.concatenate([b.numbers(p) for b, p in found] or empty),
             np.concatenate([b.stamps[p] for b, p in found] or empty),
         )
 
-    def where(self, mask: np.ndarray) -> Current:
-        return self if mask.all() else Current(self.numbers[mask], self.stamps[mask])
+    def where(self, mask: np.ndarray) -> CurrentWindow:
+        return self if mask.all() else CurrentWindow(self.numbers[mask], self.stamps[mask])
 
-    def moved(self, more: Found, begin: int) -> Current:
+    def moved(self, more: MatchedPositions, begin: int) -> CurrentWindow:
         """With what came, without what is older than the window now begins."""
         old = self.where(self.stamps >= begin)
         if not more:
             return old
-        fresh = Current.of(more)
+        fresh = CurrentWindow.of(more)
         fresh = fresh.where(fresh.stamps >= begin)
-        return Current(
+        return CurrentWindow(
             np.concatenate([old.numbers, fresh.numbers]), np.concatenate([old.stamps, fresh.stamps])
         )
 
@@ -167,7 +171,9 @@ class Current:
         return int(self.numbers.nbytes + self.stamps.nbytes)
 
 
-def fetch(prefix: Prefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]) -> list[pa.Array]:
+def fetch(
+    prefix: StreamPrefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]
+) -> list[pa.Array]:
     """Columns of tuples given by their numbers, in that order."""
     parts = prefix.locate(numbers)
     back = np.empty(len(numbers), np.int64)
@@ -177,7 +183,7 @@ def fetch(prefix: Prefix, numbers: np.ndarray, schema: Schema, columns: Sequence
         at += len(where)
     found = [(block, positions) for block, positions, _ in parts]
     straight = bool((back[1:] > back[:-1]).all())
-    return [gather(found, schema, column, None if straight else back) for column in columns]
+    return [take_column(found, schema, column, None if straight else back) for column in columns]
 
 
 # -- aggregates
@@ -225,7 +231,7 @@ class SharedTree:
         self._blocks: list[Block] = []
         self._gone = 0  # leaves whose blocks have left memory at the left end
 
-    def over(self, prefix: Prefix, begin: int, end: int) -> Summary:
+    def over(self, prefix: StreamPrefix, begin: int, end: int) -> Summary:
         """The aggregate of the window, from O(log n) nodes and the pieces at its two edges."""
         self._catch_up(prefix)
         first, last, beside = prefix.whole(begin, end)
@@ -234,7 +240,7 @@ class SharedTree:
             found += summarise(block, positions, self.column)
         return found
 
-    def _catch_up(self, prefix: Prefix) -> None:
+    def _catch_up(self, prefix: StreamPrefix) -> None:
         blocks, mine = prefix.blocks, self._blocks
         live = mine[self._gone :]
         # blocks leave at the left and change at the right; identity tells
@@ -256,7 +262,7 @@ class SharedTree:
         self._shrink()
 
     def _append(self, block: Block) -> None:
-        positions = kept([Piece(block, 0, block.rows)], self.slots)
+        positions = kept([BlockRange(block, 0, block.rows)], self.slots)
         self.tree.append(summarise(block, positions[0][1] if positions else NONE, self.column))
         self._blocks.append(block)
 
@@ -274,7 +280,7 @@ class SharedTree:
 _GONE: Any = None
 
 
-def answer_of(summary: Summary, item: Item, type_: str) -> pa.Array:
+def answer_of(summary: Summary, item: SelectItem, type_: str) -> pa.Array:
     """One aggregate as a column with one row."""
     arrow = arrow_schema(Schema.of([("v", type_)]), hidden=False).field(0).type
     match item.aggregate:

@@ -163,7 +163,7 @@ def _equal_to(side: exp.Expression) -> tuple[exp.Expression | None, list[exp.Exp
     return None, []
 
 
-def listed(node: exp.In) -> list[_Given] | None:
+def listed(node: exp.In) -> list[_Constant] | None:
     """The constants of `column IN (constants)`, without null, which nothing is equal to; None if it is something else."""
     if not isinstance(node.this, exp.Column) or not node.expressions:
         return None
@@ -175,7 +175,7 @@ def listed(node: exp.In) -> list[_Given] | None:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Constant:
     """A literal as it stands in the text."""
 
     kind: str  # number, text, truth, time, date
@@ -183,7 +183,7 @@ class _Given:
     double: bool = False  # a number with an exponent, which SQL takes for a double
 
 
-def constant(node: exp.Expression) -> _Given | None:
+def constant(node: exp.Expression) -> _Constant | None:
     """The literal of a node, with its sign; None if it is no literal."""
     node = _bare(node)
     match node:
@@ -191,23 +191,23 @@ def constant(node: exp.Expression) -> _Given | None:
             inner = constant(node.this)
             if inner is None or inner.kind != "number":
                 return None
-            return _Given("number", inner.value.copy_negate(), inner.double)
+            return _Constant("number", inner.value.copy_negate(), inner.double)
         case exp.Literal() if node.is_string:
-            return _Given("text", node.this)
+            return _Constant("text", node.this)
         case exp.Literal():
-            return _Given("number", Decimal(node.this), double="e" in node.this.lower())
+            return _Constant("number", Decimal(node.this), double="e" in node.this.lower())
         case exp.Boolean():
-            return _Given("truth", bool(node.this))
+            return _Constant("truth", bool(node.this))
         case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
             kind = node.to.this.name
             if kind in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"):
-                return _Given("time", node.this.this)
+                return _Constant("time", node.this.this)
             if kind == "DATE":
-                return _Given("date", node.this.this)
+                return _Constant("date", node.this.this)
     return None
 
 
-def span_of(column: str, type_: str, sign: str, given: _Given) -> Span | None:
+def span_of(column: str, type_: str, sign: str, given: _Constant) -> Span | None:
     """The span of `column sign literal`; None where it cannot be one (then it is a residual)."""
     if sign == "<>" or type_ == "BINARY":
         return None
@@ -239,14 +239,14 @@ def as_float(value: float) -> float:
     return float(np.float32(value)) if abs(value) <= MOST_FLOAT else value
 
 
-def _number(column: str, type_: str, given: _Given) -> Decimal:
+def _number(column: str, type_: str, given: _Constant) -> Decimal:
     if given.kind != "number":
         raise _unlike(column, type_, given, "a number")
     value: Decimal = given.value
     return value
 
 
-def _plain(column: str, type_: str, given: _Given) -> Constant:
+def _plain(column: str, type_: str, given: _Constant) -> Constant:
     """The literal in the units in which the column is compared."""
     match type_:
         case "STRING" if given.kind == "text":
@@ -270,7 +270,7 @@ def _days(text: str) -> int:
         ) from None
 
 
-def _unlike(column: str, type_: str, given: _Given, wanted: str) -> QueryError:
+def _unlike(column: str, type_: str, given: _Constant, wanted: str) -> QueryError:
     found = f"'{given.value}'" if given.kind in ("text", "time", "date") else str(given.value).upper()
     return QueryError(f"column '{column}' is {type_} and cannot be compared with {found}", expected=wanted)
 

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from penstock.model.expressions.binding import Dialect
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StandingQuery
-from penstock.standing.language.select_clause import Reading, Streams, only
+from penstock.standing.language.select_clause import SelectReader, Streams, only
 from penstock.standing.language.window_clause import QUOTED, check_window, windows_of, without_quoted
 
 _COMMENT = re.compile(rf"(?P<quoted>{QUOTED.pattern})|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
@@ -49,7 +49,7 @@ def parse(text: str, streams: Streams) -> StandingQuery:
 def _parsed(text: str, streams: Streams) -> StandingQuery:
     clause, ends = _cut(_COMMENT.sub(lambda found: found["quoted"] or " ", text))
     tree = _tree(clause)
-    reading = Reading(tree, streams)
+    reading = SelectReader(tree, streams)
     windows = windows_of(ends, reading.parts)
     for part, each in zip(reading.parts, windows, strict=True):
         check_window(streams[part.stream], each)

@@ -120,7 +120,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """One column of the answer: a column of a stream, or an aggregate of one (column None: COUNT(*))."""
 
     name: str
@@ -144,7 +144,7 @@ class StandingQuery:
     text: str
     parts: tuple[Part, ...]
     branches: tuple[Branch, ...]
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     windows: tuple[Window, ...]  # of each part
     distinct: bool = False
 

@@ -26,9 +26,9 @@ from penstock.standing.language.query import (
     AGGREGATES,
     Branch,
     Conjunction,
-    Item,
     JoinFactor,
     Part,
+    SelectItem,
     Span,
     StreamInfo,
 )
@@ -52,7 +52,7 @@ def only(node: exp.Expression, known: set[str]) -> None:
             )  # fmt: skip
 
 
-class Reading:
+class SelectReader:
     """FROM, WHERE and SELECT of one query."""
 
     def __init__(self, tree: exp.Select, streams: Streams) -> None:
@@ -293,8 +293,8 @@ class Reading:
 
     # -- SELECT
 
-    def items(self) -> tuple[Item, ...]:
-        found: list[Item] = []
+    def items(self) -> tuple[SelectItem, ...]:
+        found: list[SelectItem] = []
         for node in self.tree.expressions:
             found += self._item(node)
         kinds = {item.aggregate is not None for item in found}
@@ -307,7 +307,7 @@ class Reading:
             raise QueryError("SELECT names no column")
         return _named(found, self.parts)
 
-    def _item(self, node: exp.Expression) -> list[Item]:
+    def _item(self, node: exp.Expression) -> list[SelectItem]:
         inner = node.this if isinstance(node, exp.Alias) else node
         name = node.alias if isinstance(node, exp.Alias) else ""
         if isinstance(inner, exp.Star) or (
@@ -316,7 +316,7 @@ class Reading:
             return self._star(inner)
         if isinstance(inner, exp.Column):
             stream, column = self.place(inner)
-            return [Item(name or column, stream, column)]
+            return [SelectItem(name or column, stream, column)]
         if isinstance(inner, exp.Anonymous) and inner.name.upper() in AGGREGATES:
             return [self._aggregate(inner, name)]
         raise QueryError(
@@ -324,27 +324,27 @@ class Reading:
             expected=f"a column, *, or one of {', '.join(AGGREGATES)} of a column", hint="compute on the client's side, or in a Map box",
         )  # fmt: skip
 
-    def _star(self, node: exp.Expression) -> list[Item]:
+    def _star(self, node: exp.Expression) -> list[SelectItem]:
         only(node.this if isinstance(node, exp.Column) else node, set())
         table = node.table if isinstance(node, exp.Column) else ""
         aliases = [part.alias for part in self.parts]
         if table and table not in aliases:
             raise QueryError(f"no stream '{table}' in FROM", hint=did_you_mean(table, aliases))
         chosen = [i for i, alias in enumerate(aliases) if not table or alias == table]
-        return [Item(c, i, c) for i in chosen for c in self.schemas[i].names]
+        return [SelectItem(c, i, c) for i in chosen for c in self.schemas[i].names]
 
-    def _aggregate(self, node: exp.Expression, name: str) -> Item:
+    def _aggregate(self, node: exp.Expression, name: str) -> SelectItem:
         function, text = node.name.upper(), node.sql(dialect=Dialect).lower()
         inner = node.expressions[0] if len(node.expressions) == 1 else None
         if function == "COUNT" and isinstance(inner, exp.Star | exp.Literal):
-            return Item(name or "count", 0, None, "COUNT")
+            return SelectItem(name or "count", 0, None, "COUNT")
         if not isinstance(inner, exp.Column):
             raise QueryError(f"{text} is not answered", expected=f"{function} of a column")
         stream, column = self.place(inner)
         type_ = self._type(stream, column)
         if function in ("SUM", "AVG") and type_ not in NUMERIC:
             raise QueryError(f"{text}: column '{column}' is {type_}", expected="a number")
-        return Item(name or f"{function.lower()}_{column}", stream, column, function)
+        return SelectItem(name or f"{function.lower()}_{column}", stream, column, function)
 
 
 def _inside(node: exp.Expression) -> exp.Expression:
@@ -364,11 +364,11 @@ def joined_schema(parts: Iterable[Part], streams: Streams) -> Schema:
     return Schema.of([(mangled(p.alias, c.name), c.type) for p in parts for c in streams[p.stream].schema])
 
 
-def _named(items: list[Item], parts: tuple[Part, ...]) -> tuple[Item, ...]:
+def _named(items: list[SelectItem], parts: tuple[Part, ...]) -> tuple[SelectItem, ...]:
     """Columns of the same name in several streams get the stream's name in front; what is still double is refused."""
     names = [item.name for item in items]
     made = [
-        Item(f"{parts[i.stream].alias}_{i.name}", i.stream, i.column, i.aggregate)
+        SelectItem(f"{parts[i.stream].alias}_{i.name}", i.stream, i.column, i.aggregate)
         if names.count(i.name) > 1 and i.name == i.column and len(parts) > 1
         else i
         for i in items

@@ -22,12 +22,12 @@ from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.stems.block import Block, Matches, make_blocks
 from penstock.standing.stems.data_stem import NEVER
 from penstock.standing.stems.query_stem import PredicateIndex
 from penstock.store.ipc import from_ipc, ipc_bytes
-from penstock.store.points.manifest import DataFile, Entry
+from penstock.store.points.manifest import DataFile, PointEntry
 from penstock.store.points.point import PointReader, ReadPlan
 from penstock.store.points.ranges import Interval
 
@@ -35,7 +35,7 @@ _HISTORY_ROWS = 1 << 19  # read at once
 _INDEX_SHARE = 10  # an index is made anew at most every so many times as long as making it took
 
 
-class HistoryFirst(PointInput):
+class InputAfterHistory(PointInput):
     """A connection point from an entry on: what lies before is loaded already."""
 
     def __init__(self, checkpoint: Path, name: str, query: str, start: Position) -> None:
@@ -48,15 +48,15 @@ class HistoryFirst(PointInput):
 
 
 class ProbeTrains(Trains):
-    """Trains that probe: they write nothing, and what they find goes to the soup."""
+    """Trains that probe: they write nothing, and what they find goes to the engine."""
 
-    soup: Soup
+    engine: QueryEngine
     stream: str
     point: str
 
-    def feeding(self, soup: Soup, stream: str, point: str) -> ProbeTrains:
+    def feeding(self, engine: QueryEngine, stream: str, point: str) -> ProbeTrains:
         """Say whom this feeds."""
-        self.soup, self.stream, self.point = soup, stream, point
+        self.engine, self.stream, self.point = engine, stream, point
         self._sent: tuple[PredicateIndex, Any] | None = None
         self._cost = self._made = 0.0
         return self
@@ -70,7 +70,7 @@ class ProbeTrains(Trains):
         self.log.write_commit(commit)
         horizon = position.get("horizon")
         if blocks:
-            self.soup.insert_blocks(self.stream, blocks, horizon=horizon)
+            self.engine.insert_blocks(self.stream, blocks, horizon=horizon)
         return commit
 
     def _probed(self, slices: list[Any], entry: int) -> list[Block]:
@@ -92,7 +92,7 @@ class ProbeTrains(Trains):
         """
         now = time.monotonic()
         if self._sent is None or now - self._made > _INDEX_SHARE * self._cost:
-            index = self.soup.index(self.stream)
+            index = self.engine.index(self.stream)
             if self._sent is None or index is not self._sent[0]:
                 old = self._sent
                 self._sent = index, self.spark.sparkContext.broadcast(index)
@@ -155,24 +155,24 @@ def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
 # -- history
 
 
-def load_history(soup: Soup, stream: str, checkpoint: Path, point: str) -> Position:
+def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str) -> Position:
     """Insert everything retained at the point, and give the position after it. Queries meet it when they are asked."""
     reader = PointReader(checkpoint, point)
-    schema = soup.streams[stream].schema
+    schema = engine.streams[stream].schema
     entries = reader.entries()
     for group in _grouped(entries):
         table = reader.read(group[0].number, group[-1].number)
         blocks = make_blocks(table, schema, None, group[-1].number)
-        soup.insert_blocks(stream, blocks, horizon=group[-1].horizon)
+        engine.insert_blocks(stream, blocks, horizon=group[-1].horizon)
     if reader.thinned >= 0 and entries:
         # what retention has deleted so far lies before this time
-        soup.set_lost(stream, entries[-1].horizon - soup.streams[stream].keep)
+        engine.set_lost(stream, entries[-1].horizon - engine.streams[stream].keep)
     last = entries[-1] if entries else None
     return {} if last is None else {"entry": last.number, "horizon": last.horizon, "final": last.final}
 
 
-def _grouped(entries: list[Entry]) -> Iterator[list[Entry]]:
-    held: list[Entry] = []
+def _grouped(entries: list[PointEntry]) -> Iterator[list[PointEntry]]:
+    held: list[PointEntry] = []
     for entry in entries:
         if held and sum(e.rows for e in held) + entry.rows > _HISTORY_ROWS:
             yield held

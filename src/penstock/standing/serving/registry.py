@@ -17,7 +17,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS queries (
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegistryEntry:
     """One registered query as it was asked for; `mode` None: the rule decides."""
 
     handle: str
@@ -32,7 +32,7 @@ class Registry:
 
     >>> import tempfile
     >>> registry = Registry(Path(tempfile.mkdtemp()) / "registry.db")
-    >>> registry.add([Entry("q-1", "me", "SELECT v FROM cars", None, 0.0)])
+    >>> registry.add([RegistryEntry("q-1", "me", "SELECT v FROM cars", None, 0.0)])
     >>> [entry.handle for entry in registry.entries()]
     ['q-1']
     """
@@ -46,7 +46,7 @@ class Registry:
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(_TABLE)
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[RegistryEntry]) -> None:
         """All or none; on disk when it returns."""
         rows = [(e.handle, e.client, e.text, e.mode, e.created) for e in entries]
         with self._lock:
@@ -63,11 +63,11 @@ class Registry:
         with self._lock:
             self._db.execute("DELETE FROM queries WHERE handle = ?", (handle,))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RegistryEntry]:
         """All queries in the order of registration."""
         with self._lock:
             rows = self._db.execute("SELECT * FROM queries ORDER BY rowid").fetchall()
-        return [Entry(*row) for row in rows]
+        return [RegistryEntry(*row) for row in rows]
 
     def close(self) -> None:
         with self._lock:

@@ -22,7 +22,7 @@ from penstock import __version__
 from penstock.http.error_bodies import Statuses, answer_errors, error_body
 from penstock.http.guard import Guard
 from penstock.model.errors import PenstockError
-from penstock.standing.answers.changes import Following
+from penstock.standing.answers.changes import ChangeFollower
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.serving.service import StandingQueries
 from penstock.standing.serving.wakeups import Wakeups
@@ -57,7 +57,7 @@ def standing_app(service: StandingQueries) -> FastAPI:
     )  # fmt: skip
     app.add_middleware(Guard)
     answer_errors(app, _STATUSES)
-    wakeups = Wakeups(service.soup)
+    wakeups = Wakeups(service.engine)
 
     @app.post("/queries", status_code=201, summary="Register a query")
     def register(new: NewQuery) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def standing_app(service: StandingQueries) -> FastAPI:
         except PenstockError as error:
             response.status_code = 503
             return {"ok": False, "error": str(error)}
-        return {"ok": True, "version": service.soup.version, "queries": len(service.soup.queries)}
+        return {"ok": True, "version": service.engine.version, "queries": len(service.engine.queries)}
 
     return app
 
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
 
 async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:
     """Events for one follower. It waits without a thread of its own: thousands may follow while others ask."""
-    following = Following(service.soup, handle)
+    following = ChangeFollower(service.engine, handle)
     with wakeups.subscribed() as news:
         try:
             while True:
@@ -169,7 +169,7 @@ async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> As
             yield f"event: error\ndata: {json.dumps(error_body(error))}\n\n"
 
 
-def _event(following: Following) -> str:
+def _event(following: ChangeFollower) -> str:
     change = following.step()
     if change is None:
         return ""

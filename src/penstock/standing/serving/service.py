@@ -31,15 +31,15 @@ from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
-from penstock.standing.answers import gather
 from penstock.standing.answers.changes import Change, changes
-from penstock.standing.answers.registered import Limits, Registered
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.registered_query import Limits, RegisteredQuery
+from penstock.standing.answers.window_gather import compile_loops
 from penstock.standing.errors import QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import StreamInfo
-from penstock.standing.serving.point_feed import HistoryFirst, ProbeTrains, archived, load_history
-from penstock.standing.serving.registry import Entry, Registry
+from penstock.standing.serving.point_feed import InputAfterHistory, ProbeTrains, archived, load_history
+from penstock.standing.serving.registry import Registry, RegistryEntry
 
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
@@ -69,14 +69,14 @@ class Handle:
 
     def describe(self) -> dict[str, Any]:
         """Text, mode, windows, and how often it was invoked."""
-        return self.service.soup.registered(self.id).describe()
+        return self.service.engine.registered(self.id).describe()
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenQuery:
     """A query of an earlier run that the network no longer fits, and why; it stays until it is unregistered."""
 
-    entry: Entry
+    entry: RegistryEntry
     why: str
 
     def describe(self) -> dict[str, Any]:
@@ -108,15 +108,15 @@ class StandingQueries:
         if self._owns:
             runtime.start()
         self._tables = _tables(runtime.network)  # stream -> connection point that holds it, or None: not yet
-        self.soup = Soup(
+        self.engine = QueryEngine(
             (self._info(name) for name in self._tables), limits=limits, budget=memory, archive=self._archive
         )
         self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
-        self.broken: dict[str, Broken] = {}
+        self.broken: dict[str, BrokenQuery] = {}
         self._feeds: dict[str, str] = {}  # stream -> name of its query
         self._inputs: list[str] = []  # queries that read sources for us
         self._gate = threading.Lock()
-        gather.warm()
+        compile_loops()
         self._restore()
 
     # -- the interface
@@ -130,15 +130,15 @@ class StandingQueries:
     ) -> list[Handle]:
         """Register several at once, all or none: one write to disk."""
         self._look_again()
-        queries = [parse(text, self.soup.streams) for text in texts]
+        queries = [parse(text, self.engine.streams) for text in texts]
         self._need(tuple(dict.fromkeys(stream for query in queries for stream in query.streams)))
-        made: list[Registered] = []
+        made: list[RegisteredQuery] = []
         try:
-            made.extend(self.soup.register(query, client=client, mode=mode) for query in queries)
-            self.registry.add(Entry(m.handle, client, m.query.text, mode, m.created) for m in made)
+            made.extend(self.engine.register(query, client=client, mode=mode) for query in queries)
+            self.registry.add(RegistryEntry(m.handle, client, m.query.text, mode, m.created) for m in made)
         except BaseException:
             for each in made:
-                self.soup.unregister(each.handle)
+                self.engine.unregister(each.handle)
             raise
         return [Handle(self, each.handle) for each in made]
 
@@ -150,32 +150,32 @@ class StandingQueries:
     def invoke(self, id: str, *, at: str | float | datetime | None = None) -> pa.Table:  # noqa: A002
         """The current answer of a query."""
         self._must_know(id)
-        return self.soup.invoke(id, at=None if at is None else _micros(at))
+        return self.engine.invoke(id, at=None if at is None else _micros(at))
 
     def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002
         """The changes of an answer, see `Handle.changes`."""
         self._must_know(id)
-        return changes(self.soup, id, timeout)
+        return changes(self.engine, id, timeout)
 
     def unregister(self, id: str) -> None:  # noqa: A002
         """End a query."""
         if id in self.broken:
             del self.broken[id]
         else:
-            self.soup.unregister(id)
+            self.engine.unregister(id)
         self.registry.remove(id)
 
     def list(self, client: str | None = None) -> Listed:
         """All queries, or one client's."""
-        found = [made.describe() for made in list(self.soup.queries.values())]
+        found = [made.describe() for made in list(self.engine.queries.values())]
         found += [each.describe() for each in list(self.broken.values())]
         return [each for each in found if client is None or each["client"] == client]
 
     def streams(self) -> Listed:
         """What queries may name, and how far each is visible."""
         found = []
-        for name, info in self.soup.streams.items():
-            prefix = self.soup.view.prefixes[name]
+        for name, info in self.engine.streams.items():
+            prefix = self.engine.view.prefixes[name]
             found.append({
                 "stream": name, "columns": info.schema.ddl(), "keep": info.keep / 1e6, "fed": name in self._feeds,
                 "tuples": prefix.count, "now": None if not prefix.count else _text(prefix.newest),
@@ -184,8 +184,8 @@ class StandingQueries:
 
     def feed(self, stream: str) -> None:
         """Load a stream and follow it, before the first query names it; else that query waits for it."""
-        if stream not in self.soup.streams:
-            parse(f"SELECT * FROM `{stream}`", self.soup.streams)  # says what is wrong
+        if stream not in self.engine.streams:
+            parse(f"SELECT * FROM `{stream}`", self.engine.streams)  # says what is wrong
         self._need((stream,))
 
     def stop(self) -> None:
@@ -221,7 +221,7 @@ class StandingQueries:
         for name, point in _tables(self.runtime.network).items():
             if name not in self._tables:
                 self._tables[name] = point
-                self.soup.add_stream(self._info(name))
+                self.engine.add_stream(self._info(name))
 
     def _need(self, streams: Sequence[str]) -> None:
         """Make sure that streams are loaded and followed."""
@@ -234,14 +234,14 @@ class StandingQueries:
     def _follow(self, stream: str) -> str:
         point = self._tables[stream] or self._spool(stream)
         name = _PREFIX + stream
-        start = load_history(self.soup, stream, self.runtime.checkpoint, point)
+        start = load_history(self.engine, stream, self.runtime.checkpoint, point)
         # what the last run of this feed had done is of no interest: results are found again from the tuples
         shutil.rmtree(self.runtime.checkpoint / "queries" / name, ignore_errors=True)
         sub = at_point(self._with_point(stream, point), point, name, lambda s: s)
-        given = {point: HistoryFirst(self.runtime.checkpoint, point, name, start)}
+        given = {point: InputAfterHistory(self.runtime.checkpoint, point, name, start)}
 
         def prepare(query: Any) -> None:
-            query.trains.feeding(self.soup, stream, point)
+            query.trains.feeding(self.engine, stream, point)
 
         self.runtime.attach_subnetwork(sub, prepare=prepare, make_trains=ProbeTrains, inputs=given)
         threading.Thread(target=self._rebuild, args=(stream,), name=f"rebuild-{stream}", daemon=True).start()
@@ -249,7 +249,7 @@ class StandingQueries:
 
     def _rebuild(self, stream: str) -> None:
         try:
-            self.soup.rebuild(stream)
+            self.engine.rebuild(stream)
         except Exception:
             _LOG.exception("standing queries: old blocks of %s", stream)
 
@@ -288,22 +288,22 @@ class StandingQueries:
         parsed = []
         for entry in self.registry.entries():
             with self._set_aside_if_refused(entry):
-                parsed.append((entry, parse(entry.text, self.soup.streams)))
+                parsed.append((entry, parse(entry.text, self.engine.streams)))
         self._need(tuple(dict.fromkeys(s for _, query in parsed for s in query.streams)))
         for entry, query in parsed:
             with self._set_aside_if_refused(entry):
-                made = self.soup.register(
+                made = self.engine.register(
                     query, client=entry.client, mode=entry.mode, handle=entry.handle, restored=True
                 )
                 made.created = entry.created
 
     @contextmanager
-    def _set_aside_if_refused(self, entry: Entry) -> Iterator[None]:
+    def _set_aside_if_refused(self, entry: RegistryEntry) -> Iterator[None]:
         """One query that does not fit any more must not keep all others from coming back."""
         try:
             yield
         except PenstockError as error:
-            self.broken[entry.handle] = Broken(entry, str(error))
+            self.broken[entry.handle] = BrokenQuery(entry, str(error))
             _LOG.warning("standing query %s does not fit the network any more: %s", entry.handle, error)
 
     def _must_know(self, id: str) -> None:  # noqa: A002
@@ -312,7 +312,7 @@ class StandingQueries:
                 f"standing query '{id}' does not fit the network any more", found=self.broken[id].why.splitlines()[0],
                 hint="unregister it, or bring back the stream it reads",
             )  # fmt: skip
-        self.soup.registered(id)
+        self.engine.registered(id)
 
 
 def _tables(network: Network) -> dict[str, str | None]:

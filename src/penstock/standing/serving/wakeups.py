@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
 
 _LOOK = 1.0  # seconds after which the thread looks whether anybody is left
 
@@ -16,8 +16,8 @@ _LOOK = 1.0  # seconds after which the thread looks whether anybody is left
 class Wakeups:
     """Events of asyncio that are set whenever something has become visible; the thread lives as long as there are some."""
 
-    def __init__(self, soup: Soup) -> None:
-        self._soup = soup
+    def __init__(self, engine: QueryEngine) -> None:
+        self._soup = engine
         self._gate = threading.Lock()
         self._sleepers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
         self._running = False

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.standing.language.query import Conjunction, Span
-from penstock.standing.stems.columns import Sorted, comparable, plain
-from penstock.standing.stems.kernels import arrange, probe
-from penstock.standing.stems.query_stem import Known, PredicateIndex
+from penstock.standing.stems.columns import SortedColumn, comparable, plain
+from penstock.standing.stems.probe_loop import arrange, probe
+from penstock.standing.stems.query_stem import KnownConjunctions, PredicateIndex
 
 MOST_ROWS = 1 << 16  # positions have 16 bits
 _BITS = 16  # a list costs 16 bits a match, a bitmap one bit a tuple
@@ -31,7 +31,7 @@ NONE = np.zeros(0, np.uint16)
 class Matches:
     """Which tuples of a block each conjunction of an index matches."""
 
-    known: Known
+    known: KnownConjunctions
     starts: np.ndarray
     positions: np.ndarray
     bitmaps: dict[int, np.ndarray] = field(default_factory=dict)
@@ -248,7 +248,7 @@ def _ordered(stamps: np.ndarray, seqs: np.ndarray) -> bool:
 
 def probe_block(block: Block, index: PredicateIndex) -> Matches:
     """New data meets old queries (P07): all conjunctions of the index against all tuples of the block."""
-    columns = [Sorted.of(*block.values(name)) for name in index.attributes]
+    columns = [SortedColumn.of(*block.values(name)) for name in index.attributes]
     low, high = index.bind(columns)
     shape = (max(1, len(columns)), block.rows)
     place, order = np.zeros(shape, np.int32), np.zeros(shape, np.int32)

@@ -38,7 +38,7 @@ def comparable(column: Any, type_: str) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortedColumn:
     """A column of some tuples in sorted order: `order` lists positions by value, nulls last; `place` is its inverse."""
 
     values: np.ndarray  # sorted, without nulls; for texts each once
@@ -48,7 +48,7 @@ class Sorted:
     ends: np.ndarray | None = None  # texts: how many rows lie before each value, and the total at the end
 
     @staticmethod
-    def of(values: np.ndarray, valid: np.ndarray | None) -> Sorted:
+    def of(values: np.ndarray, valid: np.ndarray | None) -> SortedColumn:
         """Sort once for all queries."""
         rows = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
         held = values if valid is None else values[rows]
@@ -65,7 +65,7 @@ class Sorted:
         order = order.astype(np.int32)
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
-        return Sorted(held, order, place, len(rows), ends)
+        return SortedColumn(held, order, place, len(rows), ends)
 
     def before(self, constants: np.ndarray, side: str) -> np.ndarray:
         """How many tuples lie before each constant; side 'right': those equal to it as well."""

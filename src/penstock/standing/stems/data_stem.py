@@ -1,6 +1,6 @@
 """A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted train by train, probed by queries.
 
-It is a row of blocks in the order of arrival. What an invocation works on is a `Prefix`, which never changes: a new train makes a new one (P21).
+It is a row of blocks in the order of arrival. What an invocation works on is a `StreamPrefix`, which never changes: a new train makes a new one (P21).
 Blocks of one train, and of streams with lateness, may overlap in time, so a window takes a range of
 positions of every block that it touches. Small blocks are merged as they grow many, eight at a time. Tuples beyond the memory budget are
 let go, oldest first: they stay in the connection point's files and are read from there when a window needs them (P38).
@@ -27,7 +27,7 @@ NEVER = -(1 << 62)
 
 
 @dataclass(frozen=True)
-class Piece:
+class BlockRange:
     """The tuples low..high of a block."""
 
     block: Block
@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Cold:
+class EvictedTuples:
     """What was let go from memory: everything up to an entry of the connection point."""
 
     entry: int
@@ -49,11 +49,11 @@ class Cold:
 
 
 @dataclass(frozen=True, eq=False)
-class Prefix:
+class StreamPrefix:
     """The stream as far as it is visible."""
 
     blocks: tuple[Block, ...] = ()
-    cold: Cold | None = None
+    cold: EvictedTuples | None = None
     lost: int = NEVER  # tuples before this time may have been deleted for good
     newest: int = NEVER
     oldest: int = -NEVER  # the earliest time of any tuple that there ever was, also of those gone for good
@@ -63,12 +63,14 @@ class Prefix:
     _cache: dict[Any, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(blocks: Sequence[Block], cold: Cold | None, lost: int, newest: int, oldest: int) -> Prefix:
+    def of(
+        blocks: Sequence[Block], cold: EvictedTuples | None, lost: int, newest: int, oldest: int
+    ) -> StreamPrefix:
         least, most, rows = (
             np.fromiter((getattr(b, name) for b in blocks), np.int64, len(blocks))
             for name in ("least", "newest", "rows")
         )
-        return Prefix(tuple(blocks), cold, lost, newest, oldest, least, most, rows)
+        return StreamPrefix(tuple(blocks), cold, lost, newest, oldest, least, most, rows)
 
     @property
     def rows(self) -> int:
@@ -84,7 +86,7 @@ class Prefix:
         """What its blocks take: tuples and matches."""
         return sum(block.nbytes for block in self.blocks)
 
-    def lighter(self, most: float) -> Prefix:
+    def lighter(self, most: float) -> StreamPrefix:
         """Without the oldest trains, so that it takes no more than so many bytes, if that can be; they stay in the files (P38)."""
         blocks, sizes = self.blocks, [block.nbytes for block in self.blocks]
         total, gone = sum(sizes), 0
@@ -97,8 +99,10 @@ class Prefix:
             return self
         left, before = blocks[:gone], self.cold
         newest = max([b.newest for b in left] + ([before.newest] if before else []))
-        cold = Cold(left[-1].entry, newest, sum(b.rows for b in left) + (before.rows if before else 0))
-        return Prefix.of(blocks[gone:], cold, self.lost, self.newest, self.oldest)
+        cold = EvictedTuples(
+            left[-1].entry, newest, sum(b.rows for b in left) + (before.rows if before else 0)
+        )
+        return StreamPrefix.of(blocks[gone:], cold, self.lost, self.newest, self.oldest)
 
     def held(self, begin: int, end: int) -> int:
         """How many tuples between two times are in memory."""
@@ -113,7 +117,7 @@ class Prefix:
             return self.lost
         return min(int(piece.block.stamps[piece.low]) for piece in pieces)
 
-    def within(self, window: Window, now: int) -> list[Piece]:
+    def within(self, window: Window, now: int) -> list[BlockRange]:
         """The part of each block that lies in the window, in memory; both ends included."""
         begin, end = window.span(now)
         if isinstance(window.begin, Last):
@@ -134,7 +138,7 @@ class Prefix:
             self._cache[key] = made
         return made
 
-    def between(self, begin: int, end: int) -> list[Piece]:
+    def between(self, begin: int, end: int) -> list[BlockRange]:
         touched = np.flatnonzero((self._most >= begin) & (self._least <= end))
         found = []
         for i in touched:
@@ -144,10 +148,10 @@ class Prefix:
                 block.rows if self._most[i] <= end else int(np.searchsorted(block.stamps, end, side="right"))
             )
             if low < high:
-                found.append(Piece(block, low, high))
+                found.append(BlockRange(block, low, high))
         return found
 
-    def whole(self, begin: int, end: int) -> tuple[int, int, list[Piece]]:
+    def whole(self, begin: int, end: int) -> tuple[int, int, list[BlockRange]]:
         """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside it."""
         inside = (self._least >= begin) & (self._most <= end)
         if not inside.any():
@@ -157,7 +161,7 @@ class Prefix:
         first, last = (int(edge) for edge in runs[np.argmax(runs[:, 1] - runs[:, 0])])
         return first, last, self._beside(begin, end, first, last)
 
-    def _beside(self, begin: int, end: int, first: int, last: int) -> list[Piece]:
+    def _beside(self, begin: int, end: int, first: int, last: int) -> list[BlockRange]:
         touched = (self._most >= begin) & (self._least <= end)
         touched[first:last] = False
         found = []
@@ -165,17 +169,17 @@ class Prefix:
             stamps = self.blocks[i].stamps
             low, high = np.searchsorted(stamps, begin, "left"), np.searchsorted(stamps, end, "right")
             if low < high:
-                found.append(Piece(self.blocks[i], int(low), int(high)))
+                found.append(BlockRange(self.blocks[i], int(low), int(high)))
         return found
 
-    def _last(self, count: int, end: int) -> list[Piece]:
+    def _last(self, count: int, end: int) -> list[BlockRange]:
         """The newest `count` tuples up to `end`: computed once for all queries with this window."""
         key = ("last", count, min(end, self.newest))
         if key not in self._cache:
             self._cache[key] = self._newest_tuples(count, end)
         return self._cache[key]  # type: ignore[no-any-return]
 
-    def _newest_tuples(self, count: int, end: int) -> list[Piece]:
+    def _newest_tuples(self, count: int, end: int) -> list[BlockRange]:
         pieces = self.between(NEVER, end)
         rows = np.array([p.high for p in pieces], np.int64)
         if rows.sum() <= count:
@@ -195,7 +199,7 @@ class Prefix:
         chosen = np.lexsort((owner, seqs, stamps))[len(stamps) - need :]
         taken = np.bincount(owner[chosen], minlength=len(pieces))
         taken[inside] = rows[inside]
-        return [Piece(p.block, p.high - int(n), p.high) for p, n in zip(pieces, taken, strict=True) if n]
+        return [BlockRange(p.block, p.high - int(n), p.high) for p, n in zip(pieces, taken, strict=True) if n]
 
     def locate(self, numbers: np.ndarray) -> list[tuple[Block, np.ndarray, np.ndarray]]:
         """Blocks, positions in them, and where in `numbers` each stands, of tuples given by their numbers."""
@@ -224,7 +228,7 @@ class DataSteM:
 
     def __init__(self, name: str, schema: Schema, keep: int, *, stamped: bool = True) -> None:
         self.name, self.schema, self.keep, self.stamped = name, schema, keep, stamped
-        self.prefix = Prefix()
+        self.prefix = StreamPrefix()
         self.arrived = 0  # tuples so far
 
     def grown(
@@ -233,7 +237,7 @@ class DataSteM:
         index: Callable[[], PredicateIndex],
         *,
         horizon: int | None = None,
-    ) -> Prefix:
+    ) -> StreamPrefix:
         """The prefix with a train more; the caller makes it visible by `show`."""
         held, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
         for block in blocks:
@@ -249,9 +253,9 @@ class DataSteM:
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
             held = _without_older(held, lost)
             cold = None if cold is not None and cold.newest < lost else cold
-        return Prefix.of(held, cold, lost, newest, oldest)
+        return StreamPrefix.of(held, cold, lost, newest, oldest)
 
-    def show(self, prefix: Prefix) -> None:
+    def show(self, prefix: StreamPrefix) -> None:
         """From here on invocations see it."""
         self.prefix = prefix
 

@@ -2,7 +2,7 @@
 
 Equal conjunctions of one stream are kept once, under a slot number that is never given twice. Their constants lie sorted, for each
 column and operator apart; a train, sorted by the same column, meets them in one merge. Where the paper counts the factors
-that each query has fulfilled, we take the shortest slice and check the rest (kernels.py): the same answer with less to write.
+that each query has fulfilled, we take the shortest slice and check the rest (probe_loop.py): the same answer with less to write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownConjunctions:
     """Which conjunctions an index knew, and where each one's matches are: all that a block needs to remember of it.
 
     The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over (PSoup-C).
@@ -52,7 +52,7 @@ class Known:
 class PredicateIndex:
     """The conjunctions of one stream at one moment, as arrays; small enough to travel to every task when it changed."""
 
-    known: Known
+    known: KnownConjunctions
     slots: np.ndarray  # the slot of each conjunction, int64
     attributes: tuple[str, ...]
     first: np.ndarray
@@ -256,7 +256,7 @@ def _compile(part: _StreamPart, version: int, slots_given: int) -> PredicateInde
         _factors(a, o, v, np.searchsorted(spans, k)) for a, o, v, k in parts if o != _ANY and len(v)
     )
     residuals = {int(rows[slot]): texts for slot, texts in part.residuals.items()}
-    known = Known(version, rows, len(kept), len(slots))
+    known = KnownConjunctions(version, rows, len(kept), len(slots))
     bounds = begin if part.turns else None
     return PredicateIndex(known, slots, attributes, first, spans % width, factors, residuals, bounds)
 

@@ -27,7 +27,7 @@ from penstock.store.catalog.record_types import (
     Latency,
     NetworkVersion,
     NodeRecord,
-    Place,
+    StorageLocation,
     Topology,
     Totals,
     TrainRecord,
@@ -293,15 +293,16 @@ class Catalog:
         sql = "SELECT output, time, samples, p50, p95, p99, max FROM latencies WHERE output = ? ORDER BY id DESC LIMIT ?"
         return [Latency(*row) for row in self._rows(sql, output, last)][::-1]
 
-    def record_place(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
+    def record_location(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
         """Say where something is kept; the last word counts."""
         with self._writing() as db:
             db.execute("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", (name, kind, str(path), _now(at)))
 
-    def places(self) -> list[Place]:
+    def locations(self) -> list[StorageLocation]:
         """Checkpoints and tables, by name."""
         return [
-            Place(*row) for row in self._rows("SELECT name, kind, path, time FROM places ORDER BY name, kind")
+            StorageLocation(*row)
+            for row in self._rows("SELECT name, kind, path, time FROM places ORDER BY name, kind")
         ]
 
     def record_event(self, kind: str, subject: str, at: float | None = None, **detail: Any) -> None:

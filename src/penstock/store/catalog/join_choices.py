@@ -11,7 +11,7 @@ from penstock.model.writing.network import Network
 from penstock.store.catalog.catalog import Catalog
 
 
-def chosen_text(network: Network, checkpoint: Path) -> str:
+def join_choices_text(network: Network, checkpoint: Path) -> str:
     """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its checkpoint."""
     if not (checkpoint / "catalog.db").exists():
         return f"chosen in {checkpoint}\n  no train has run yet"

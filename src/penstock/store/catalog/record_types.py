@@ -130,7 +130,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Place:
+class StorageLocation:
     """Where something is kept: the checkpoint of a sub-network, the table of a connection point."""
 
     name: str

@@ -17,7 +17,7 @@ from penstock.store import durable
 from penstock.store.file_names import number_text, part_text
 from penstock.store.points.generations import publish, sweep
 from penstock.store.points.leases import Clock
-from penstock.store.points.manifest import DataFile, Entry, Manifest, Segment, stamps_of
+from penstock.store.points.manifest import DataFile, Manifest, PointEntry, Segment, stamps_of
 from penstock.store.points.point import PointReader, segment_entries
 from penstock.store.points.tables import encode, read_files, stored_schema, write_files
 
@@ -75,9 +75,9 @@ def compact(
     return done
 
 
-def _prefix(entries: Sequence[Entry], sizes: Sizes) -> list[Entry]:
+def _prefix(entries: Sequence[PointEntry], sizes: Sizes) -> list[PointEntry]:
     """The oldest entries, as many as a segment holds, at least one."""
-    taken: list[Entry] = []
+    taken: list[PointEntry] = []
     rows = 0
     extent: Extent = (None, None)
     for entry in entries:
@@ -91,7 +91,7 @@ def _prefix(entries: Sequence[Entry], sizes: Sizes) -> list[Entry]:
     return taken
 
 
-def _neighbours(segments: Sequence[Segment], entries: Sequence[Entry], sizes: Sizes) -> list[Segment]:
+def _neighbours(segments: Sequence[Segment], entries: Sequence[PointEntry], sizes: Sizes) -> list[Segment]:
     """The newest segments that are not much larger than what is added to them."""
     rows = sum(entry.rows for entry in entries)
     files = [file for entry in entries for file in entry.files]
@@ -119,7 +119,7 @@ def _within(extent: Extent, span: int | None) -> bool:
 
 
 def _merge(
-    reader: PointReader, entries: list[Entry], merged: list[Segment], sizes: Sizes
+    reader: PointReader, entries: list[PointEntry], merged: list[Segment], sizes: Sizes
 ) -> Compaction | None:
     manifest, base = reader.manifest, reader.base
     parts = [*(segment.files for segment in merged), *(entry.files for entry in entries)]
@@ -138,7 +138,7 @@ def _merge(
 
 
 def _write_segment(
-    reader: PointReader, files: list[DataFile], entries: list[Entry], generation: int, sizes: Sizes
+    reader: PointReader, files: list[DataFile], entries: list[PointEntry], generation: int, sizes: Sizes
 ) -> Segment:
     manifest, schema = reader.manifest, stored_schema(reader.schema)
     table = pa.concat_tables([schema.empty_table(), *read_files(manifest.data, files, 0, _ALL, schema)])
@@ -151,7 +151,7 @@ def _write_segment(
     return Segment(entries[0].number, entries[-1].number, table.num_rows, index, tuple(written))
 
 
-def _write_entries(manifest: Manifest, entries: list[Entry], stem: str) -> DataFile:
+def _write_entries(manifest: Manifest, entries: list[PointEntry], stem: str) -> DataFile:
     rows = [{name: getattr(entry, name) for name in _ENTRIES.names} for entry in entries]
     data = encode(pa.Table.from_pylist(rows, schema=_ENTRIES))
     crc = durable.checksum(data)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from penstock.store import durable
 from penstock.store.points.leases import Clock, reap
-from penstock.store.points.manifest import BASES, DATA, LOG, Base, DataFile, Entry, Manifest, Segment
+from penstock.store.points.manifest import BASES, DATA, LOG, Base, DataFile, Manifest, PointEntry, Segment
 
 
-def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Entry] = ()) -> Base:
+def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[PointEntry] = ()) -> Base:
     """Make `after` the truth, retiring what it no longer names, and the log records of `entries`.
 
     Call it under the switch lock.

@@ -49,7 +49,7 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PointEntry:
     """What one committed train of the producer brought: rows, and the horizon it promises from here on."""
 
     number: int
@@ -68,10 +68,10 @@ class Entry:
         return {**vars(self), "files": [file.as_json() for file in self.files]}
 
     @staticmethod
-    def from_json(body: dict[str, Any]) -> Entry:
-        return Entry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
+    def from_json(body: dict[str, Any]) -> PointEntry:
+        return PointEntry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
 
-    def same(self, other: Entry) -> bool:
+    def same(self, other: PointEntry) -> bool:
         """Whether both say the same of the same train; when it arrived, and what came before, may differ on replay."""
         return replace(self, arrival=0.0, previous=-1) == replace(other, arrival=0.0, previous=-1)
 
@@ -216,10 +216,10 @@ class Manifest:
     def entry_path(self, number: int) -> Path:
         return numbered(self.path / LOG, number)
 
-    def entry(self, number: int) -> Entry:
-        return Entry.from_json(durable.read_record(self.entry_path(number)))
+    def entry(self, number: int) -> PointEntry:
+        return PointEntry.from_json(durable.read_record(self.entry_path(number)))
 
-    def write_entry(self, entry: Entry) -> None:
+    def write_entry(self, entry: PointEntry) -> None:
         durable.write_record(self.entry_path(entry.number), entry.as_json())
 
     def generation(self) -> int:

@@ -37,9 +37,9 @@ from penstock.store.points.manifest import (
     ENTRY,
     Base,
     DataFile,
-    Entry,
     Head,
     Manifest,
+    PointEntry,
     Segment,
     point_path,
     stamps_of,
@@ -106,11 +106,11 @@ class PointWriter:
         arrival: float | None = None,
         since: float | None = None,
         replace: bool = False,
-    ) -> Entry:
+    ) -> PointEntry:
         """Make a train's files visible, all or none. The same entry again is no-op; another content needs `replace`."""
         ordered = tuple(sorted(files, key=lambda file: file.name))
         least, greatest = stamps_of(ordered)
-        made = Entry(
+        made = PointEntry(
             number=entry, rows=sum(f.rows for f in ordered), horizon=horizon, final=final,
             arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered, idle=idle,
             since=since,
@@ -139,7 +139,7 @@ class PointWriter:
         self.manifest.tell(head)
         self._head = head
 
-    def _again(self, made: Entry, head: Head, *, replace: bool) -> Entry:
+    def _again(self, made: PointEntry, head: Head, *, replace: bool) -> PointEntry:
         """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked for)."""
         with durable.locked(self.manifest.switch_lock):
             base = self.manifest.base()
@@ -156,7 +156,7 @@ class PointWriter:
             self._tell(Head(head.latest, head.edition + 1))
             return made
 
-    def _committed(self, number: int, base: Base) -> Entry:
+    def _committed(self, number: int, base: Base) -> PointEntry:
         if number > base.through and self.manifest.entry_path(number).exists():
             return self.manifest.entry(number)
         for segment in base.segments:
@@ -169,7 +169,7 @@ class PointWriter:
             expected="entries in growing order",
         )  # fmt: skip
 
-    def _check_staged(self, entry: Entry) -> None:
+    def _check_staged(self, entry: PointEntry) -> None:
         for file in entry.files:
             path = self.manifest.data / file.name
             if not path.exists() or path.stat().st_size != file.bytes:
@@ -213,8 +213,8 @@ class PointReader:
         self.schema, self.key = self.manifest.about
         self._edition = 0
         self._base = Base()
-        self._log: dict[int, Entry] = {}  # in growing order
-        self._segments: dict[str, list[Entry]] = {}
+        self._log: dict[int, PointEntry] = {}  # in growing order
+        self._segments: dict[str, list[PointEntry]] = {}
         self.reload()
 
     @property
@@ -262,7 +262,7 @@ class PointReader:
         return self._base
 
     @property
-    def log(self) -> list[Entry]:
+    def log(self) -> list[PointEntry]:
         """The entries that this reader knows of and that are not compacted yet."""
         return list(self._log.values())
 
@@ -285,7 +285,7 @@ class PointReader:
             return
         self._log.update((entry.number, entry) for entry in reversed(found))
 
-    def entries(self, after: int = -1) -> list[Entry]:
+    def entries(self, after: int = -1) -> list[PointEntry]:
         """The entries after a position, oldest first. Refuses a position whose next entries are gone."""
         self.refresh()
         self._check_retained(after)
@@ -293,7 +293,7 @@ class PointReader:
         old = [e for segment in kept for e in self._entries_of(segment) if e.number > after]
         return old + [entry for number, entry in self._log.items() if number > after]
 
-    def _entries_of(self, segment: Segment) -> list[Entry]:
+    def _entries_of(self, segment: Segment) -> list[PointEntry]:
         """A reader that works through history asks for the same segments again and again."""
         name = segment.entries.name
         if name not in self._segments:
@@ -301,14 +301,14 @@ class PointReader:
             self._segments[name] = segment_entries(self.manifest, segment)
         return self._segments[name]
 
-    def latest(self) -> Entry | None:
+    def latest(self) -> PointEntry | None:
         """The newest entry, which carries the horizon."""
         self.refresh()
         if self._log:
             return self._log[next(reversed(self._log))]
         return self._entries_of(self._base.segments[-1])[-1] if self._base.segments else None
 
-    def oldest(self) -> Entry | None:
+    def oldest(self) -> PointEntry | None:
         """The oldest retained entry."""
         self.refresh()
         if self._base.segments:
@@ -381,12 +381,12 @@ class PointReader:
         return ordered if columns is None else ordered.select(columns)
 
 
-def segment_entries(manifest: Manifest, segment: Segment) -> list[Entry]:
+def segment_entries(manifest: Manifest, segment: Segment) -> list[PointEntry]:
     """The entries of a compacted segment, without files: their rows lie together in the segment's."""
     file = segment.entries
     data = durable.read_checked(manifest.data / file.name, file.bytes, file.crc)
     rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(data), use_threads=False).to_pylist()
-    return [Entry(**row) for row in rows]
+    return [PointEntry(**row) for row in rows]
 
 
 def _with_entry(table: pa.Table, entry: int) -> pa.Table:
@@ -395,15 +395,15 @@ def _with_entry(table: pa.Table, entry: int) -> pa.Table:
     )
 
 
-def _linked(entry: Entry, previous: int) -> Entry:
+def _linked(entry: PointEntry, previous: int) -> PointEntry:
     return replace(entry, previous=previous)
 
 
-def _without_files(entry: Entry) -> Entry:
+def _without_files(entry: PointEntry) -> PointEntry:
     return replace(entry, files=())
 
 
-def _differs(name: str, before: Entry, made: Entry, *, compacted: bool) -> StoreError:
+def _differs(name: str, before: PointEntry, made: PointEntry, *, compacted: bool) -> StoreError:
     return StoreError(
         f"connection point '{name}': entry {made.number} is committed already, with another content",
         found=f"{made.rows} rows, horizon {made.horizon}, final {made.final}, files {[f.name for f in made.files]}",

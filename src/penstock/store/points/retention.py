@@ -15,7 +15,15 @@ from penstock.store import durable
 from penstock.store.points.compaction import Compaction, Sizes, compact
 from penstock.store.points.generations import publish, sweep
 from penstock.store.points.leases import Clock, reap
-from penstock.store.points.manifest import NO_HORIZON, Base, DataFile, Entry, Manifest, Segment, stamps_of
+from penstock.store.points.manifest import (
+    NO_HORIZON,
+    Base,
+    DataFile,
+    Manifest,
+    PointEntry,
+    Segment,
+    stamps_of,
+)
 from penstock.store.points.point import PointReader, segment_entries
 
 _PASSES = 8  # segments made at once: a history longer than the persistence (a lease holds it) takes several
@@ -42,11 +50,11 @@ class _Limit:
     def old(self, stamp: int | None, arrival: float) -> bool:
         return arrival < self.arrival if stamp is None else stamp < self.stamp
 
-    def entry_goes(self, entry: Entry) -> bool:
+    def entry_goes(self, entry: PointEntry) -> bool:
         old = self.old(entry.max_ts, entry.arrival) if entry.rows else self.tells_nothing(entry)
         return entry.number <= self.safe and old
 
-    def tells_nothing(self, entry: Entry) -> bool:
+    def tells_nothing(self, entry: PointEntry) -> bool:
         """An entry without tuples only tells a horizon: it is as old as that, and of no use if there is none."""
         return entry.horizon == NO_HORIZON or self.old(entry.horizon, entry.arrival)
 
@@ -87,7 +95,7 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
     return Retention(after.removed, len(gone), sum(file.rows for file in gone), held)
 
 
-def _now(reader: PointReader, latest: Entry) -> int:
+def _now(reader: PointReader, latest: PointEntry) -> int:
     """How far the point's event time has come."""
     if latest.horizon != NO_HORIZON:
         return latest.horizon
@@ -96,7 +104,9 @@ def _now(reader: PointReader, latest: Entry) -> int:
     return NO_HORIZON if newest is None else newest
 
 
-def _after(base: Base, segments: tuple[Segment, ...], entries: list[Entry], gone: list[DataFile]) -> Base:
+def _after(
+    base: Base, segments: tuple[Segment, ...], entries: list[PointEntry], gone: list[DataFile]
+) -> Base:
     removed = max([base.removed, *(entry.number for entry in entries)])
     dropped = base.segments[: len(base.segments) - len(segments)]
     removed = max([removed, *(segment.last for segment in dropped)])
@@ -121,8 +131,8 @@ def _thin(manifest: Manifest, base: Base, limit: _Limit) -> tuple[tuple[Segment,
     return tuple(kept), gone
 
 
-def _leading(entries: list[Entry], limit: _Limit) -> list[Entry]:
-    taken: list[Entry] = []
+def _leading(entries: list[PointEntry], limit: _Limit) -> list[PointEntry]:
+    taken: list[PointEntry] = []
     for entry in entries:
         if not limit.entry_goes(entry):
             break

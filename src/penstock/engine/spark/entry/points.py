@@ -20,7 +20,7 @@ from penstock.model.boxes import Filter, Join
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
 from penstock.store.points.leases import ReaderLease, take_lease
-from penstock.store.points.manifest import ENTRY, Entry
+from penstock.store.points.manifest import ENTRY, PointEntry
 from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
 
@@ -79,7 +79,7 @@ class PointInput:
             self._lease.release()
 
 
-def _oldest(entries: list[Entry], born: float) -> float | None:
+def _oldest(entries: list[PointEntry], born: float) -> float | None:
     """When the oldest of the entries' tuples came to the network; without tuples, those that moved the horizon."""
     full = [entry for entry in entries if entry.rows] or entries[-1:]
     known = [entry.since for entry in full if entry.since is not None]

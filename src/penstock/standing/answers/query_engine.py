@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from penstock.model.errors import did_you_mean
 from penstock.standing.answers.budget import within
-from penstock.standing.answers.invocation import View, answer, current_of, pairs_of, rebuilt
-from penstock.standing.answers.joins import Candidates, Pairs, join
-from penstock.standing.answers.registered import UNKEPT, Limits, Registered, chosen_mode
+from penstock.standing.answers.invocation import VisibleStreams, answer, current_of, pairs_of, rebuilt
+from penstock.standing.answers.joins import Candidates, JoinedPairs, join
+from penstock.standing.answers.registered_query import UNKEPT, Limits, RegisteredQuery, chosen_mode
 from penstock.standing.answers.results import SharedTree, kept
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery, StreamInfo
 from penstock.standing.language.select_clause import joined_schema
 from penstock.standing.stems.block import Block, make_blocks
-from penstock.standing.stems.data_stem import NEVER, DataSteM, Piece, Prefix
+from penstock.standing.stems.data_stem import NEVER, BlockRange, DataSteM, StreamPrefix
 from penstock.standing.stems.query_stem import PredicateIndex, QuerySteM
 
 Archive = Callable[
@@ -34,14 +34,14 @@ Archive = Callable[
 ]  # stream, last entry, begin, end -> tuples that are no longer in memory
 
 
-class Soup:
+class QueryEngine:
     """Standing queries over some streams.
 
     >>> from penstock.model.types import Schema
-    >>> soup = Soup([StreamInfo("cars", Schema.parse("v INT"))])
-    >>> query = soup.register("SELECT v FROM cars WHERE v > 1 BEGIN now - 1 second")
-    >>> soup.insert("cars", pa.table({"v": pa.array([1, 2, 3], pa.int32()), "_ts": [0, 1, 2], "_seq": [0, 1, 2]}))
-    >>> soup.invoke(query.handle)["v"].to_pylist()
+    >>> engine = QueryEngine([StreamInfo("cars", Schema.parse("v INT"))])
+    >>> query = engine.register("SELECT v FROM cars WHERE v > 1 BEGIN now - 1 second")
+    >>> engine.insert("cars", pa.table({"v": pa.array([1, 2, 3], pa.int32()), "_ts": [0, 1, 2], "_seq": [0, 1, 2]}))
+    >>> engine.invoke(query.handle)["v"].to_pylist()
     [2, 3]
     """
 
@@ -55,14 +55,14 @@ class Soup:
     ) -> None:
         self.streams: dict[str, StreamInfo] = {s.name: s for s in streams}
         self.limits, self.budget, self.archive = limits or Limits(), budget, archive
-        self.queries: dict[str, Registered] = {}
+        self.queries: dict[str, RegisteredQuery] = {}
         self.query_stem = QuerySteM({s.name: s.schema for s in self.streams.values()})
         self._stems = {
             s.name: DataSteM(s.name, s.schema, s.keep, stamped=s.stamped) for s in self.streams.values()
         }
-        self.view = View({name: stem.prefix for name, stem in self._stems.items()})
+        self.view = VisibleStreams({name: stem.prefix for name, stem in self._stems.items()})
         self._trees: dict[Any, SharedTree] = {}
-        self._readers: dict[str, dict[str, Registered]] = {
+        self._readers: dict[str, dict[str, RegisteredQuery]] = {
             name: {} for name in self.streams
         }  # to be told of each train
         self._gate = threading.RLock()
@@ -80,7 +80,7 @@ class Soup:
         mode: str | None = None,
         handle: str | None = None,
         restored: bool = False,
-    ) -> Registered:
+    ) -> RegisteredQuery:
         """Insert a query: it gets a handle, and meets the data that is there.
 
         `restored`: it was admitted in an earlier run, so neither a lower limit nor a window that retention has
@@ -92,7 +92,7 @@ class Soup:
             if not restored:
                 self._check_limit(client)
                 self._check_retained(query)
-            made = Registered(handle or f"q-{uuid.uuid4().hex[:12]}", client, query, kind)
+            made = RegisteredQuery(handle or f"q-{uuid.uuid4().hex[:12]}", client, query, kind)
             self._take_slots(made)
             try:
                 self._meet_old_data(made)
@@ -118,7 +118,7 @@ class Soup:
                 hint="unregister some, or let the service be started with a higher limit",
             )  # fmt: skip
 
-    def _take_slots(self, made: Registered) -> None:
+    def _take_slots(self, made: RegisteredQuery) -> None:
         def slot(stream: str, conjunction: Any) -> int:
             if made.mode == "NoMat":
                 return UNKEPT
@@ -132,14 +132,14 @@ class Soup:
             for branch in made.query.branches
         )
 
-    def _meet_old_data(self, made: Registered) -> None:
+    def _meet_old_data(self, made: RegisteredQuery) -> None:
         """PSoup-C and joins take what is there; of PSoup-P, old blocks are probed when they are first asked for."""
         if made.mode == "C" and not made.query.is_join:
             made.current = current_of(made, self.view)
         elif made.mode in ("P", "C") and made.query.is_join:
             made.pairs = pairs_of(made, self.view, self.streams)
 
-    def _give_up_keeping(self, made: Registered) -> None:
+    def _give_up_keeping(self, made: RegisteredQuery) -> None:
         """Too many pairs to keep: from here on they are found at invocation."""
         self._drop_slots(made)
         made.mode, made.pairs, made.current = "NoMat", None, None
@@ -148,7 +148,7 @@ class Soup:
         for readers in self._readers.values():
             readers.pop(made.handle, None)
 
-    def _drop_slots(self, made: Registered) -> None:
+    def _drop_slots(self, made: RegisteredQuery) -> None:
         for slots in made.slots:
             for part, slot in zip(made.query.parts, slots, strict=True):
                 if slot != UNKEPT:
@@ -167,7 +167,7 @@ class Soup:
             self._forget_late(made)
         self._tell()
 
-    def _forget_late(self, made: Registered) -> None:
+    def _forget_late(self, made: RegisteredQuery) -> None:
         for slots in made.slots:
             for part, slot in zip(made.query.parts, slots, strict=True):
                 if slot not in self.query_stem.live(part.stream):
@@ -178,7 +178,7 @@ class Soup:
         stream, slots, _ = key
         return all(slot in self.query_stem.live(stream) for slot in slots)
 
-    def registered(self, handle: str) -> Registered:
+    def registered(self, handle: str) -> RegisteredQuery:
         """The query of a handle."""
         made = self.queries.get(handle)
         if made is None:
@@ -198,7 +198,7 @@ class Soup:
             )
             self.query_stem.add_stream(stream.name, stream.schema)
             self._readers[stream.name] = {}
-            self.view = self.view.with_prefix(stream.name, Prefix())
+            self.view = self.view.with_prefix(stream.name, StreamPrefix())
             self.streams = {**self.streams, stream.name: stream}
 
     def index(self, stream: str) -> PredicateIndex:
@@ -228,7 +228,7 @@ class Soup:
             self._show(within(self.budget, after, self._readers, self._give_up_keeping))
         self._tell()
 
-    def _show(self, view: View) -> None:
+    def _show(self, view: VisibleStreams) -> None:
         for name, prefix in view.prefixes.items():
             self._stems[name].show(prefix)
         self.view = view
@@ -253,11 +253,16 @@ class Soup:
             self.view = self.view.with_prefix(stream, prefix)
 
     def _keep_up(
-        self, made: Registered, stream: str, blocks: Sequence[Block], before: View, after: View
+        self,
+        made: RegisteredQuery,
+        stream: str,
+        blocks: Sequence[Block],
+        before: VisibleStreams,
+        after: VisibleStreams,
     ) -> None:
         query, now = made.query, after.now(made.query)
         if made.current is not None:
-            pieces = [Piece(block, 0, block.rows) for block in blocks]
+            pieces = [BlockRange(block, 0, block.rows) for block in blocks]
             begin = after.begin(query, 0, now)
             made.current = made.current.moved(kept(pieces, made.selection()), begin)
         elif made.pairs is not None:
@@ -267,12 +272,17 @@ class Soup:
                 self._give_up_keeping(made)
 
     def _keep_joined(
-        self, made: Registered, stream: str, blocks: Sequence[Block], before: View, after: View
+        self,
+        made: RegisteredQuery,
+        stream: str,
+        blocks: Sequence[Block],
+        before: VisibleStreams,
+        after: VisibleStreams,
     ) -> None:
         """New tuples meet the others' old ones; where a stream stands twice in FROM, the new ones also meet each other."""
         query = made.query
         assert made.pairs is not None
-        fresh = [Piece(block, 0, block.rows) for block in blocks]
+        fresh = [BlockRange(block, 0, block.rows) for block in blocks]
         begins = after.begins(made)
         found = [made.pairs]
         for b, branch in enumerate(query.branches):
@@ -290,12 +300,14 @@ class Soup:
                 joined = joined_schema(query.parts, self.streams)
                 composite = join(branch, query.parts, others, i, made.order, joined)
                 if len(composite[i]):
-                    found.append(Pairs.of(composite, others))
-        pairs = Pairs.together(found) if len(found) > 1 else found[0]
+                    found.append(JoinedPairs.of(composite, others))
+        pairs = JoinedPairs.together(found) if len(found) > 1 else found[0]
         pairs = pairs.after(begins)
         made.pairs = pairs.once() if len(query.branches) > 1 and len(found) > 1 else pairs
 
-    def _others(self, made: Registered, branch: int, stream: int, view: View, begin: int) -> Candidates:
+    def _others(
+        self, made: RegisteredQuery, branch: int, stream: int, view: VisibleStreams, begin: int
+    ) -> Candidates:
         """What a stream has that may be joined; gathered anew only when the stream has moved."""
         part = made.query.parts[stream]
         prefix = view.prefixes[part.stream]
@@ -309,7 +321,7 @@ class Soup:
 
     # -- answers
 
-    def invoke(self, handle: str, *, at: int | None = None, view: View | None = None) -> pa.Table:
+    def invoke(self, handle: str, *, at: int | None = None, view: VisibleStreams | None = None) -> pa.Table:
         """The current answer; `at` asks for the window as of an earlier `now` (microseconds), while it is retained (P41)."""
         made = self.registered(handle)
         made.invocations += 1
@@ -319,7 +331,7 @@ class Soup:
                 return answer(self, made, self.view)
         return answer(self, made, view or self.view, at=at, again=kept_state)
 
-    def tree(self, made: Registered, column: str | None) -> SharedTree:
+    def tree(self, made: RegisteredQuery, column: str | None) -> SharedTree:
         """The ranked tree for an aggregate; queries with the same conjunctions share it (P37)."""
         selection = made.selection()
         key = (made.query.parts[0].stream, tuple(sorted(slot for slot, _ in selection)), column)
@@ -328,7 +340,7 @@ class Soup:
             tree = self._trees[key] = SharedTree(selection, column)
         return tree
 
-    def extended(self, stream: str, prefix: Prefix, begin: int, end: int) -> Prefix:
+    def extended(self, stream: str, prefix: StreamPrefix, begin: int, end: int) -> StreamPrefix:
         """The prefix with tuples between two times that memory has let go (P38)."""
         cold = prefix.cold
         if cold is None or begin > cold.newest:
@@ -340,7 +352,7 @@ class Soup:
         first = -(1 << 50)
         for block in blocks:
             block.first, first = first, first + block.rows
-        return Prefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest, prefix.oldest)
+        return StreamPrefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest, prefix.oldest)
 
     # -- watching
 

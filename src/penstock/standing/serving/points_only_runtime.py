@@ -14,12 +14,12 @@ from penstock.model.text.yaml_form import from_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
-from penstock.runtime.train_records import Records
-from penstock.runtime.upkeep import Upkeep
+from penstock.runtime.point_maintenance import PointMaintenance
+from penstock.runtime.train_records import TrainRecords
 from penstock.store.catalog.catalog import Catalog
 
 
-class Beside(Runtime):
+class PointsOnlyRuntime(Runtime):
     """A runtime that runs no part of its network, and keeps its records apart from those of the one that does."""
 
     def __init__(
@@ -33,8 +33,8 @@ class Beside(Runtime):
         self._take_session()
         place = self.checkpoint / "standing"
         place.mkdir(parents=True, exist_ok=True)
-        self.records = Records(place, self.network, split(self.network), self._spark)
-        self._upkeep = Upkeep(self).start()
+        self.records = TrainRecords(place, self.network, split(self.network), self._spark)
+        self._maintenance = PointMaintenance(self).start()
         return self
 
 

@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.standing.answers.joins import Order, Pairs
-from penstock.standing.answers.results import Current, Slots
+from penstock.standing.answers.joins import JoinedPairs, ProbeOrder
+from penstock.standing.answers.results import CurrentWindow, Slots
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StandingQuery
 
@@ -30,7 +30,7 @@ class Limits:
 
 
 @dataclass(eq=False)
-class Registered:
+class RegisteredQuery:
     """One standing query: its description, and what is kept of its results."""
 
     handle: str
@@ -39,9 +39,9 @@ class Registered:
     mode: str
     slots: tuple[tuple[int, ...], ...] = ()  # of each branch, for each stream of FROM
     created: float = field(default_factory=time.time)
-    current: Current | None = None  # PSoup-C, selection
-    pairs: Pairs | None = None  # joins kept as P or C
-    order: Order = field(default_factory=Order)
+    current: CurrentWindow | None = None  # PSoup-C, selection
+    pairs: JoinedPairs | None = None  # joins kept as P or C
+    order: ProbeOrder = field(default_factory=ProbeOrder)
     candidates: dict[tuple[int, int], Any] = field(
         default_factory=dict
     )  # joins: (branch, stream) -> of which prefix, which

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("penstock")
 
 
-class Upkeep:
+class PointMaintenance:
     """One thread for a runtime, and a last round when the run ends: a short run keeps to the persistence as well."""
 
     def __init__(self, runtime: Runtime, *, every: float = 10.0) -> None:

@@ -10,7 +10,7 @@ from penstock.engine.contract.steering import Steering
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import split
-from penstock.runtime.identity import CheckpointError, claim, facts, same, settled
+from penstock.runtime.checkpoint_identity import CheckpointError, claim, facts, same, settled
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 
@@ -78,7 +78,7 @@ def test_a_renamed_box_with_state(tmp_path):
     assert f"checkpoint {tmp_path} holds the state of box 'w', which is gone from the way to 'o'" in said
     assert "expected: a box named 'w'" in said
     assert "Runtime.replace(network, fresh_state=True)" in said
-    assert "test_identity.py:" in said
+    assert "test_checkpoint_identity.py:" in said
     take(tmp_path, windows())  # the refusal changed nothing
     with pytest.raises(NetworkError, match="was made by another configuration: size changed"):
         take(tmp_path, windows(size="5 minutes"))

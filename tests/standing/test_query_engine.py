@@ -1,4 +1,4 @@
-"""The soup without Spark: retention, memory, limits, past windows, sharing, merging, changes."""
+"""The engine without Spark: retention, memory, limits, past windows, sharing, merging, changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from penstock.model.types import Schema
 from penstock.standing.answers.changes import changes
+from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
-from penstock.standing.answers.registered import Limits
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.serving.point_feed import packed, unpacked
 from penstock.standing.stems.block import make_blocks
-from penstock.standing.stems.data_stem import Prefix
+from penstock.standing.stems.data_stem import StreamPrefix
 
 SECOND = 1_000_000
 SCHEMA = Schema.parse("v INT")
@@ -29,8 +29,8 @@ def table(first: int, count: int, *, step: int = SECOND) -> pa.Table:
     return pa.table({"v": pa.array(numbers.astype(np.int32)), "_ts": numbers * step, "_seq": numbers})
 
 
-def soup(keep: int = 100, **more: object) -> Soup:
-    return Soup([StreamInfo("s", SCHEMA, keep=keep * SECOND)], **more)  # type: ignore[arg-type]
+def engine(keep: int = 100, **more: object) -> QueryEngine:
+    return QueryEngine([StreamInfo("s", SCHEMA, keep=keep * SECOND)], **more)  # type: ignore[arg-type]
 
 
 def values(found: pa.Table) -> list[int]:
@@ -38,14 +38,14 @@ def values(found: pa.Table) -> list[int]:
 
 
 def test_equal_conjunctions_are_probed_once() -> None:
-    made = soup()
+    made = engine()
     for text in ("SELECT v FROM s WHERE v < 5", "SELECT v FROM s WHERE v <= 4 BEGIN now - 3 seconds"):
         made.register(text)
     assert len(made.index("s").slots) == 1
 
 
 def test_unregistered_queries_leave_no_trace_in_the_index() -> None:
-    made = soup()
+    made = engine()
     handles = [made.register(f"SELECT v FROM s WHERE v > {i}").handle for i in range(300)]
     made.insert("s", table(0, 10))
     for handle in handles[1:]:
@@ -58,7 +58,7 @@ def test_unregistered_queries_leave_no_trace_in_the_index() -> None:
 
 
 def test_any_past_window_that_is_retained() -> None:
-    made = soup()
+    made = engine()
     handle = made.register("SELECT v FROM s WHERE v >= 0 BEGIN now - 2 seconds", mode="C").handle
     for i in range(5):
         made.insert("s", table(10 * i, 10))
@@ -67,7 +67,7 @@ def test_any_past_window_that_is_retained() -> None:
 
 
 def test_what_is_older_than_the_retention_goes_and_is_not_answered() -> None:
-    made = soup(keep=20)
+    made = engine(keep=20)
     handle = made.register("SELECT v FROM s WHERE v >= 0 BEGIN 5 END now").handle
     for i in range(10):
         made.insert("s", table(10 * i, 10), entry=i)
@@ -79,7 +79,7 @@ def test_what_is_older_than_the_retention_goes_and_is_not_answered() -> None:
 
 
 def test_one_budget_for_all_streams_and_results() -> None:
-    made = Soup([StreamInfo(name, SCHEMA, keep=10_000 * SECOND) for name in "abc"], budget=6000)
+    made = QueryEngine([StreamInfo(name, SCHEMA, keep=10_000 * SECOND) for name in "abc"], budget=6000)
     current = made.register("SELECT v FROM a WHERE v >= 0 BEGIN now - 20 seconds", mode="C")
     pairs = made.register("SELECT a.v, b.v AS w FROM a, b WHERE a.v = b.v BEGIN now - 20 seconds")
     for i in range(30):
@@ -110,13 +110,13 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
         found = pa.concat_tables(files[: through + 1])
         return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))
 
-    made, whole = soup(1000, budget=1500, archive=archive), soup(1000)
+    made, whole = engine(1000, budget=1500, archive=archive), engine(1000)
     handles = made.register(text).handle, whole.register(text).handle
     for i in range(10):
         files.append(table(10 * i, 10))
         made.insert("s", files[-1], entry=i)
         whole.insert("s", files[-1])
-    prefix: Prefix = made.view.prefixes["s"]
+    prefix: StreamPrefix = made.view.prefixes["s"]
     assert prefix.cold is not None
     assert prefix.rows < 100 == prefix.count
     # rows of joins have no order
@@ -126,7 +126,7 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
 def test_a_count_window_looks_at_tuples_up_to_its_end(mode: str) -> None:
-    made = soup(keep=20)
+    made = engine(keep=20)
     past = made.register(
         "SELECT v FROM s WHERE v >= 0 BEGIN last 5 tuples END now - 10 seconds", mode=mode
     ).handle
@@ -144,7 +144,7 @@ def test_a_count_window_looks_at_tuples_up_to_its_end(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
 def test_without_a_window_it_is_everything_retained(mode: str) -> None:
-    made = soup(keep=20)
+    made = engine(keep=20)
     handle = made.register("SELECT v FROM s WHERE v >= 0", mode=mode).handle
     total = made.register("SELECT COUNT(*) AS v FROM s WHERE v >= 0", mode=mode).handle
     pairs = made.register("SELECT a.v FROM s a, s b WHERE a.v = b.v", mode=mode).handle
@@ -165,7 +165,7 @@ def test_without_a_window_it_is_everything_retained(mode: str) -> None:
 
 
 def test_what_is_retained_does_not_depend_on_where_blocks_end() -> None:
-    made = soup(keep=20)
+    made = engine(keep=20)
     made.insert("s", table(0, 60))
     with pytest.raises(NotRetainedError, match="a BEGIN at or after '1970-01-01 00:00:39"):
         made.register("SELECT v FROM s BEGIN 38 END now")
@@ -176,7 +176,7 @@ def test_what_is_retained_does_not_depend_on_where_blocks_end() -> None:
 
 
 def test_limits_are_told() -> None:
-    made = soup(limits=Limits(queries=1, rows=5))
+    made = engine(limits=Limits(queries=1, rows=5))
     handle = made.register("SELECT v FROM s", client="ann").handle
     with pytest.raises(LimitError, match="client 'ann' has 1 standing queries"):
         made.register("SELECT v FROM s", client="ann")
@@ -189,7 +189,7 @@ def test_limits_are_told() -> None:
 
 
 def test_the_limit_of_rows_counts_those_that_are_answered() -> None:
-    made = soup(limits=Limits(rows=2))
+    made = engine(limits=Limits(rows=2))
     texts = ("SELECT DISTINCT v FROM s", "SELECT DISTINCT a.v FROM s a, s b WHERE a.v = b.v")
     handles = [made.register(text).handle for text in texts]
     made.insert("s", pa.concat_tables([table(0, 2)] * 10))
@@ -202,7 +202,7 @@ def test_the_limit_of_rows_counts_those_that_are_answered() -> None:
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
 def test_pairs_come_in_the_order_of_the_older_tuple_also_of_count_windows(mode: str) -> None:
-    made = soup()
+    made = engine()
     text = "SELECT a.v, b.v AS w FROM s a, s b WHERE a.v > b.v BEGIN last 3 tuples FOR a, BEGIN last 4 tuples FOR b"
     handle = made.register(text, mode=mode)
     for i in range(4):
@@ -215,11 +215,11 @@ def test_pairs_come_in_the_order_of_the_older_tuple_also_of_count_windows(mode: 
 
 def test_a_mode_that_there_is_not() -> None:
     with pytest.raises(QueryError, match="one of: P, C, NoMat"):
-        soup().register("SELECT v FROM s", mode="X")
+        engine().register("SELECT v FROM s", mode="X")
 
 
 def test_small_trains_are_merged() -> None:
-    made = soup(10_000)
+    made = engine(10_000)
     handle = made.register("SELECT COUNT(*) AS v FROM s WHERE v >= 10 BEGIN now - 500 seconds").handle
     for i in range(1000):
         made.insert("s", table(i, 1))
@@ -243,7 +243,7 @@ def test_an_aggregate_touches_few_nodes() -> None:
 
 
 def test_changes_tell_what_came_and_what_left() -> None:
-    made = soup()
+    made = engine()
     handle = made.register("SELECT v FROM s BEGIN now - 2 seconds").handle
     made.insert("s", table(0, 3))
     stream = changes(made, handle, timeout=0.01)
@@ -255,7 +255,7 @@ def test_changes_tell_what_came_and_what_left() -> None:
 
 
 def test_changes_end_when_the_query_does() -> None:
-    made = soup()
+    made = engine()
     handle = made.register("SELECT v FROM s").handle
     stream = changes(made, handle)
     next(stream)
@@ -265,7 +265,7 @@ def test_changes_end_when_the_query_does() -> None:
 
 
 def test_a_block_survives_the_way_back() -> None:
-    made = soup()
+    made = engine()
     for i in range(200):
         made.register(f"SELECT v FROM s WHERE v > {i}")
     index = made.index("s")
@@ -280,7 +280,7 @@ def test_a_block_survives_the_way_back() -> None:
 @pytest.mark.parametrize(("where", "found"), [("v = 0.1", [0.1]), ("v <> 0.1", [0.2, 0.3]), ("v > 0.1", [0.2, 0.3]), ("v <= 0.3", [0.1, 0.2, 0.3]), ("v = 0.1e0", [])])  # fmt: skip
 def test_a_float_meets_a_decimal_as_a_float_in_every_mode(where: str, found: list[float]) -> None:
     tuples = pa.table({"v": pa.array([0.1, 0.2, 0.3], pa.float32()), "_ts": [0, 1, 2], "_seq": [0, 1, 2]})
-    made = Soup([StreamInfo("s", Schema.parse("v FLOAT"))])
+    made = QueryEngine([StreamInfo("s", Schema.parse("v FLOAT"))])
     handles = [made.register(f"SELECT v FROM s WHERE {where}", mode=m).handle for m in ("P", "C", "NoMat")]
     made.insert("s", tuples)
     handles += [made.register(f"SELECT v FROM s WHERE {where}", mode=m).handle for m in ("P", "C", "NoMat")]
@@ -290,7 +290,7 @@ def test_a_float_meets_a_decimal_as_a_float_in_every_mode(where: str, found: lis
 
 def test_texts_of_a_stream_that_gives_none_are_compared_all_the_same() -> None:
     schema = Schema.parse("k INT, name STRING")
-    made = Soup([StreamInfo("a", schema), StreamInfo("b", schema)])
+    made = QueryEngine([StreamInfo("a", schema), StreamInfo("b", schema)])
     handle = made.register("SELECT a.k AS v FROM a, b WHERE a.k = b.k AND a.name = b.name").handle
     one = pa.table({"k": pa.array([1], pa.int32()), "name": ["x"], "_ts": [0], "_seq": [0]})
     made.insert("a", one)
@@ -301,7 +301,7 @@ def test_texts_of_a_stream_that_gives_none_are_compared_all_the_same() -> None:
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
 def test_long_lists_of_values(mode: str) -> None:
-    made = soup(10_000)
+    made = engine(10_000)
     every = ", ".join(str(i) for i in range(0, 3000, 3))
     handles = [made.register(f"SELECT v FROM s WHERE v > {i}").handle for i in range(3)]
     many = made.register(f"SELECT v FROM s WHERE v IN ({every}) AND v % 2 = 0", mode=mode).handle

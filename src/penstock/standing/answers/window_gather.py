@@ -18,10 +18,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.language.query import Conjunction, Item
+from penstock.standing.language.query import Conjunction, SelectItem
 from penstock.standing.language.windows import Last, Window
 from penstock.standing.stems.block import Matches
-from penstock.standing.stems.data_stem import Piece, Prefix
+from penstock.standing.stems.data_stem import BlockRange, StreamPrefix
 
 # what is noted of a block
 _ROWS, _SLOTS, _STARTS, _CONJUNCTIONS, _POSITIONS, _STAMPS, _LOW, _HIGH = range(8)
@@ -30,7 +30,7 @@ _ADDRESS, _BEGIN, _END = range(3)
 
 
 @dataclass(frozen=True)
-class Found:
+class WindowMatches:
     """What a query finds in a window."""
 
     lists: np.ndarray
@@ -39,10 +39,10 @@ class Found:
     held: list[np.ndarray]  # lists that nobody else may hold as long as their addresses are in use
 
 
-class Gather:
+class WindowGather:
     """What the queries with one window need of a prefix; it holds the arrays whose addresses it notes."""
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[BlockRange]) -> None:
         self.pieces = pieces
         self._lists = [piece.block.matches for piece in pieces]
         self.notes = np.array([_noted(p, m) for p, m in zip(pieces, self._lists, strict=True)], np.int64)
@@ -50,7 +50,7 @@ class Gather:
         self._columns: dict[str, tuple[np.ndarray, Any, Any] | None] = {}
         self._held: list[np.ndarray] = []
 
-    def find(self, slot: int, conjunction: Conjunction) -> Found:
+    def find(self, slot: int, conjunction: Conjunction) -> WindowMatches:
         """The tuples of the window that a conjunction matches."""
         lists = np.empty((len(self.notes), 3), np.int64)
         held = []
@@ -63,9 +63,9 @@ class Gather:
             held.append(positions)
             lists[b] = _address(positions), 0, len(positions)
         count, ordered = _cut(self.notes, lists)
-        return Found(lists, count, ordered, held)
+        return WindowMatches(lists, count, ordered, held)
 
-    def rows(self, found: Found, items: Sequence[Item], schema: Schema) -> pa.Table | None:
+    def rows(self, found: WindowMatches, items: Sequence[SelectItem], schema: Schema) -> pa.Table | None:
         """The answer's columns, in the order of the stream's timestamps; None if one of them is not of plain numbers."""
         columns = [self._column(str(item.column), schema) for item in items]
         if any(column is None for column in columns):
@@ -79,7 +79,7 @@ class Gather:
             made.append(array if array.type == column[2] else array.view(column[2]))
         return pa.Table.from_arrays(made, names=[item.name for item in items])
 
-    def _order(self, found: Found) -> np.ndarray:
+    def _order(self, found: WindowMatches) -> np.ndarray:
         blocks = [piece.block for piece in self.pieces]
         stamps, seqs = (
             self._filled(np.array([_address(getattr(b, name)) for b in blocks], np.int64), np.int64, found)
@@ -87,7 +87,7 @@ class Gather:
         )
         return np.lexsort((seqs, stamps))
 
-    def _filled(self, addresses: np.ndarray, kind: Any, found: Found) -> np.ndarray:
+    def _filled(self, addresses: np.ndarray, kind: Any, found: WindowMatches) -> np.ndarray:
         values = np.empty(found.count, kind)
         _fill(addresses, self.notes, found.lists, values.view(f"u{values.itemsize}"))
         return values
@@ -109,18 +109,18 @@ class Gather:
         return np.array([_address(values) for values, _ in views], np.int64), kind, type_
 
 
-def gather_of(prefix: Prefix, window: Window, now: int) -> Gather | None:
+def window_gather(prefix: StreamPrefix, window: Window, now: int) -> WindowGather | None:
     """The notes for a window, made once for all queries that have it; None if nothing lies in it."""
     begin, end = window.span(now)
     key = ("gather", window.begin if isinstance(window.begin, Last) else begin, end)
     held = prefix.cached(key)
     if held is None:
         pieces = prefix.within(window, now)
-        held = prefix.cached(key, Gather(pieces)) if pieces else None
+        held = prefix.cached(key, WindowGather(pieces)) if pieces else None
     return held  # type: ignore[no-any-return]
 
 
-def _noted(piece: Piece, matches: Matches | None) -> list[int]:
+def _noted(piece: BlockRange, matches: Matches | None) -> list[int]:
     if matches is None:
         return [0, 0, 0, 0, 0, _address(piece.block.stamps), piece.low, piece.high]
     rows, starts = matches.known.rows, matches.starts
@@ -207,7 +207,7 @@ def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
                 at += 1
 
 
-def warm() -> None:
+def compile_loops() -> None:
     """Compile, or load what was compiled, before the first client waits for it."""
     notes, lists = np.zeros((0, 8), np.int64), np.zeros((0, 3), np.int64)
     _look_up(notes, 0, lists)

@@ -1,4 +1,4 @@
-"""Upkeep of connection points: a round deletes what is old, whatever else fails, and a run does not end without one."""
+"""PointMaintenance of connection points: a round deletes what is old, whatever else fails, and a run does not end without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.entry.points import PointInput
 from penstock.model.types import Schema
-from penstock.runtime.upkeep import Upkeep
+from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.leases import live_leases
 from penstock.store.points.point import PointReader, PointWriter
@@ -57,13 +57,13 @@ class Failing(PointInput):
 
 def test_a_round_deletes_what_is_older_than_the_persistence(tmp_path):
     point(tmp_path)
-    Upkeep(runtime_of(tmp_path)).once()
+    PointMaintenance(runtime_of(tmp_path)).once()
     assert left(tmp_path) == [6, 7, 8, 9]
 
 
 def test_a_run_that_ends_before_the_first_round_has_one(tmp_path):
     point(tmp_path)
-    Upkeep(runtime_of(tmp_path)).start().stop()
+    PointMaintenance(runtime_of(tmp_path)).start().stop()
     assert left(tmp_path) == [6, 7, 8, 9]
 
 
@@ -71,7 +71,7 @@ def test_what_a_reader_has_not_done_with_stays(tmp_path):
     point(tmp_path)
     reader = PointInput(tmp_path, "kept", "reader", seconds=60)
     reader.take({"entry": 3}, 1)
-    Upkeep(runtime_of(tmp_path, reader)).once()
+    PointMaintenance(runtime_of(tmp_path, reader)).once()
     assert left(tmp_path) == [4, 5, 6, 7, 8, 9]
 
 
@@ -80,7 +80,7 @@ def test_what_a_reader_has_just_done_with_goes_when_the_run_ends(tmp_path):
     reader = PointInput(tmp_path, "kept", "reader", seconds=60)
     taken = reader.take({"entry": 3}, 100)
     reader.done(taken.position)  # too soon after the lease was taken to be written at once
-    Upkeep(runtime_of(tmp_path, reader)).start().stop()
+    PointMaintenance(runtime_of(tmp_path, reader)).start().stop()
     assert left(tmp_path) == [6, 7, 8, 9]
 
 
@@ -91,7 +91,7 @@ def test_a_lost_lease_does_not_keep_history(tmp_path, caplog):
     alive.take({"entry": 4}, 1)
     before = live_leases(PointReader(tmp_path, "kept").manifest)
     alive._lease._written = 0.0  # so that a renewal shows
-    Upkeep(runtime_of(tmp_path, lost, alive)).once()
+    PointMaintenance(runtime_of(tmp_path, lost, alive)).once()
     assert left(tmp_path) == [5, 6, 7, 8, 9]
     assert live_leases(PointReader(tmp_path, "kept").manifest)[0].expires > before[0].expires
     assert "sub-network '0': it has lost its lease" in caplog.text
@@ -101,14 +101,14 @@ def test_a_renewal_that_fails_otherwise_keeps_its_point_only(tmp_path, caplog):
     point(tmp_path)
     point(tmp_path, "other")
     broken = Failing(tmp_path, "kept", "broken", seconds=60, error=OSError("no space left"))
-    Upkeep(runtime_of(tmp_path, broken, points=("kept", "other"))).once()
+    PointMaintenance(runtime_of(tmp_path, broken, points=("kept", "other"))).once()
     assert (len(left(tmp_path)), left(tmp_path, "other")) == (10, [6, 7, 8, 9])
     assert "no space left" in caplog.text
 
 
 def test_a_point_that_cannot_be_kept_up_does_not_stop_the_others(tmp_path, caplog):
     point(tmp_path)
-    Upkeep(runtime_of(tmp_path, points=("absent", "kept"))).once()
+    PointMaintenance(runtime_of(tmp_path, points=("absent", "kept"))).once()
     assert left(tmp_path) == [6, 7, 8, 9]
     assert "upkeep of connection point 'absent'" in caplog.text
 

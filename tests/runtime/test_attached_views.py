@@ -7,7 +7,7 @@ import pytest
 import penstock as ps
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import at_point
-from penstock.runtime.attached import at_free_names, must_not_be_read, with_views
+from penstock.runtime.attached_views import at_free_names, must_not_be_read, with_views
 
 
 @pytest.fixture

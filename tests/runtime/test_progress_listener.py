@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 import penstock as ps
-from penstock.runtime.listener import TriggerListener
+from penstock.runtime.progress_listener import TriggerListener
 from runtime.streams import SCHEMA, rows_of
 
 

@@ -20,7 +20,7 @@ from penstock.model.types import Schema
 from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.runtime.checkpoint_layout import Home, ends_of, homes_of, settle
+from penstock.runtime.checkpoint_layout import SubnetworkHome, ends_of, homes_of, settle
 from penstock.runtime.fingerprint import fingerprint
 from penstock.store.durable import read_record, write_record
 
@@ -92,10 +92,10 @@ def settled(checkpoint: Path, subs: tuple[SubNetwork, ...], *, moved: bool = Fal
     return settle(subs, homes(checkpoint), moved=moved)
 
 
-def homes(checkpoint: Path) -> dict[str, Home]:
+def homes(checkpoint: Path) -> dict[str, SubnetworkHome]:
     """The sub-networks that the checkpoint knows, also those that do not run now."""
     path = checkpoint / _FILE
-    found: dict[str, Home] = read_record(path).get("homes", {}) if path.exists() else {}
+    found: dict[str, SubnetworkHome] = read_record(path).get("homes", {}) if path.exists() else {}
     return found
 
 

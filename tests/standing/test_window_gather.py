@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.model.types import Schema
 from penstock.standing.answers import invocation as answers
-from penstock.standing.answers.registered import Limits
-from penstock.standing.answers.soup import Soup
+from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.stems.block import make_blocks
@@ -32,12 +32,12 @@ def train(rng: np.random.Generator, count: int, first: int, *, spread: int) -> p
 
 def filled(
     rng: np.random.Generator, *, spread: int = 50, trains: int = 5, limits: Limits | None = None
-) -> Soup:
-    soup = Soup([StreamInfo("cars", SCHEMA)], limits=limits)
-    soup.register("SELECT v FROM cars WHERE v > 200")
+) -> QueryEngine:
+    engine = QueryEngine([StreamInfo("cars", SCHEMA)], limits=limits)
+    engine.register("SELECT v FROM cars WHERE v > 200")
     for n in range(trains):
-        soup.insert("cars", train(rng, int(rng.integers(1, 1200)), n * 100, spread=spread))
-    return soup
+        engine.insert("cars", train(rng, int(rng.integers(1, 1200)), n * 100, spread=spread))
+    return engine
 
 
 @pytest.fixture
@@ -55,43 +55,43 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return seen
 
 
-def both(soup: Soup, handle: str) -> tuple[pa.Table, pa.Table]:
+def both(engine: QueryEngine, handle: str) -> tuple[pa.Table, pa.Table]:
     """The answer as it comes, and the plain way's."""
-    made = soup.registered(handle)
-    plain = answers._one_by_one(soup, made, soup.view, soup.view.now(made.query), fresh=False)
-    return soup.invoke(handle), plain
+    made = engine.registered(handle)
+    plain = answers._one_by_one(engine, made, engine.view, engine.view.now(made.query), fresh=False)
+    return engine.invoke(handle), plain
 
 
 @settings(max_examples=60, deadline=None)  # the first compiles
 @given(st.integers(0, 1 << 30), st.integers(1, 400), st.sampled_from([0.02, 0.3]), st.booleans())
 def test_equal_to_the_plain_way(seed: int, window: int, share: float, counted: bool) -> None:
     rng = np.random.default_rng(seed)
-    soup = filled(rng, spread=int(rng.integers(1, 300)))
+    engine = filled(rng, spread=int(rng.integers(1, 300)))
     low = int(rng.integers(0, 90))
     begin = f"BEGIN last {window} tuples" if counted else f"BEGIN now - {window / 1e6:.6f} seconds END now"
-    query = soup.register(
+    query = engine.register(
         f"SELECT t, v, w, s AS s3, b FROM cars WHERE v BETWEEN {low} AND {low + int(100 * share)} {begin}"
     )
     # which the query has met, as the blocks before have not
-    soup.insert("cars", train(rng, 400, 600, spread=200))
+    engine.insert("cars", train(rng, 400, 600, spread=200))
     # which no query has met, as when it was loaded from files
-    soup.insert_blocks("cars", make_blocks(train(rng, 400, 700, spread=200), SCHEMA, None))
-    answer, plain = both(soup, query.handle)
+    engine.insert_blocks("cars", make_blocks(train(rng, 400, 700, spread=200), SCHEMA, None))
+    answer, plain = both(engine, query.handle)
     assert answer.equals(plain)
 
 
 def test_taken_where_it_fits(taken: list[bool]) -> None:
-    soup = filled(np.random.default_rng(3))
-    numbers = soup.register(
+    engine = filled(np.random.default_rng(3))
+    numbers = engine.register(
         "SELECT t, v, w, s, b FROM cars WHERE v BETWEEN 3 AND 6 BEGIN now - 1 second END now"
     )
-    dense = soup.register("SELECT v FROM cars WHERE v >= 3 BEGIN now - 1 second END now")
-    soup.insert("cars", train(np.random.default_rng(6), 900, 500, spread=50))
+    dense = engine.register("SELECT v FROM cars WHERE v >= 3 BEGIN now - 1 second END now")
+    engine.insert("cars", train(np.random.default_rng(6), 900, 500, spread=50))
     for each in (numbers, dense):
-        answer, plain = both(soup, each.handle)
+        answer, plain = both(engine, each.handle)
         assert answer.num_rows
         assert answer.equals(plain)
-    assert any(block.matches and block.matches.bitmaps for block in soup.view.prefixes["cars"].blocks)
+    assert any(block.matches and block.matches.bitmaps for block in engine.view.prefixes["cars"].blocks)
     assert taken == [True, True]
 
 
@@ -102,18 +102,18 @@ def test_taken_where_it_fits(taken: list[bool]) -> None:
     "SELECT v FROM cars WHERE v = 3 OR w > 9",
 ])  # fmt: skip
 def test_else_the_plain_way(taken: list[bool], query: str) -> None:
-    soup = filled(np.random.default_rng(4))
-    handle = soup.register(query, mode="P").handle
-    answer, plain = both(soup, handle)
+    engine = filled(np.random.default_rng(4))
+    handle = engine.register(query, mode="P").handle
+    answer, plain = both(engine, handle)
     assert taken == [False]
     assert answer.num_rows
     assert answer.equals(plain)
 
 
 def test_limits_hold() -> None:
-    soup = filled(np.random.default_rng(5), limits=Limits(rows=3))
-    handle = soup.register("SELECT v FROM cars WHERE v BETWEEN 3 AND 6").handle
+    engine = filled(np.random.default_rng(5), limits=Limits(rows=3))
+    handle = engine.register("SELECT v FROM cars WHERE v BETWEEN 3 AND 6").handle
     with pytest.raises(LimitError, match="at most 3"):
-        soup.invoke(handle)
-    few = soup.register("SELECT DISTINCT v FROM cars WHERE v BETWEEN 3 AND 4")
-    assert sorted(soup.invoke(few.handle)["v"].to_pylist()) == [3, 4]
+        engine.invoke(handle)
+    few = engine.register("SELECT DISTINCT v FROM cars WHERE v BETWEEN 3 AND 4")
+    assert sorted(engine.invoke(few.handle)["v"].to_pylist()) == [3, 4]
