@@ -8,7 +8,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 # Spark looks for Java in JAVA_HOME; the script finds one, or says in one sentence what to install.
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
-PYTEST := PENSTOCK_ENGINES=local,spark $(BIN)/python -m pytest
+# Two processes: tests/conftest.py keeps the tests that share a Spark session in one of them.
+PYTEST := PENSTOCK_ENGINES=local,spark $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share."""
+"""Fixtures that all tests share, and how tests spread over two processes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+_SPARK_FIXTURES = {"spark", "spark_session"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep every test that needs the shared Spark session in one process: a session takes seconds to warm up.
+
+    The other process works through the rest meanwhile. This has an effect under `pytest -n 2 --dist loadgroup` only.
+    """
+    for item in items:
+        if _needs_session(item):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def _needs_session(item: pytest.Item) -> bool:
+    if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        return True
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return parameters.get("engine") == "spark"
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,12 @@ from penstock.engine.local import LocalEngine
 from penstock.testing import assert_same_result
 from penstock.testing.spark_run import run_on_spark
 from penstock.testing.strategies import cases
+from soak import count
 
-SOAK = bool(os.environ.get("PENSTOCK_SOAK"))
 CHECKS = {
     "deadline": None,
     "suppress_health_check": list(HealthCheck),
-    # a train takes a good part of a second: shrinking is for a person with time
+    # A train takes a good part of a second: shrinking is for a person with time.
     "phases": [Phase.explicit, Phase.reuse, Phase.generate],
     "print_blob": True,
 }
@@ -24,21 +24,39 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _same(case, spark):
-    expected = LocalEngine(case.network).run([case.rows])
-    for number, trains in enumerate(case.trains):
-        assert_same_result(run_on_spark(case.network, trains, spark, fuse=number % 2 == 0), expected)
+def compare_many(spark, number, strategy):
+    """Compare the engines on so many random networks; returns how many there were."""
+    compared = 0
+
+    @settings(max_examples=number, **CHECKS)
+    @given(case=strategy)
+    def compare(case):
+        nonlocal compared
+        compared += 1
+        expected = LocalEngine(case.network).run([case.rows])
+        for cutting, trains in enumerate(case.trains):
+            fuse = (compared + cutting) % 2 == 0
+            assert_same_result(run_on_spark(case.network, trains, spark, fuse=fuse), expected)
+
+    compare()
+    return compared
 
 
-@settings(max_examples=5, **CHECKS)
-@given(case=cases(number_of_cuttings=1, max_boxes=4, max_size=12))
-def test_spark_gives_what_local_gives(spark, case):
-    _same(case, spark)
+def test_small_networks(spark):
+    compare_many(spark, 10, cases(number_of_cuttings=1, max_boxes=4, max_size=12))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@settings(max_examples=40 if SOAK else 4, **CHECKS)
-@given(case=cases(number_of_cuttings=2, max_boxes=6, max_size=20))
-def test_spark_gives_what_local_gives_at_length(spark, case):
-    _same(case, spark)
+def test_many_networks(spark, record_property):
+    networks = compare_many(
+        spark, count(40, soak=1900), cases(number_of_cuttings=1, max_boxes=5, max_size=16)
+    )
+    record_property("networks_on_spark", networks)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_larger_networks_cut_in_two_ways(spark, record_property):
+    networks = compare_many(spark, count(10, soak=100), cases(number_of_cuttings=2, max_boxes=6, max_size=20))
+    record_property("networks_on_spark", networks)

@@ -13,12 +13,12 @@ import pytest
 
 from diffusion import job
 from penstock.testing.crash import crash_at
+from runtime.cluster import Cluster
 from runtime.endings import GAVE_UP, cut_short, log_since, size
 from runtime.expectation import kill_family
-from runtime.test_cluster import free_port, listening, spark_class
+from soak import SOAK
 
 HERE = Path(__file__).parent
-SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 HOW = (
     "stage-after-state",
     "outside",
@@ -54,7 +54,7 @@ def ending(folder: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_killed_and_restarted_until_done(tmp_path):
+def test_killed_and_restarted_until_done(tmp_path, record_property):
     job.write_input(tmp_path, 800)
     dice, started, died = random.Random(2), [], 0
     try:
@@ -81,6 +81,7 @@ def test_killed_and_restarted_until_done(tmp_path):
         for process in started:
             kill_family(process.pid)
     assert died >= (3 if SOAK else 1), "hardly any run was cut short"
+    record_property("kills_of_a_driver_with_a_diffused_join", died)
     print(job.check(tmp_path))
 
 
@@ -89,36 +90,17 @@ def test_killed_and_restarted_until_done(tmp_path):
 @pytest.mark.skipif(
     not SOAK, reason="in `make soak` only; tests/runtime/test_cluster.py loses a worker every time"
 )
-def test_a_worker_of_the_cluster_dies(tmp_path):
+def test_a_worker_of_the_cluster_dies(tmp_path, record_property):
     job.write_input(tmp_path, 800)
-    port, started = free_port(), []
-    url = f"spark://127.0.0.1:{port}"
-    try:
-        own = ["--host", "127.0.0.1", "--webui-port"]
-        started.append(
-            spark_class(tmp_path, "master.txt", "master.Master", *own, str(free_port()), "--port", str(port))
-        )
-        assert listening(port), (tmp_path / "master.txt").read_text()[-2000:]
-        for n in (1, 2):
-            place = [
-                *own,
-                str(free_port()),
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--work-dir",
-                str(tmp_path / f"worker-{n}"),
-            ]
-            started.append(spark_class(tmp_path, f"worker-{n}.txt", "worker.Worker", *place, url))
-        driver = start(tmp_path, url)
-        started.append(driver)
-        wait_for(tmp_path, driver, 5)
-        assert driver.poll() is None, ending(tmp_path)
-        kill_family(started[2].pid)  # the second worker, with its executor and that one's Python processes
-        assert driver.wait(timeout=500) == 0, ending(tmp_path)
-    finally:
-        for process in started:
-            kill_family(process.pid)
-    assert all(list((tmp_path / f"worker-{n}").glob("app-*/*")) for n in (1, 2)), "a worker had nothing to do"
+    with Cluster(tmp_path) as cluster:
+        driver = start(tmp_path, cluster.url)
+        try:
+            wait_for(tmp_path, driver, 5)
+            assert driver.poll() is None, ending(tmp_path)
+            cluster.kill_worker()
+            assert driver.wait(timeout=500) == 0, ending(tmp_path)
+        finally:
+            kill_family(driver.pid)
+        assert all(cluster.worked(number) for number in (1, 2)), "a worker had nothing to do"
+    record_property("kills_of_a_worker_with_a_diffused_join", 1)
     print(job.check(tmp_path))

@@ -13,9 +13,9 @@ import pytest
 from penstock.testing.crash import crash_at
 from runtime.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since, size
 from runtime.expectation import check, family, kill_family, recorded, start, write_input
+from soak import SOAK, count
 
-SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
-KILLS = int(os.environ.get("PENSTOCK_KILLS", "20" if SOAK else "3"))
+KILLS = int(os.environ.get("PENSTOCK_KILLS", count(3, soak=20)))
 POINTS = (
     "stage-before-state",
     "stage-after-state",
@@ -101,8 +101,8 @@ def test_only_a_kill_counts_as_one(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if SOAK else 900)
-def test_killed_and_restarted_until_done(tmp_path):
-    write_input(tmp_path, 5000 if SOAK else 1000)
+def test_killed_and_restarted_until_done(tmp_path, record_property):
+    write_input(tmp_path, count(1000, soak=5000))
     dice, started, died = random.Random(1), [], 0
     try:
         for how in plan():
@@ -121,4 +121,5 @@ def test_killed_and_restarted_until_done(tmp_path):
         for process in started:
             kill_family(process.pid)
     assert died == KILLS, f"only {died} of {KILLS} runs were cut short"
+    record_property("kills_of_a_driver", died)
     print(check(tmp_path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -14,8 +13,9 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.local.engine import LocalEngine
 from penstock.store.points.point import PointReader
 from runtime.streams import SCHEMA, put, rows_of, source
+from soak import SOAK, count
 
-ATTACHES = 100 if os.environ.get("PENSTOCK_SOAK") == "1" else 3
+ATTACHES = count(3, soak=100)
 
 
 class Feed:
@@ -93,8 +93,8 @@ def test_a_join_of_two_points_is_exact_at_the_seam(spark, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600 if ATTACHES > 3 else 900)
-def test_no_gap_and_nothing_twice(spark, tmp_path):
+@pytest.mark.timeout(3600 if SOAK else 900)
+def test_no_gap_and_nothing_twice(spark, tmp_path, record_property):
     net = ps.Network("seam")
     cars = net.source(
         "cars", ps.csv(str(tmp_path / "cars"), "time TIMESTAMP, k INT, v INT"), timestamp="time"
@@ -127,3 +127,4 @@ def test_no_gap_and_nothing_twice(spark, tmp_path):
         feed.__exit__()
         assert running.wait_idle(timeout=300)
         assert sorted(numbers(stayed)) == list(range(3, feed.written, 7))
+    record_property("attaches", ATTACHES)

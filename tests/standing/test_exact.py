@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from penstock.model.types import arrow_schema
 from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.language.language import parse
 from penstock.standing.stems import block, data_stem
+from soak import count
 from standing.random_cases import (
     INFOS,
     SCHEMAS,
@@ -28,7 +28,7 @@ from standing.random_cases import (
     trains,
 )
 
-FULL = 4000 if os.environ.get("PENSTOCK_SOAK") == "1" else 800
+SELECTIONS = count(800, soak=4000)
 CON = connection()
 
 
@@ -115,19 +115,34 @@ def test_joins(
     play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
 
 
-@pytest.mark.slow
-@settings(max_examples=FULL, **_CALM)
-@given(selections(), trains(8), _MODES, st.integers(0, 6), st.booleans(), _PAST, _BUDGET)
-def test_selections_thousands(
-    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
-) -> None:
-    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
+def play_many(cases: st.SearchStrategy[Case], number: int) -> int:
+    """Play so many random cases; returns how many there were."""
+    played = 0
+
+    @settings(max_examples=number, **_CALM)
+    @given(cases, trains(8), _MODES, st.integers(0, 6), st.booleans(), _PAST, _BUDGET)
+    def play_one(
+        case: Case,
+        fed: Any,
+        mode: str | None,
+        moment: int,
+        remove: bool,
+        past: int | None,
+        budget: int | None,
+    ) -> None:
+        nonlocal played
+        played += 1
+        play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
+
+    play_one()
+    return played
 
 
 @pytest.mark.slow
-@settings(max_examples=FULL // 2, **_CALM)
-@given(joins(), trains(8), _MODES, st.integers(0, 6), st.booleans(), _PAST, _BUDGET)
-def test_joins_thousands(
-    case: Case, fed: Any, mode: str | None, moment: int, remove: bool, past: int | None, budget: int | None
-) -> None:
-    play(case, fed, mode, moment, remove=remove, past=past, budget=budget)
+def test_selections_thousands(record_property: Any) -> None:
+    record_property("standing_cases", play_many(selections(), SELECTIONS))
+
+
+@pytest.mark.slow
+def test_joins_thousands(record_property: Any) -> None:
+    record_property("standing_cases", play_many(joins(), SELECTIONS // 2))
