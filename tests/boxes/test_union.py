@@ -27,3 +27,14 @@ def test_group_by_takes_several_streams(run_two):
 
     result = run_two(build, ([(1, "x", 1), (2, "y", 2)], [(3, "x", 10), (4, None, 5), (5, None, 6)]))
     assert values(result.outputs["out"]) == [(None, 4, 2, 11), ("x", 1, 2, 11), ("y", 2, 1, 2)]
+
+
+def test_a_window_and_its_own_source(run):
+    """On Spark the union is a native box behind a stage: it must wait for that stage, also in a train without tuples."""
+
+    def build(cars):
+        maxima = cars.tumble("1 second", k="max(k)", v="max(v)", stamp="latest").select("time", "k", "v")
+        return group_by("k", maxima, cars).slide("1 second", every="1 second", v="sum(v)")
+
+    result = run(build, [(0, "a", 1), (0.5, "a", 2)], [(3, "a", 4)], [])
+    assert values(result.outputs["out"]) == [("a", 0, 5), ("a", 3, 8)]

@@ -61,18 +61,31 @@ class TrainRun:
             return
         for name in self.trains.sub.inputs:
             self._keep(name, self._input(self.net.nodes[name]))
-        for name in self.layout.native:
-            self._native(self.net.nodes[name])
+        self._boxes()
         writer = FrameWriter(self.trains, self.ticket, self.outcome)
-        for stage in self.layout.stages:
-            self._stage(stage)
         for name in (*self.trains.sub.inputs, *self.layout.native):
             writer.write(name, self.frames[name])
         self._count()
 
+    def _boxes(self) -> None:
+        """Native boxes and stages, each as soon as its inputs are there: a stage may feed a native box."""
+        waiting: list[str | Stage] = [*self.layout.native, *self.layout.stages]
+        while waiting:
+            ready = next(part for part in waiting if self._ready(part))
+            waiting.remove(ready)
+            if isinstance(ready, Stage):
+                self._stage(ready)
+            else:
+                self._native(self.net.nodes[ready])
+
+    def _ready(self, part: str | Stage) -> bool:
+        if isinstance(part, Stage):
+            return all(entry.tail in self.frames for entry in part.entries)
+        return all(behind(self.net, name) in self.frames for name in self.net.nodes[part].inputs)
+
     def _plain(self) -> bool:
-        """True if no stage feeds another."""
-        return not any(e.tail in self.layout.home for s in self.layout.stages for e in s.entries)
+        """True if no stage feeds anything else, be it another stage or a native box in front of one."""
+        return not any(self._onward(stage) for stage in self.layout.stages)
 
     def release(self) -> None:
         for frame in self.cached:
@@ -319,7 +332,8 @@ class TrainRun:
             self.outcome.dead.append(dead)
         refused = Counter(dead.column("box").to_pylist())
         late = Counter(dead.filter(pc.starts_with(dead.column("reason"), "late: ")).column("box").to_pylist())
-        out: dict[str, int] = {}
+        # Boxes in stages have counted what they gave; a native box may be fed by them.
+        out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
         for name in self.trains.sub.inputs:
             rows = self.watch.counts(name).get("rows", 0)
             out[name] = rows - refused[name]
