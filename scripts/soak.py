@@ -154,8 +154,9 @@ def main() -> int:
         else:
             record.figures = total(finished.pieces())
         missing = [name for name in PIECES if name not in finished.pieces()]
-        if missing:
-            record.found_wrong(f"not run: {', '.join(missing)}")
+        if missing and not record.wrong:
+            chosen.no_result = True  # the pieces lie in out/soak; the result is written when the last one has passed
+            print(f"still to run: {', '.join(missing)}")
     print(record.figures["did"])
     return record.exit_code
 
