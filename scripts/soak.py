@@ -155,7 +155,8 @@ def main() -> int:
             record.figures = total(finished.pieces())
         missing = [name for name in PIECES if name not in finished.pieces()]
         if missing and not record.wrong:
-            chosen.no_result = True  # the pieces lie in out/soak; the result is written when the last one has passed
+            # The pieces lie in out/soak; the result is written when the last one has passed.
+            chosen.no_result = True
             print(f"still to run: {', '.join(missing)}")
     print(record.figures["did"])
     return record.exit_code
