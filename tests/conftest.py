@@ -13,7 +13,8 @@ _SPARK_FIXTURES = {"spark", "spark_session"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep every test that needs the shared Spark session in one process: a session takes seconds to warm up.
 
-    The other process works through the rest meanwhile. This has an effect under `pytest -n 2 --dist loadgroup` only.
+    The other process works through the rest meanwhile. This has an effect under `pytest -n 2 --dist
+    loadgroup` only.
     """
     for item in items:
         if _needs_session(item):

@@ -1,7 +1,7 @@
 """Full counts for `make soak`, small ones for CI. What a test really did goes into the soak's JSON by name.
 
-Write `count(3, soak=20)` for a number that the soak raises, and take the fixture `record_property` to tell how many there
-were: `record_property("kills_of_a_driver", 20)`.
+Write `count(3, soak=20)` for a number that the soak raises, and take the fixture `record_property` to tell
+how many there were: `record_property("kills_of_a_driver", 20)`.
 """
 
 from __future__ import annotations

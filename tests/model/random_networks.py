@@ -18,10 +18,14 @@ predicates = st.sampled_from(["true", "1 < 2", "'it''s: #1' = 'no'", "length('a\
 qualities = st.one_of(
     st.none(),
     st.builds(
-        lambda good, end, weight: ps.QoS(delay=[(0, 1), (good, 1), (good + end, 0)], loss=[(0, 0), (100, 1)], weight=weight),
-        st.floats(0.1, 1e6), st.floats(0.1, 1e6), st.floats(0.01, 100),
+        lambda good, end, weight: ps.QoS(
+            delay=[(0, 1), (good, 1), (good + end, 0)], loss=[(0, 0), (100, 1)], weight=weight
+        ),
+        st.floats(0.1, 1e6),
+        st.floats(0.1, 1e6),
+        st.floats(0.01, 100),
     ),
-)  # fmt: skip
+)
 sinks = st.one_of(
     st.builds(ps.parquet, texts),
     st.builds(lambda path, header: ps.csv(path, header=header, sep=";"), texts, st.booleans()),
@@ -54,7 +58,14 @@ def _in_groups(net, path, build):
 def _source(draw, net, name):
     if draw(st.booleans()):
         form = draw(st.sampled_from([ps.csv("in: put/", SCHEMA, header=True), ps.json("#", SCHEMA)]))
-        return net.source(name, form, timestamp="time", lateness=draw(durations), whole=draw(st.booleans()), idle=draw(st.none() | durations))  # fmt: skip
+        return net.source(
+            name,
+            form,
+            timestamp="time",
+            lateness=draw(durations),
+            whole=draw(st.booleans()),
+            idle=draw(st.none() | durations),
+        )
     make = __import__("model.sample_functions", fromlist=["rows"]).rows
     return net.source(name, ps.rows(make, SCHEMA), timestamp="time")
 
@@ -101,12 +112,25 @@ def _drop(draw, stream, _streams):
 
 
 def _union(draw, stream, streams):
-    return stream.union(stream, *[s for s in streams if s.type.schema == stream.schema and s.type.keys == stream.type.keys and s.type.timestamp == stream.type.timestamp])  # fmt: skip
+    return stream.union(
+        stream,
+        *[
+            s
+            for s in streams
+            if s.type.schema == stream.schema
+            and s.type.keys == stream.type.keys
+            and s.type.timestamp == stream.type.timestamp
+        ],
+    )
 
 
 def _group_by(draw, stream, _streams):
     keys = [name for name in stream.schema.names if name != stream.type.timestamp]
-    return stream.group_by(*draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True))) if keys else stream.drop(0.5)  # fmt: skip
+    return (
+        stream.group_by(*draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True)))
+        if keys
+        else stream.drop(0.5)
+    )
 
 
 def _tumble(draw, stream, _streams):

@@ -1,4 +1,4 @@
-"""docs/boxes.md: its Python runs, and its YAML is what to_yaml writes."""
+"""What texts promise: docs/boxes.md runs, and every code of a paper is in docs/papers.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ import pytest
 import penstock as ps
 from penstock.model import boxes
 
-PAGE = Path(__file__).parents[2] / "docs" / "boxes.md"
+TOP = Path(__file__).parents[2]
+PAGE = TOP / "docs" / "boxes.md"
+TEXTS = [
+    path
+    for folder in ("src", "tests", "docs", "benchmarks", "examples", "scripts")
+    for path in sorted((TOP / folder).rglob("*"))
+    if path.suffix in (".py", ".md") and path != Path(__file__)
+]
+# (A76), A09-A13, SE2: Aurora, PSoup and its experiments, load diffusion and its experiments
+CODE = re.compile(r"\b(?:[APS]\d\d|PE\d|SE\d)\b")
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +57,17 @@ def test_every_box_is_on_the_page():
     }
     text = PAGE.read_text()
     assert {kind for kind in kinds if f"{kind}(" not in text} == set()
+
+
+def test_every_code_of_a_paper_has_its_line():
+    """A reader who meets (A76) finds it in docs/papers.md."""
+    known = set(re.findall(r'<a id="([a-z]+\d+)"></a>', (TOP / "docs" / "papers.md").read_text()))
+    assert len(known) > 100
+    cited = {(code, str(path.relative_to(TOP))) for path in TEXTS for code in CODE.findall(path.read_text())}
+    made_up = {("SE9", "tests/diffusion/test_experiments.py")}  # asks for an experiment that does not exist
+    assert {(code, path) for code, path in cited if code.lower() not in known} - made_up == set()
+
+
+def test_no_text_refers_to_pages_outside_of_the_repository():
+    pattern = re.compile(r"shared page\b", re.IGNORECASE)
+    assert [str(path.relative_to(TOP)) for path in TEXTS if pattern.search(path.read_text())] == []

@@ -1,4 +1,6 @@
-"""What errors say, compared as text. After a change on purpose: `PENSTOCK_GOLDEN=write pytest tests/model/test_messages.py`."""
+"""What errors say, compared as text. After a change on purpose: `PENSTOCK_GOLDEN=write pytest
+tests/model/test_messages.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ FILE = str(HERE / "wrong_networks.py")
 
 
 def message(name: str) -> str:
-    """The error's text; lines of the file of cases are counted from the case, so that new cases move nothing."""
+    """The error's text. Lines count from the start of the case, so new cases move nothing."""
     function = CASES[name]
     with pytest.raises(NetworkError) as caught:
         function()

@@ -59,7 +59,8 @@ def test_the_example_of_the_readme():
 
 
 def test_importing_penstock_imports_no_spark():
-    code = "import penstock, sys; print([m for m in sys.modules if m.split('.')[0] in ('pyspark', 'pandas', 'pyarrow')])"
+    heavy = "('pyspark', 'pandas', 'pyarrow')"
+    code = f"import penstock, sys; print([m for m in sys.modules if m.split('.')[0] in {heavy}])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
@@ -168,9 +169,19 @@ def test_nothing_overlaps(network):
     picture = lay_out(network, lambda _name: (100.0, 50.0))
     assert set(picture.nodes) == set(network.nodes)
     for one, other in combinations(picture.nodes.values(), 2):
-        assert one.x + one.width <= other.x or other.x + other.width <= one.x or one.y + one.height <= other.y or other.y + other.height <= one.y  # fmt: skip
+        assert (
+            one.x + one.width <= other.x
+            or other.x + other.width <= one.x
+            or one.y + one.height <= other.y
+            or other.y + other.height <= one.y
+        )
     for name, node in network.nodes.items():
         rect = picture.nodes[name]
         for path, frame in picture.groups.items():
-            inside = frame.x <= rect.x and rect.x + rect.width <= frame.x + frame.width and frame.y <= rect.y and rect.y + rect.height <= frame.y + frame.height  # fmt: skip
+            inside = (
+                frame.x <= rect.x
+                and rect.x + rect.width <= frame.x + frame.width
+                and frame.y <= rect.y
+                and rect.y + rect.height <= frame.y + frame.height
+            )
             assert inside == (node.about.group[: len(path)] == path)

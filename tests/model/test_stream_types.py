@@ -81,11 +81,18 @@ def test_window_function(cars):
         (lambda s: s.tumble("10 tuples", n="count(*)", stamp="latest"), 0),
         (lambda s: s.resample("1 second", columns="spd", limit="1 minute"), MINUTE),
         (lambda s: s.join(s, within=("1 minute", "3 minutes")), 3 * MINUTE),
-        (lambda s: s.union(s.resample("1 s", columns="spd").select(*s.schema.names[:2], spd="cast(spd as int)", seg="seg", plate="plate")), 10_000_000),
+        (
+            lambda s: s.union(
+                s.resample("1 s", columns="spd").select(
+                    *s.schema.names[:2], spd="cast(spd as int)", seg="seg", plate="plate"
+                )
+            ),
+            10_000_000,
+        ),
         (lambda s: s.latch("1 minute", n="count(*)"), MINUTE),
         (lambda s: s.latch("5 tuples", n="count(*)"), None),
     ],
-)  # fmt: skip
+)
 def test_lag(cars, build, lag):
     assert build(cars).type.lag == lag
 

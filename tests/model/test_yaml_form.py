@@ -60,7 +60,13 @@ boxes:
 
 def test_text_is_the_same_network_as_python():
     net = ps.Network("traffic")
-    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, vid INT, spd INT, seg INT", header=True), timestamp="time", lateness=10, idle=None)  # fmt: skip
+    cars = net.source(
+        "cars",
+        ps.csv("in/", "time TIMESTAMP, vid INT, spd INT, seg INT", header=True),
+        timestamp="time",
+        lateness=10,
+        idle=None,
+    )
     slow = cars.filter("spd < 40", name="slow").about(description="slow: below 40")
     with net.group("tolls", description="what a car pays"):
         minutes = (
@@ -204,7 +210,8 @@ def test_a_difference_is_seen():
 
 def test_short_forms():
     net = ps.from_yaml(
-        "network: n\nboxes:\n  t: {source: rate}\n  f: {filter: true, from: t}\n  o: {output: console, from: f}\n"
+        "network: n\nboxes:\n"
+        "  t: {source: rate}\n  f: {filter: true, from: t}\n  o: {output: console, from: f}\n"
     )
     assert net.nodes["o"].to == ps.console()  # type: ignore[attr-defined]
     assert net.nodes["f"].predicate == "true"  # type: ignore[attr-defined]

@@ -104,7 +104,8 @@ def option_compression_unknown():
 @case
 def yaml_option_misspelt():
     ps.from_yaml(
-        "network: n\nboxes:\n  s:\n    source:\n      csv: in/\n      schema: x INT\n      options: {heder: true}\n"
+        "network: n\nboxes:\n  s:\n"
+        "    source:\n      csv: in/\n      schema: x INT\n      options: {heder: true}\n"
     )
 
 
@@ -589,7 +590,10 @@ def yaml_of_rows():
 
 # --- texts that cannot be read ---
 
-HEAD = "network: n\nboxes:\n  cars:\n    source: {csv: in/, schema: 'time TIMESTAMP, spd INT'}\n    timestamp: time\n"
+HEAD = (
+    "network: n\nboxes:\n  cars:\n"
+    "    source: {csv: in/, schema: 'time TIMESTAMP, spd INT'}\n    timestamp: time\n"
+)
 
 
 @case
@@ -654,7 +658,11 @@ def yaml_format():
 
 @case
 def yaml_qos():
-    ps.from_yaml(HEAD + "  out:\n    from: cars\n    output: console\n    qos:\n      delay: [[0, 1], [5, 0]]\n      loss: [[0, 0], [50, 0.1], [100, 1]]\n")  # fmt: skip
+    ps.from_yaml(
+        HEAD
+        + "  out:\n    from: cars\n    output: console\n    qos:\n"
+        + "      delay: [[0, 1], [5, 0]]\n      loss: [[0, 0], [50, 0.1], [100, 1]]\n"
+    )
 
 
 @case

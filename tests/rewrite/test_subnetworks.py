@@ -125,9 +125,12 @@ def test_a_query_that_joins_another_point(cars):
     cars.filter("spd > 90").connection_point("fast")
     cars.connection_point("other")
     part = at_point(
-        cars.network, "kept", "q",
-        lambda s: s.join(s.network.stream("fast"), on="vid", within="1 minute"), to=ps.console(),
-    )  # fmt: skip
+        cars.network,
+        "kept",
+        "q",
+        lambda s: s.join(s.network.stream("fast"), on="vid", within="1 minute"),
+        to=ps.console(),
+    )
     assert (part.inputs, part.points, part.outputs) == (("kept", "fast"), (), ("q",))
     assert list(part.network.nodes) == ["kept", "fast", "join_1", "q"]
     assert list(problems(part.network)) == []

@@ -1,1 +1,1 @@
-"""What a network is: boxes, arrows, connection points, QoS. Pure and frozen; imports no Spark (Aurora, Sect. 2)."""
+"""What a network is: boxes, arrows, connection points, QoS (Aurora, Sect. 2). Frozen data; no Spark."""

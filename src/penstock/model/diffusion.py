@@ -1,8 +1,9 @@
-"""How a join is spread over servers: the options of `join(..., distribution="diffused" | "auto")` (Gu and Yu, Sect. 3; S08, S12).
+"""Options of `join(..., distribution="diffused" | "auto")` (Gu and Yu, Sect. 3; S08, S12).
 
-`hash` sends tuples of a key to one server, which a hot key keeps busy alone. `diffused` spreads one stream, the master, tuple by
-tuple over k servers and sends the other, the slave, to all of them. `auto` starts as hash and becomes diffused when the
-hottest server's share of the load passes a threshold. The pairs are the same in all three.
+`hash` sends all tuples of a key to one server; a hot key overloads that server. `diffused` spreads one
+stream, the master, tuple by tuple over k servers and sends the other stream, the slave, to all of them.
+`auto` starts as hash and becomes diffused when the hottest server's share of the load passes a threshold. All
+three make the same pairs.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ DISTRIBUTIONS = ("hash", "diffused", "auto")
 MASTERS = ("higher", "lower", "left", "right")
 PLACEMENTS = ("least_loaded", "round_robin")
 WHEN_FULL = ("error", "drop", "replace")
-EVEN = 1.4  # without a threshold of its own, a server is hot when it has so many times its even share
+EVEN = 1.4  # the default threshold: a server is hot when it has this many times its even share
 
 
 @dataclass(frozen=True)
 class Diffusion:
-    """`master`: the stream of the higher rate (default), of the lower one (the paper's sentence), or always left or right.
+    """How a diffused join picks its master, its servers and its limits.
 
-    `sample`: over how much stream time rates and loads are measured, in microseconds. `threshold`: the share of the load at
-    which `auto` changes (None: 1.4 times the even share). `memory`: tuples that a server may keep (None: as many as
-    the machine can hold); `when_full`: 'error', 'drop' the new tuple, or 'replace' the oldest.
+    `master`: the stream of the higher rate (default), of the lower rate (as the paper's text says), or always
+    left or right. `sample`: the stream time over which rates and loads are measured, in microseconds.
+    `threshold`: the share of the load at which `auto` changes (None: 1.4 times the even share). `memory`: how
+    many tuples a server may keep (None: no limit). `when_full`: 'error', 'drop' the new tuple, or 'replace'
+    the oldest.
     """
 
     master: str = "higher"
@@ -33,7 +36,7 @@ class Diffusion:
     when_full: str = "error"
 
     def hot(self, servers: int) -> float:
-        """The share of the load above which the hottest of so many servers is too hot.
+        """The share of the load above which the hottest of `servers` is too hot.
 
         >>> Diffusion().hot(2), Diffusion(threshold=0.5).hot(8)
         (0.7, 0.5)

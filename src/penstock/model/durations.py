@@ -105,12 +105,10 @@ def format_duration(us: int) -> str:
     >>> format_duration(5_400_000_000), format_duration(60_000_000)
     ('1 hour 30 minutes', '1 minute')
     """
+    # no weeks: "7 days" reads better than "1 week"
     parts, rest = [], us
-    for unit in ("week", "day", "hour", "minute", "second", "millisecond", "microsecond"):
+    for unit in ("day", "hour", "minute", "second", "millisecond", "microsecond"):
         size = _UNITS[unit]
-        # weeks only when the whole length is weeks: "7 days" reads better than "1 week"
-        if unit == "week":
-            continue
         number, rest = divmod(rest, size)
         if number:
             parts.append(f"{number} {unit}{'s' if number != 1 else ''}")

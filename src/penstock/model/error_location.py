@@ -1,4 +1,4 @@
-"""Errors get their place: an ExpressionError knows what is wrong, the box that holds it knows where it was written."""
+"""Errors learn where: an ExpressionError knows what is wrong, the box around it knows the user's line."""
 
 from __future__ import annotations
 

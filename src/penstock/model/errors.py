@@ -1,4 +1,4 @@
-"""Errors as part of the interface: what is wrong, where it was written, what was found, what was expected, a hint."""
+"""Errors are part of the interface: what is wrong, where it was written, found, expected, a hint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 @dataclass(frozen=True)
 class Where:
-    """The place in the user's text (Python or YAML) at which a box was written."""
+    """The line of the user's text (Python or YAML) that wrote a box."""
 
     file: str = ""
     line: int = 0
@@ -36,7 +36,7 @@ def caller() -> Where:
 
 
 def directly() -> Where | None:
-    """The place that called the caller's caller, if that is the user's own code."""
+    """The line that called the caller's caller, if that is the user's own code."""
     frame = sys._getframe(2)
     file = frame.f_code.co_filename
     return None if file.startswith(_PACKAGE) else Where(file, frame.f_lineno)
@@ -111,7 +111,7 @@ class NetworkError(PenstockError):
 
 
 class ExpressionError(PenstockError):
-    """An expression that does not parse or type; the network check turns it into a NetworkError with a place."""
+    """An expression that does not parse or type; `error_location` makes it a NetworkError with a line."""
 
     def message(self) -> str:
         """The problem alone: the NetworkError that follows shows the other parts."""

@@ -1,7 +1,8 @@
 """QoS graphs (Aurora, Sect. 4.1, Fig. 4): utility over delay, over the share delivered, over output values.
 
-Utilities are normalised to 0..1 (A58). The delay graph is flat up to its threshold, then falls (A55); the loss graph
-must be concave, so that each further drop costs at least as much as the one before (A60): the shedder walks its gradient.
+Utilities are normalised to 0..1 (A58). The delay graph is flat up to its threshold, then falls (A55). The
+loss graph must be concave: each further drop costs at least as much as the one before (A60), so the shedder
+can follow its gradient.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _EXAMPLE = "[(0, 1.0), (5, 1.0), (30, 0.0)]: good up to 5 s, worthless at 30 s"
 
 @dataclass(frozen=True)
 class QoS:
-    """`delay`: (seconds, utility); `loss`: (percent of tuples delivered, utility); `value`: (output value, utility) of `column`.
+    """How useful an output is, as graphs of (x, utility).
+
+    `delay` is over seconds, `loss` over the percentage of tuples delivered, `value` over the values of
+    `column`.
 
     >>> QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)]).threshold
     5.0
@@ -44,7 +48,7 @@ class QoS:
         try:
             self._take(delay, loss, value, column, weight)
         except ExpressionError as error:
-            # written in the user's own line: the place is known here; inside of a box or a YAML text, its reader knows it
+            # On the user's own line we know where it is. Inside a box or a YAML text, the reader adds that.
             where = directly()
             if where is None:
                 raise
@@ -58,7 +62,7 @@ class QoS:
         for name, graph in (("delay", delay), ("loss", loss), ("value", value)):
             object.__setattr__(self, name, _points(name, graph))
         if not isinstance(column, str):
-            raise ExpressionError("the column has no name", found=shown(column), expected="a text")
+            raise ExpressionError("the column is not a name", found=shown(column), expected="a text")
         object.__setattr__(self, "column", column)
         object.__setattr__(self, "weight", _number("the weight", weight))
         _check_delay(self.delay)
@@ -69,7 +73,7 @@ class QoS:
                 "a value graph needs the column it is about", hint="QoS(..., value=[...], column='speed')"
             )
         if weight <= 0:
-            raise ExpressionError(f"a weight of {weight} gives no importance", expected="a weight above 0")
+            raise ExpressionError(f"the weight is {weight}", expected="a weight above 0")
 
     @property
     def threshold(self) -> float:
@@ -77,7 +81,7 @@ class QoS:
         return max(x for x, y in self.delay if y == self.delay[0][1])
 
     def at_delay(self, seconds: float) -> float:
-        """Utility of an answer that took so long."""
+        """The utility of an answer that took this long."""
         return _interpolate(self.delay, seconds)
 
 
@@ -100,7 +104,7 @@ def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
 def _listed(name: str, graph: Iterable[Any]) -> Iterable[Any]:
     if isinstance(graph, str) or not isinstance(graph, Iterable):
         raise ExpressionError(
-            f"the {name} graph is no list of points",
+            f"the {name} graph is not a list of points",
             found=shown(graph),
             expected="[(x, utility), ...]",
             hint=_EXAMPLE,
@@ -111,7 +115,7 @@ def _listed(name: str, graph: Iterable[Any]) -> Iterable[Any]:
 def _point(name: str, point: Any) -> Point:
     if not isinstance(point, tuple | list) or len(point) != 2:
         raise ExpressionError(
-            f"the {name} graph has a point that is no pair",
+            f"the {name} graph has a point that is not a pair",
             found=shown(point),
             expected="(x, utility)",
             hint=_EXAMPLE,
@@ -123,16 +127,14 @@ def _point(name: str, point: Any) -> Point:
 def _number(what: str, given: Any) -> float:
     """NaN would pass every comparison of the checks, so only finite numbers are numbers."""
     if not isinstance(given, Real) or isinstance(given, bool) or not math.isfinite(given):
-        raise ExpressionError(
-            f"{what} holds what is no number", found=shown(given), expected="a finite number"
-        )
+        raise ExpressionError(f"{what}: not a number", found=shown(given), expected="a finite number")
     return float(given)
 
 
 def _check_delay(points: tuple[Point, ...]) -> None:
     if len(points) < 2:
         raise ExpressionError(
-            "a delay graph needs two points at least",
+            "a delay graph needs at least two points",
             found=_text(points),
             hint=_EXAMPLE,
         )
@@ -172,9 +174,11 @@ def _check_loss(points: tuple[Point, ...]) -> None:
         )
     if any(later > earlier + 1e-12 for earlier, later in pairwise(slopes)):
         raise ExpressionError(
-            "the loss graph is not concave", found=_text(points), expected="each further drop costs at least as much utility as the one before",
+            "the loss graph is not concave",
+            found=_text(points),
+            expected="each further drop costs at least as much utility as the one before",
             hint="make it flat near 100 % and steeper towards 0 %",
-        )  # fmt: skip
+        )
 
 
 def _interpolate(points: tuple[Point, ...], x: float) -> float:

@@ -1,7 +1,8 @@
 """Schemas: named columns with Spark SQL types, and what an arrow carries.
 
-Every arrow also carries two hidden columns that no box can lose (Aurora, Sect. 2): `_ts`, the tuple's
-timestamp in microseconds (the earliest one where tuples were combined), and `_seq`, its place in arrival order.
+Every arrow also carries two hidden columns that no box can lose (Aurora, Sect. 2). `_ts` is the tuple's
+timestamp in microseconds, the earliest one where tuples were combined. `_seq` is its rank in order of
+arrival.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from penstock.model.errors import ExpressionError, did_you_mean, shown
 STAMP, SEQ = "_ts", "_seq"
 
 _ALIASES = {
-    "BOOL": "BOOLEAN", "BYTE": "TINYINT", "SHORT": "SMALLINT", "INTEGER": "INT", "LONG": "BIGINT", "REAL": "FLOAT",
-    "TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP",
+    "BOOL": "BOOLEAN", "BYTE": "TINYINT", "SHORT": "SMALLINT", "INTEGER": "INT", "LONG": "BIGINT",
+    "REAL": "FLOAT", "TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMP_LTZ": "TIMESTAMP",
 }  # fmt: skip
 TYPES = (
     "BOOLEAN",
@@ -35,9 +36,8 @@ TYPES = (
 INTEGRAL = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 NUMERIC = (*INTEGRAL, "FLOAT", "DOUBLE")
 _COLUMN = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+([A-Za-z_]+)\s*")
-_COMMA = re.compile(
-    r",(?=(?:[^`]*`[^`]*`)*[^`]*$)"
-)  # one outside of backticks: an even number of them follows
+# A comma outside of backticks: an even number of them follows.
+_COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 _BARE = re.compile(r"[^\W\d]\w*")
 _ODD = re.compile(r"[`\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -78,11 +78,11 @@ class Schema:
     @staticmethod
     def of(columns: Iterable[Column | tuple[str, str]]) -> Schema:
         """Build from columns or (name, type) pairs; a name twice is refused, and so are the hidden names."""
-        made = tuple(c if isinstance(c, Column) else Column(c[0], canonical_type(c[1])) for c in columns)
-        names = [c.name for c in made]
+        typed = tuple(c if isinstance(c, Column) else Column(c[0], canonical_type(c[1])) for c in columns)
+        names = [c.name for c in typed]
         for name in names:
             if names.count(name) > 1:
-                raise ExpressionError(f"column '{name}' stands twice", hint="give one of them another name")
+                raise ExpressionError(f"column '{name}' appears twice", hint="give one of them another name")
             if not name.strip() or _ODD.search(name):
                 raise ExpressionError(
                     f"{name!r} cannot be the name of a column",
@@ -90,9 +90,9 @@ class Schema:
                 )
             if name.startswith("_"):
                 raise ExpressionError(
-                    f"column '{name}' starts with '_'", hint="such names are Penstock's own; choose another"
+                    f"column '{name}' starts with '_'", hint="Penstock uses such names itself; choose another"
                 )
-        return Schema(made)
+        return Schema(typed)
 
     def ddl(self) -> str:
         """The text form that `parse` reads back.
@@ -141,7 +141,7 @@ def parse_schema(given: str | Schema) -> Schema:
         return given
     if not isinstance(given, str):
         raise ExpressionError(
-            "no columns",
+            "not a schema",
             found=shown(given),
             expected="a text or a Schema",
             hint="for example 'time TIMESTAMP, vid INT'",
@@ -162,15 +162,19 @@ def canonical_type(text: str) -> str:
 
 @dataclass(frozen=True)
 class StreamType:
-    """What an arrow carries: visible columns, the name of its timestamp column (None: unstamped), its grouping."""
+    """What an arrow carries: visible columns, the name of its timestamp column (None: unstamped), its
+    grouping.
+    """
 
     schema: Schema
     timestamp: str | None = None
     keys: tuple[str, ...] = ()
-    # True while later tuples of one timestamp always have a larger _seq: a single source through stateless boxes.
-    # Order-sensitive boxes may then release a tuple as soon as its time is reached, not only when it is passed.
+    # True while later tuples of one timestamp always have a larger _seq: a single source through stateless
+    # boxes. Order-sensitive boxes may then release a tuple as soon as its time is reached, not only when it
+    # is passed.
     arrival_order: bool = True
-    # None: the stamp may lag behind the stream without bound (a count window that keeps the earliest timestamp).
+    # None: the stamp may lag behind the stream without bound (a count window that keeps the earliest
+    # timestamp).
     lag: int | None = 0
 
 
@@ -179,9 +183,9 @@ def arrow_schema(schema: Schema, *, hidden: bool = True) -> Any:
     import pyarrow as pa
 
     types = {
-        "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(), "BINARY": pa.binary(), "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(),
+        "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "STRING": pa.string(),
+        "BINARY": pa.binary(), "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us", tz="UTC"),
     }  # fmt: skip
     fields = [pa.field(c.name, types[c.type]) for c in schema]
     if hidden:

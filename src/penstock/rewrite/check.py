@@ -1,7 +1,7 @@
 """Every check of a network, in one call: each node against its inputs, then what only the whole can show.
 
-The fluent API and the YAML form refuse a wrong box as it is written; `check` says that nothing is wrong before
-anything is started, and `problems` lists all of what is.
+The fluent API and the YAML form refuse a wrong box as it is written. `check` makes sure that nothing is wrong
+before a network starts; `problems` lists everything that is.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def problems(network: Network) -> Problems:
 
 
 def idle_boxes(network: Network) -> tuple[str, ...]:
-    """Nodes that lead to no output, view or connection point: no error, but their work is for nobody."""
+    """Nodes that lead to no output, view or connection point: not an error, but nobody sees their work."""
     live = reaching(network, [*network.points, *network.outputs])
     return tuple(name for name in network.nodes if name not in live)
 
 
 def _each_box(network: Network) -> Problems:
     for node in network.nodes.values():
-        # a point without inputs is one that this sub-network reads: its type comes from elsewhere
+        # A point without inputs is one that this sub-network reads; its type comes from elsewhere.
         if node.name in network.points and not node.inputs:
             continue
         try:
@@ -80,13 +80,18 @@ def _points_differ(network: Network) -> Problems:
     for name, node in network.points.items():
         other = seen.setdefault(name.lower(), node)
         if other is not node:
-            yield node_error(node, f"'{name}' and '{other.name}' differ only in case", found=f"'{other.name}' at {other.where}", hint="SQL and some disks take them for one; rename one")  # fmt: skip
+            yield node_error(
+                node,
+                f"'{name}' and '{other.name}' differ only in case",
+                found=f"'{other.name}' at {other.where}",
+                hint="SQL and some file systems treat them as one; rename one",
+            )
 
 
 def _own_files(network: Network) -> Problems:
-    """No two outputs into one directory, and none into a directory that a source reads: a loop through files."""
+    """Two outputs must not share a directory, and none may write where a source reads: that is a loop."""
     read = {
-        _place(node.format.directory): node
+        PurePath(node.format.directory): node
         for node in network.sources.values()
         if node.format.directory is not None
     }
@@ -94,16 +99,22 @@ def _own_files(network: Network) -> Problems:
     for node in network.outputs.values():
         if node.to.directory is None:
             continue
-        place = _place(node.to.directory)
-        if place in read:
-            yield node_error(node, f"writes into '{node.to.directory}', which source '{read[place].name}' reads", expected="a directory of its own", hint="that would be a loop")  # fmt: skip
-        other = written.setdefault(place, node)
+        directory = PurePath(node.to.directory)
+        if directory in read:
+            yield node_error(
+                node,
+                f"writes into '{node.to.directory}', which source '{read[directory].name}' reads",
+                expected="a directory of its own",
+                hint="that would be a loop",
+            )
+        other = written.setdefault(directory, node)
         if other is not node:
-            yield node_error(node, f"writes into '{node.to.directory}', as output '{other.name}' does", found=f"'{other.name}' at {other.where}", expected="a directory of its own")  # fmt: skip
-
-
-def _place(path: str) -> PurePath:
-    return PurePath(path)
+            yield node_error(
+                node,
+                f"writes into '{node.to.directory}', as output '{other.name}' does",
+                found=f"'{other.name}' at {other.where}",
+                expected="a directory of its own",
+            )
 
 
 _RULES: tuple[Callable[[Network], Problems], ...] = (_each_box, _has_an_end, _points_differ, _own_files)

@@ -1,8 +1,9 @@
-"""A network is cut into sub-networks at its connection points (Aurora, Sect. 3.1, A47); each becomes one query.
+"""Cut a network into sub-networks at its connection points (Aurora, Sect. 3.1, A47); each becomes one query.
 
-Views keep their tuples too, so they cut as well. A sub-network shows the points it reads as nodes without inputs.
-Where the cut would make two sub-networks wait for each other (a box reads a point and also what feeds it past that
-point), they are one: inside it such a point keeps its inputs, passes its tuples on, and is written like any other.
+Views keep their tuples too, so they cut as well. A sub-network shows the points it reads as nodes without
+inputs. A box may read a point and also, past that point, what feeds it; then two sub-networks would wait for
+each other. Such sub-networks become one. Inside it, the point keeps its inputs, passes its tuples on, and is
+written like any other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from penstock.model.writing.stream import Stream
 
 @dataclass(frozen=True)
 class SubNetwork:
-    """What runs as one query: `inputs` are the sources and points it reads, `points` and `outputs` what it writes."""
+    """What runs as one query: it reads the sources and points `inputs`, and writes `points` and `outputs`."""
 
     name: str
     network: Network
@@ -31,7 +32,7 @@ class SubNetwork:
 
 
 def split(network: Network) -> tuple[SubNetwork, ...]:
-    """The sub-networks, each after those that write the points it reads; boxes that lead nowhere are left out.
+    """The sub-networks, each after those that write the points it reads, without boxes that lead nowhere.
 
     >>> import penstock as ps
     >>> net = ps.Network("n")
@@ -42,72 +43,72 @@ def split(network: Network) -> tuple[SubNetwork, ...]:
     [('slow', ('cars',), ('slow',), ()), ('stopped', ('slow',), (), ('stopped',))]
     """
     live = reaching(network, [*network.points, *network.outputs])
-    homes = _homes(network, live)
+    part_of = _assign_parts(network, live)
     members: dict[str, list[str]] = {}
     for name in network.nodes:
         if name in live:
-            members.setdefault(homes[name], []).append(name)
-    return tuple(_sub_network(network, members[home]) for home in _in_order(network, homes, live))
+            members.setdefault(part_of[name], []).append(name)
+    return tuple(_sub_network(network, members[part]) for part in _in_order(network, part_of, live))
 
 
 def reaching(network: Network, ends: Iterable[str]) -> set[str]:
     """The nodes from which one of `ends` can be reached, these included."""
-    found = set(ends)
+    names = set(ends)
     for node in reversed(list(network.nodes.values())):
-        if node.name in found:
-            found.update(node.inputs)
-    return found
+        if node.name in names:
+            names.update(node.inputs)
+    return names
 
 
-def _homes(network: Network, live: set[str]) -> dict[str, str]:
+def _assign_parts(network: Network, live: set[str]) -> dict[str, str]:
     """For each node one representative of its sub-network. A point lives with what feeds it."""
-    homes = {name: name for name in network.nodes if name in live}
+    part_of = {name: name for name in network.nodes if name in live}
     for arrow in network.arrows:
         if arrow.head in live and arrow.tail not in network.points:
-            _merge(homes, arrow.tail, arrow.head)
-    while (loop := _loop(network, homes, live)) is not None:
-        for home in loop:
-            _merge(homes, loop[0], home)
-    return homes
+            _merge(part_of, arrow.tail, arrow.head)
+    while (loop := _loop(network, part_of, live)) is not None:
+        for part in loop:
+            _merge(part_of, loop[0], part)
+    return part_of
 
 
-def _merge(homes: dict[str, str], one: str, other: str) -> None:
-    keep, lose = homes[one], homes[other]
+def _merge(part_of: dict[str, str], one: str, other: str) -> None:
+    keep, lose = part_of[one], part_of[other]
     if keep != lose:
-        homes.update({name: keep for name, home in homes.items() if home == lose})
+        part_of.update({name: keep for name, part in part_of.items() if part == lose})
 
 
-def _needs(network: Network, homes: dict[str, str], live: set[str]) -> dict[str, set[str]]:
+def _needs(network: Network, part_of: dict[str, str], live: set[str]) -> dict[str, set[str]]:
     """Which sub-networks each one reads from, through points."""
-    needs: dict[str, set[str]] = {home: set() for home in homes.values()}
+    needs: dict[str, set[str]] = {part: set() for part in part_of.values()}
     for arrow in network.arrows:
-        if arrow.head in live and homes[arrow.tail] != homes[arrow.head]:
-            needs[homes[arrow.head]].add(homes[arrow.tail])
+        if arrow.head in live and part_of[arrow.tail] != part_of[arrow.head]:
+            needs[part_of[arrow.head]].add(part_of[arrow.tail])
     return needs
 
 
-def _loop(network: Network, homes: dict[str, str], live: set[str]) -> list[str] | None:
+def _loop(network: Network, part_of: dict[str, str], live: set[str]) -> list[str] | None:
     try:
-        TopologicalSorter(_needs(network, homes, live)).prepare()
+        TopologicalSorter(_needs(network, part_of, live)).prepare()
     except CycleError as error:
         loop: list[str] = error.args[1]
         return loop
     return None
 
 
-def _in_order(network: Network, homes: dict[str, str], live: set[str]) -> list[str]:
-    needs = _needs(network, homes, live)
+def _in_order(network: Network, part_of: dict[str, str], live: set[str]) -> list[str]:
+    needs = _needs(network, part_of, live)
     order: list[str] = []
 
-    def visit(home: str) -> None:
-        if home not in order:
-            for needed in sorted(needs[home], key=list(needs).index):
+    def visit(part: str) -> None:
+        if part not in order:
+            for needed in sorted(needs[part], key=list(needs).index):
                 visit(needed)
-            order.append(home)
+            order.append(part)
 
     for name in network.nodes:
         if name in live:
-            visit(homes[name])
+            visit(part_of[name])
     return order
 
 
@@ -145,10 +146,11 @@ def at_point(
     to: SinkFormat | None = None,
     qos: QoSLike = None,
 ) -> SubNetwork:
-    """A query attached to a connection point or view (A25, A30): `build` goes on from its stream, the end is output `name`.
+    """A query attached to a connection point or view (A25, A30).
 
-    `build` may join other points in (A50): `lambda s: s.join(s.network.stream("other"), ...)`; it reads those that it names.
-    Without `to` there is no output: `build` itself ends in a view (A28) or connection point.
+    `build` goes on from the point's stream; its end becomes output `name`. `build` may join other points
+    (A50): `lambda s: s.join(s.network.stream("other"), ...)`. Without `to` there is no output: `build` itself
+    ends in a view (A28) or connection point.
     """
     if point not in network.points:
         raise NetworkError(
@@ -161,17 +163,17 @@ def at_point(
     starts = [
         replace(node, inputs=(), about=replace(node.about, group=())) for node in network.points.values()
     ]
-    made = Network.of(name, starts, given={start.name: network.types[start.name] for start in starts})
-    end = build(made.stream(point))
+    query = Network.of(name, starts, given={start.name: network.types[start.name] for start in starts})
+    end = build(query.stream(point))
     if to is not None:
-        made.output(name, end, to=to, qos=qos)
-    read = tuple(n for n in network.points if made.readers(n)) or (point,)
-    return _reading(made, network, read)
+        query.output(name, end, to=to, qos=qos)
+    read = tuple(n for n in network.points if query.readers(n)) or (point,)
+    return _reading(query, network, read)
 
 
-def _reading(made: Network, network: Network, read: tuple[str, ...]) -> SubNetwork:
+def _reading(query: Network, network: Network, read: tuple[str, ...]) -> SubNetwork:
     """The query without the points that it does not read."""
-    nodes = [node for node in made.nodes.values() if node.name not in network.points or node.name in read]
+    nodes = [node for node in query.nodes.values() if node.name not in network.points or node.name in read]
     given = {point: network.types[point] for point in read}
-    own = Network.of(made.name, nodes, given=given, groups=_groups(made, nodes))
+    own = Network.of(query.name, nodes, given=given, groups=_groups(query, nodes))
     return SubNetwork(own.name, own, read, tuple(n for n in own.points if n not in read), tuple(own.outputs))

@@ -1,7 +1,7 @@
-"""From Spark SQL text to the typed tree: columns found, types known (Aurora, Sect. 2.1).
+"""Binding: from Spark SQL text to a typed tree with known columns and types (Aurora, Sect. 2.1).
 
-sqlglot does the parsing; its own idea of functions is switched off, because it rewrites some of them into others.
-Several ways to say a thing become one here: IF, NULLIF, BETWEEN, `IS TRUE`, `::` and so on.
+sqlglot parses. We switch off its own table of functions, because it rewrites some functions into others.
+Several ways to say the same thing become one here: IF, NULLIF, BETWEEN, `IS TRUE`, `::` and so on.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ def parse(text: str) -> exp.Expression:
 
 
 def _keep_together(tree: exp.Expression) -> None:
-    """`t - INTERVAL 1 DAY 2 HOURS` is parsed as a difference of a sum; written out, it needs the parentheses."""
+    """Put parentheses around the interval of `t - INTERVAL 1 DAY 2 HOURS`.
+
+    sqlglot reads it as `t` minus a sum. Without parentheses, its text form would add the hours.
+    """
     for node in list(tree.find_all(exp.Add)):
         if isinstance(node.expression, exp.Interval) and isinstance(node.parent, exp.Sub | exp.Neg):
             node.replace(exp.Paren(this=node.copy()))
@@ -114,7 +117,7 @@ def bind_tree(tree: exp.Expression, schema: Schema) -> Typed:
     return bound
 
 
-# ---- from syntax to calls ----------------------------------------------------------------------------------------
+# --- from syntax to calls ---
 
 
 def _bind(node: exp.Expression, schema: Schema) -> Typed:
@@ -127,8 +130,8 @@ def _bind(node: exp.Expression, schema: Schema) -> Typed:
             f"'{_sql(node)}' is not supported in an expression", hint=did_you_mean("", names())
         )
     args = tuple(_bind(side, schema) for side in (node.this, node.expression))
-    made = call(operator, args)
-    return call("NOT", (made,)) if node.args.get("negate") else made
+    bound = call(operator, args)
+    return call("NOT", (bound,)) if node.args.get("negate") else bound
 
 
 def _literal(node: exp.Expression, _: Schema) -> Typed:
@@ -137,7 +140,7 @@ def _literal(node: exp.Expression, _: Schema) -> Typed:
         return Literal(text, "STRING")
     if not text.isdigit():
         return Literal(float(text), "DOUBLE")
-    return _whole(int(text[:100]))  # more digits than Python would read are too many in any case
+    return _whole(int(text[:100]))  # Python refuses very long numbers; 100 digits are too many anyway
 
 
 def _whole(value: int) -> Literal:
@@ -277,7 +280,7 @@ def _function(node: exp.Expression, schema: Schema) -> Typed:
         raise ExpressionError(
             f"'{written}' is an aggregate",
             found=_sql(node),
-            hint="aggregates stand in the windows of tumble, slide and latch",
+            hint="aggregates belong in tumble, slide and latch",
         )
     name = ALIASES.get(name, name)
     if name not in FUNCTIONS and name not in SUGAR:
@@ -301,12 +304,14 @@ def _function(node: exp.Expression, schema: Schema) -> Typed:
 
 
 _OPERATORS: dict[type, str] = {
-    exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%", exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=",
-    exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>", exp.And: "AND", exp.Or: "OR", exp.Like: "LIKE", exp.RegexpLike: "RLIKE",
+    exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
+    exp.And: "AND", exp.Or: "OR", exp.Like: "LIKE", exp.RegexpLike: "RLIKE",
 }  # fmt: skip
 _FORMS: dict[type, Callable[[Any, Schema], Typed]] = {
-    exp.Literal: _literal, exp.Neg: _negative, exp.Column: _column, exp.Add: _add, exp.Interval: _interval, exp.Cast: _cast, exp.TryCast: _cast,
-    exp.Is: _is, exp.Between: _between, exp.In: _in, exp.Case: _case, exp.If: _if, exp.DPipe: _pipe, exp.Escape: _escape, exp.Anonymous: _function,
+    exp.Literal: _literal, exp.Neg: _negative, exp.Column: _column, exp.Add: _add, exp.Interval: _interval,
+    exp.Cast: _cast, exp.TryCast: _cast, exp.Is: _is, exp.Between: _between, exp.In: _in, exp.Case: _case,
+    exp.If: _if, exp.DPipe: _pipe, exp.Escape: _escape, exp.Anonymous: _function,
     exp.Paren: lambda node, schema: _bind(node.this, schema),
     exp.Not: lambda node, schema: call("NOT", (_bind(node.this, schema),)),
     exp.Null: lambda _node, _schema: Literal(None, VOID),

@@ -1,8 +1,8 @@
 """Text to values and back, as Spark's ANSI casts do it: plain functions, None where Spark would fail.
 
-Inside expressions a TIMESTAMP is whole microseconds and a DATE whole days since 1970 UTC. Text forms of times are the
-unambiguous part of Spark's: a year of four digits first, and as zone only Z, UTC or an offset, so that no answer depends
-on today's date or on a zone database.
+Inside expressions a TIMESTAMP is whole microseconds and a DATE whole days since 1970 UTC. Of Spark's text
+forms of times we take the unambiguous part: a year of four digits first, and only Z, UTC or an offset as
+zone. So no answer depends on today's date or on a zone database.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LAST_STAMP = (datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC) - EPOCH) /
 DAY = 86_400_000_000
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 
-# UTF8String.trimAll: whitespace and control characters of ASCII
+# What Spark trims (UTF8String.trimAll): ASCII whitespace and control characters.
 _BLANK = "".join(map(chr, range(33))) + "\x7f"
 _EDGE = r"[\x00-\x20\x7f]*"
-# Both forms are read by Java too: the Spark engine lets only such texts through to Spark's cast.
+# Java reads both patterns too: the Spark engine lets only such texts through to Spark's cast.
 DATE_FORM = rf"^{_EDGE}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T].*)?)?)?{_EDGE}$"
 TIMESTAMP_FORM = (
     rf"^{_EDGE}[0-9]{{4}}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T][0-9]{{1,2}}(:[0-9]{{1,2}}"
@@ -56,7 +56,7 @@ def to_whole(text: str) -> int | None:
 
 
 def to_double(text: str) -> float | None:
-    """As Java reads a double: '1.5', '1e3', ' .5 ', '1d', '0x1p3', and Spark's 'inf' and 'nan' in any case."""
+    """A double as Java reads it: '1.5', '1e3', ' .5 ', '1d', '0x1p3'; Spark's 'inf' and 'nan' in any case."""
     text = text.strip(_BLANK[:-1])
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD"))

@@ -1,7 +1,7 @@
-"""Expressions of the boxes: Spark SQL, typed when the network is built (Aurora, Sect. 2.1; A14, A16).
+"""Expressions of boxes: Spark SQL, typed when the network is built (Aurora, Sect. 2.1; A14, A16).
 
-`infer` gives the type of a per-tuple expression, `columns_of` what it reads, `split_aggregates` takes the expression of a
-window apart into aggregate calls and what is done with their results.
+`infer` gives the type of a per-tuple expression and `columns_of` the columns it reads. `split_aggregates`
+splits the expression of a window into aggregate calls and an expression over their results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["AggregateCall", "Aggregation", "column_text", "columns_of", "infer",
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate: its function, the expression it takes over each tuple (None: count(*), window edges), its type."""
+    """One aggregate: its function, its argument (None for count(*) and window edges) and its type."""
 
     function: str
     argument: str | None
@@ -74,7 +74,7 @@ def column_text(name: str) -> str:
 
 
 def split_aggregates(text: str, schema: Schema, keys: Iterable[str] = ()) -> Aggregation:
-    """Take a window's expression apart.
+    """Split a window's expression into its aggregate calls and the expression over their results.
 
     >>> split_aggregates("sum(x) / count(*) + 1", Schema.parse("x INT")).result
     'a0 / a1 + 1'
@@ -85,12 +85,12 @@ def split_aggregates(text: str, schema: Schema, keys: Iterable[str] = ()) -> Agg
     for node in list(root.find_all(exp.Anonymous, exp.Filter, exp.Window, bfs=False)):
         if _name(node) is not None:
             _refuse_nested(node)
-            node.replace(exp.column(_place(_call(node, schema), calls)))
+            node.replace(exp.column(_column_of(_call(node, schema), calls)))
     key_columns = [Column(key, schema.type_of(key)) for key in keys]
     clash = {f"a{i}" for i in range(len(calls))} & {*keys}
     if clash:
         raise ExpressionError(
-            f"a key named '{min(clash)}' collides with a name used inside", hint="rename the key column"
+            f"the key '{min(clash)}' has a name that Penstock uses inside", hint="rename the key column"
         )
     over = Aggregation(tuple(calls), "", "").schema(key_columns)
     return Aggregation(tuple(calls), _sql(root.this), bind_tree(root.this, over).type)
@@ -100,7 +100,8 @@ def _name(node: exp.Expression) -> str | None:
     """The aggregate's name, or None if this is another function."""
     if isinstance(node, exp.Filter | exp.Window):
         raise ExpressionError(
-            f"'{_sql(node)}' is not supported", hint="count(CASE WHEN condition THEN 1 END) counts some only"
+            f"'{_sql(node)}' is not supported",
+            hint="count(CASE WHEN condition THEN 1 END) counts only some tuples",
         )
     name = node.name.lower()
     name = AGGREGATE_ALIASES.get(name, name)
@@ -123,8 +124,8 @@ def _refuse_nested(node: exp.Expression) -> None:
         )
 
 
-def _place(call: AggregateCall, calls: list[AggregateCall]) -> str:
-    """The same call twice is computed once."""
+def _column_of(call: AggregateCall, calls: list[AggregateCall]) -> str:
+    """The column that holds the result of a call; a repeated call is computed once."""
     if call not in calls:
         calls.append(call)
     return f"a{calls.index(call)}"
@@ -166,15 +167,15 @@ def _result_type(name: str, argument: exp.Expression, schema: Schema) -> str:
 
 
 def _check_bare(tree: exp.Expression, text: str, schema: Schema, keys: set[str]) -> None:
-    """Outside the aggregates only keys have one value for the whole window."""
+    """Refuse bare columns: outside the aggregates, only keys have one value for the whole window."""
     for node in tree.find_all(exp.Column):
         if node.name in keys or _aggregate_above(node):
             continue
         schema.type_of(node.name)
         raise ExpressionError(
-            f"column '{node.name}' stands outside an aggregate in '{text}'",
+            f"column '{node.name}' is outside an aggregate in '{text}'",
             expected=f"a key ({', '.join(sorted(keys))}) or an aggregate" if keys else "an aggregate",
-            hint=f"last({node.name}) takes that of the last tuple",
+            hint=f"last({node.name}) takes the value of the last tuple",
         )
 
 

@@ -1,9 +1,9 @@
-"""The one table of functions an expression may use: name, arity, type rule, can it fail (Aurora, Sect. 2.1: predicates and maps).
+"""The one table of functions that an expression may use: name, arity, type rule, whether it can fail.
 
-Types and coercions are Spark's with ANSI on. A rule takes the types of the arguments and answers with the types they
-are cast to and the type of the result, or None where Spark would refuse. Engines see casts only, never coercions.
-Two departures, both documented: a number with a decimal point is DOUBLE (Spark: DECIMAL), and TIMESTAMP and DATE reach
-from year 1 to year 9999, as in Python.
+Types and coercions are Spark's with ANSI on. A rule takes the types of the arguments. It returns the types
+they are cast to and the type of the result, or None where Spark would refuse. Engines see casts only, never
+coercions. We depart from Spark twice: a number with a decimal point is a DOUBLE (Spark: DECIMAL), and
+TIMESTAMP and DATE reach from year 1 to year 9999, as in Python.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ Rule = Callable[[Types], Signature | None]
 
 @dataclass(frozen=True)
 class Function:
-    """One entry. `fails`: 'never', 'always' (some value makes it fail) or 'integral' (only if the result is a whole number).
+    """One function of the table.
 
-    `strict`: NULL if any argument is NULL. `constants`: the arguments that must be written as literals.
+    `fails`: 'never', 'always' (some value makes it fail) or 'integral' (only if the result is a whole
+    number). `strict`: NULL if any argument is NULL. `constants`: the arguments that must be written as
+    literals.
     """
 
     name: str
@@ -72,7 +74,7 @@ def common_type(left: str, right: str, *, text: bool = True) -> str | None:
 def _common_number(left: str, right: str) -> str:
     if left in INTEGRAL and right in INTEGRAL:
         return max(left, right, key=INTEGRAL.index)
-    # a FLOAT cannot hold every whole number, so Spark goes to DOUBLE
+    # A FLOAT cannot hold every whole number, so Spark takes DOUBLE.
     return "DOUBLE"
 
 
@@ -85,7 +87,7 @@ def common_of(types: Types, *, text: bool = True) -> str | None:
 
 
 def implicit(type_: str, wanted: str) -> bool:
-    """Whether Spark casts an argument of this type to the wanted one by itself."""
+    """Whether Spark casts an argument of this type to the wanted one implicitly."""
     if type_ in (wanted, VOID):
         return True
     if wanted == "STRING":
@@ -122,7 +124,7 @@ def cast_fails(source: str, target: str) -> bool | None:
 
 
 def _fixed(arguments: Types, result: str) -> Rule:
-    """Arguments of the given types, cast where Spark does so by itself; too few are the optional last ones."""
+    """Arguments of the given types, cast where Spark casts implicitly; the last ones may be left out."""
 
     def rule(types: Types) -> Signature | None:
         wanted = arguments[: len(types)]
@@ -243,7 +245,7 @@ _TWO_TEXTS = _fixed(("STRING", "STRING"), "BOOLEAN")
 
 
 def _seconds(types: Types) -> Signature | None:
-    """unix_timestamp of text would need a format, so it takes none."""
+    """unix_timestamp takes no text: that would need a format."""
     return Signature(_STAMP, "BIGINT") if types[0] in ("TIMESTAMP", "DATE", VOID) else None
 
 
@@ -260,7 +262,10 @@ _TABLE = (
     Function("DIV", (2, 2), "two whole numbers", _whole_division, fails="always"),
     Function("%", (2, 2), "two numbers", _arithmetic, fails="always"),
     Function("negative", (1, 1), "a number", _one_number, fails="integral"),
-    *(Function(name, (2, 2), "two values that can be compared", _comparison) for name in ("=", "<>", "<", "<=", ">", ">=")),
+    *(
+        Function(name, (2, 2), "two values that can be compared", _comparison)
+        for name in ("=", "<>", "<", "<=", ">", ">=")
+    ),
     Function("<=>", (2, 2), "two values that can be compared", _comparison, strict=False),
     Function("AND", (2, 2), "two conditions", _fixed(("BOOLEAN", "BOOLEAN"), "BOOLEAN"), strict=False),
     Function("OR", (2, 2), "two conditions", _fixed(("BOOLEAN", "BOOLEAN"), "BOOLEAN"), strict=False),
@@ -278,7 +283,10 @@ _TABLE = (
     Function("abs", (1, 1), "a number", _one_number, fails="integral"),
     Function("ceil", (1, 1), "a number", _to_whole, fails="always"),
     Function("floor", (1, 1), "a number", _to_whole, fails="always"),
-    Function("round", (1, 2), "a number, and how many digits (a literal)", _one_number, fails="integral", constants=(1,)),
+    Function(
+        "round", (1, 2), "a number, and how many digits (a literal)", _one_number,
+        fails="integral", constants=(1,),
+    ),
     Function("pmod", (2, 2), "two numbers", _arithmetic, fails="always"),
     *(Function(name, (1, 1), "a number", _DOUBLE) for name in ("sqrt", "exp", "ln", "log10", "sign")),
     Function("pow", (2, 2), "two numbers", _fixed(("DOUBLE", "DOUBLE"), "DOUBLE")),
@@ -292,10 +300,19 @@ _TABLE = (
     *(Function(name, (2, 2), "two texts", _TWO_TEXTS) for name in ("startswith", "endswith", "contains")),
     # time
     *(Function(name, (1, 1), "a TIMESTAMP", _fixed(_STAMP, "INT")) for name in ("hour", "minute", "second")),
-    *(Function(name, (1, 1), "a DATE or TIMESTAMP", _fixed(("DATE",), "INT")) for name in ("year", "month", "day", "dayofweek")),
-    Function("date_trunc", (2, 2), "a unit written as a literal, and a TIMESTAMP", _fixed(("STRING", "TIMESTAMP"), "TIMESTAMP"), constants=(0,)),
+    *(
+        Function(name, (1, 1), "a DATE or TIMESTAMP", _fixed(("DATE",), "INT"))
+        for name in ("year", "month", "day", "dayofweek")
+    ),
+    Function(
+        "date_trunc", (2, 2), "a unit written as a literal, and a TIMESTAMP",
+        _fixed(("STRING", "TIMESTAMP"), "TIMESTAMP"), constants=(0,),
+    ),
     Function("unix_timestamp", (1, 1), "a TIMESTAMP or DATE", _seconds),
-    *(Function(name, (1, 1), "a TIMESTAMP", _exact_stamp) for name in ("unix_seconds", "unix_millis", "unix_micros")),
+    *(
+        Function(name, (1, 1), "a TIMESTAMP", _exact_stamp)
+        for name in ("unix_seconds", "unix_millis", "unix_micros")
+    ),
     Function("timestamp_seconds", (1, 1), "a number", _stamp_of_seconds, fails="always"),
     Function("timestamp_millis", (1, 1), "a whole number", _stamp_of_whole, fails="always"),
     Function("timestamp_micros", (1, 1), "a whole number", _stamp_of_whole, fails="always"),
@@ -306,11 +323,12 @@ _TABLE = (
 
 FUNCTIONS = {function.name: function for function in _TABLE}
 ALIASES = {
-    "mod": "%", "ceiling": "ceil", "power": "pow", "log": "ln", "signum": "sign", "ucase": "upper", "lcase": "lower",
-    "char_length": "length", "character_length": "length", "substr": "substring", "dayofmonth": "day", "nvl": "coalesce",
-    "ifnull": "coalesce", "regexp_like": "RLIKE", "regexp": "RLIKE", "rlike": "RLIKE", "like": "LIKE",
+    "mod": "%", "ceiling": "ceil", "power": "pow", "log": "ln", "signum": "sign", "ucase": "upper",
+    "lcase": "lower", "char_length": "length", "character_length": "length", "substr": "substring",
+    "dayofmonth": "day", "nvl": "coalesce", "ifnull": "coalesce", "regexp_like": "RLIKE", "regexp": "RLIKE",
+    "rlike": "RLIKE", "like": "LIKE",
 }  # fmt: skip
-# written as functions, but made of others when bound
+# Written as functions, but binding turns them into others.
 SUGAR = ("if", "nullif", "isnotnull", "cast", "try_cast")
 
 AGGREGATES: dict[str, Rule] = {

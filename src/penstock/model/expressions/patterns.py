@@ -1,7 +1,7 @@
-"""Patterns of LIKE and RLIKE, and units of date_trunc: checked once, so that no tuple can trip over them.
+"""Patterns of LIKE and RLIKE, and units of date_trunc: checked once, so that no tuple can fail on them.
 
-Regular expressions are Java's in Spark and Python's in the reference. Only what both read alike is let through; `.` and
-`$`, which know more line ends in Java, are spelt out for Python.
+Regular expressions are Java's in Spark and Python's in the reference engine. We accept only what both read
+alike. Java's `.` and `$` know more line ends than Python's, so they are spelt out for Python.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from penstock.model.errors import ExpressionError, did_you_mean
 T = TypeVar("T")
 
 UNITS = {
-    "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter", "MONTH": "month", "MON": "month", "MM": "month", "WEEK": "week",
-    "DAY": "day", "DD": "day", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second", "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
+    "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter",
+    "MONTH": "month", "MON": "month", "MM": "month", "WEEK": "week", "DAY": "day", "DD": "day",
+    "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
+    "MILLISECOND": "millisecond", "MICROSECOND": "microsecond",
 }  # fmt: skip
 _ENDS = r"\n\r\u0085\u2028\u2029"
 _DOT = f"[^{_ENDS}]"
@@ -26,8 +28,8 @@ _ESCAPES = set("dDwWsSbBtnrf") | set("\\.^$|?*+()[]{}-/'\"&#@!%,:;<>=~` _")
 
 def checked(name: str, args: tuple[T, ...]) -> tuple[T, ...]:
     """Refuse a bad pattern or unit now; the unit gets its one spelling."""
-    place = 0 if name == "date_trunc" else 1
-    literal: Any = args[place]
+    index = 0 if name == "date_trunc" else 1
+    literal: Any = args[index]
     if not isinstance(getattr(literal, "value", None), str):
         raise ExpressionError(
             f"{name} takes a text in quotes", expected="for example 'a%'" if name == "LIKE" else ""
@@ -38,7 +40,7 @@ def checked(name: str, args: tuple[T, ...]) -> tuple[T, ...]:
         regex(literal.value)
     else:
         literal = type(literal)(unit(literal.value), "STRING")
-    return (*args[:place], literal, *args[place + 1 :])
+    return (*args[:index], literal, *args[index + 1 :])
 
 
 def unit(text: str) -> str:
@@ -53,12 +55,12 @@ def unit(text: str) -> str:
 
 
 def like_pattern(pattern: str) -> re.Pattern[str]:
-    r"""LIKE as a regular expression: % is any text, _ one character, a backslash before either (or itself) takes it literally.
+    r"""LIKE as a regular expression: % is any text, _ one character; a backslash takes %, _ and \ literally.
 
     >>> bool(like_pattern("a%").fullmatch("abc")), bool(like_pattern("a\\%").fullmatch("abc"))
     (True, False)
     """
-    made, letters = [], iter(pattern)
+    parts, letters = [], iter(pattern)
     for letter in letters:
         if letter == "\\":
             letter = next(letters, "")  # noqa: PLW2901
@@ -67,15 +69,15 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
                     f"the LIKE pattern '{pattern}' escapes '{letter}'",
                     expected="a backslash before _, % or \\ only",
                 )
-            made.append(re.escape(letter))
+            parts.append(re.escape(letter))
         else:
-            made.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
-    return re.compile("".join(made), re.DOTALL)
+            parts.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def regex(pattern: str) -> re.Pattern[str]:
     """A pattern that Java and Python read alike, for `search`."""
-    made, inside = [], False
+    parts, inside = [], False  # inside: of a character class, [...]
     for match in _TOKEN.finditer(pattern):
         part = match[0]
         if match["escape"]:
@@ -86,16 +88,16 @@ def regex(pattern: str) -> re.Pattern[str]:
             )
         elif inside:
             _need(part != "[" and pattern[match.start() : match.start() + 2] != "&&", pattern, part)
-            # a bracket right after the opening one ends the class in neither language, but means different things
+            # A bracket right after the opening one means different things in the two languages.
             _need(not (part == "]" and pattern[match.start() - 1] in "[^"), pattern, "[]")
             inside = part != "]"
         else:
             inside = part == "["
             _need(pattern[match.start() : match.start() + 2] != "{,", pattern, "{,")
             part = {".": _DOT, "$": _END}.get(part, part)
-        made.append(part)
+        parts.append(part)
     try:
-        return re.compile("".join(made), re.ASCII)
+        return re.compile("".join(parts), re.ASCII)
     except re.error as error:
         raise ExpressionError(f"'{pattern}' is not a regular expression", found=str(error)) from None
 
@@ -104,5 +106,6 @@ def _need(ok: bool, pattern: str, part: str) -> None:
     if not ok:
         raise ExpressionError(
             f"the pattern '{pattern}' uses '{part}'",
-            expected="what Java and Python read alike: . [] () (?:) | * + ? {} ^ $ \\d \\w \\s \\b, (?i) in front",
+            expected="what Java and Python read alike: "
+            ". [] () (?:) | * + ? {} ^ $ \\d \\w \\s \\b, (?i) in front",
         )

@@ -1,8 +1,9 @@
 """The typed tree of an expression: what the engines see, and what they may rely on.
 
-Three kinds of node only: Literal, ColumnRef, and Call over the table in functions.py, every coercion an explicit cast. So
-each engine says what a function does and none of them decides what an expression means. Here calls are made: arity and
-types are checked, and where the numbers that can come in show that a call cannot fail, it is marked so.
+There are three kinds of node: Literal, ColumnRef, and Call of a function in functions.py. Every coercion is
+an explicit cast. So each engine says what a function does, and none decides what an expression means. This
+module makes the calls: it checks arity and types, and marks a call that cannot fail for any value that may
+come in.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the table, or 'cast', 'try_cast', 'shift' (a timestamp by microseconds). `fails`: it may, by itself."""
+    """A function of the table, or 'cast', 'try_cast', 'shift' (a timestamp by microseconds).
+
+    `fails`: this call may fail, whatever its arguments do.
+    """
 
     function: str
     args: tuple[Typed, ...]
@@ -72,16 +76,20 @@ def call(name: str, args: tuple[Typed, ...]) -> Typed:
         raise ExpressionError(
             f"{name} takes {function.takes}", found=_types(args), hint=_type_hint(name, args)
         )
-    for place in function.constants:
-        if place < len(args) and (not isinstance(args[place], Literal) or args[place].value is None):  # type: ignore[union-attr]
+    for index in function.constants:
+        if index < len(args) and not _is_constant(args[index]):
             raise ExpressionError(
                 f"{name} takes {function.takes}", found="something that changes from tuple to tuple"
             )
     cast_args = tuple(cast(arg, wanted) for arg, wanted in zip(args, signature.arguments, strict=True))
-    return _made(name, cast_args, signature)
+    return _result(name, cast_args, signature)
 
 
-def _made(name: str, args: tuple[Typed, ...], signature: Signature) -> Typed:
+def _is_constant(arg: Typed) -> bool:
+    return isinstance(arg, Literal) and arg.value is not None
+
+
+def _result(name: str, args: tuple[Typed, ...], signature: Signature) -> Typed:
     if signature.result == "TIMESTAMP" and name in ("+", "-"):
         stamp, length = args if args[0].type == "TIMESTAMP" else args[::-1]
         assert isinstance(length, Literal)
@@ -101,7 +109,7 @@ def _shifted(stamp: Typed, micros: int) -> Call:
 
 
 def cast(arg: Typed, target: str) -> Typed:
-    """An explicit cast where one is needed; casts of literals are done here and now."""
+    """An explicit cast where one is needed; a literal is cast right here."""
     if arg.type == target:
         return arg
     fails = cast_fails(arg.type, target)
@@ -145,14 +153,23 @@ def float32(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-# ---- what can fail -----------------------------------------------------------------------------------------------
+# --- what can fail ---
 
 Bounds = tuple[int, int]
-_SMALL = {"hour": (0, 23), "minute": (0, 59), "second": (0, 59), "year": (1, 9999), "month": (1, 12), "day": (1, 31), "dayofweek": (1, 7), "length": (0, 2**31 - 1)}  # fmt: skip
+_SMALL = {
+    "hour": (0, 23),
+    "minute": (0, 59),
+    "second": (0, 59),
+    "year": (1, 9999),
+    "month": (1, 12),
+    "day": (1, 31),
+    "dayofweek": (1, 7),
+    "length": (0, 2**31 - 1),
+}
 
 
 def bounds(node: Typed) -> Bounds:
-    """The least and greatest whole number that can come out: it shows that much arithmetic cannot overflow."""
+    """The least and greatest whole number that can come out; they show that most sums cannot overflow."""
     limit = RANGES[node.type]
     widest = (-limit, limit - 1)
     if isinstance(node, Literal) and node.value is not None:
@@ -211,7 +228,7 @@ def _fails(name: str, args: tuple[Typed, ...], result: str) -> bool:
     return True
 
 
-# ---- words for errors ---
+# --- words for errors ---
 
 
 def count_text(number: int) -> str:

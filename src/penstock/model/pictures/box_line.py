@@ -1,4 +1,4 @@
-"""One line that says what a node does: its argument list (Aurora, Sect. 2.3, A34), for explain and the pictures."""
+"""One line that says what a node does: its argument list (Aurora, Sect. 2.3, A34), for all pictures."""
 
 from __future__ import annotations
 

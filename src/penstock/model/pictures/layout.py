@@ -1,7 +1,8 @@
-"""Where nodes and arrows go in a picture: layers from left to right, each group a box laid out by itself.
+"""Layout: where nodes and arrows go in a picture, in layers from left to right.
 
-A group is laid out first and then is one big node of the picture around it (A32), so nothing foreign can fall into
-it. Arrows that pass other layers get a place of their own there; so they run between boxes, not over them.
+A group is laid out first. It is then one big node of the picture around it (A32), so no foreign node can land
+inside. An arrow that passes other layers takes up room in each of them, so it runs between boxes, not over
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ GAP_X, GAP_Y, PAD, HEADER = 44.0, 20.0, 18.0, 22.0
 
 @dataclass
 class Item:
-    """Something that takes a place in a layer: a node, a group, or the way of an arrow through it."""
+    """Something that takes up room in a layer: a node, a group, or an arrow passing through."""
 
     width: float
     height: float
@@ -38,7 +39,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Rect:
-    """A place in the picture."""
+    """A rectangle of the picture."""
 
     x: float
     y: float
@@ -48,7 +49,7 @@ class Rect:
 
 @dataclass
 class Picture:
-    """All places: nodes and the ends of their layers, groups (outer first), the points that each arrow runs through."""
+    """Coordinates: nodes and the edges of their layers, groups (outer first), the points of each arrow."""
 
     width: float
     height: float
@@ -59,7 +60,7 @@ class Picture:
 
 
 class _Level:
-    """The inside of one group: its own nodes, the groups in it, and the arrows between them or over its border."""
+    """The inside of one group: its nodes, its inner groups, and the arrows between them or across."""
 
     def __init__(self, network: Network, path: Path, size_of: Callable[[str], Size]) -> None:
         self.network, self.path = network, path
@@ -71,18 +72,18 @@ class _Level:
         for inner_path, level in self.inner.items():
             if level.items:
                 self.items[inner_path] = Item(level.width, level.height)
-        self.ways: dict[tuple[str, str, int], list[Item]] = {}
+        self.passages: dict[tuple[str, str, int], list[Item]] = {}  # of each arrow, one in each layer
         self._arrange()
 
-    def home(self, name: str) -> object | None:
-        """What stands for this node at this level; None if it lies outside."""
+    def owner(self, name: str) -> object | None:
+        """The node or inner group that holds this node at this level; None if the node is outside."""
         group, depth = self.network.nodes[name].about.group, len(self.path)
         if group[:depth] != self.path:
             return None
         return name if len(group) == depth else group[: depth + 1]
 
     def _arrange(self) -> None:
-        pairs = [(self.home(a.tail), self.home(a.head)) for a in self.network.arrows]
+        pairs = [(self.owner(a.tail), self.owner(a.head)) for a in self.network.arrows]
         layers = _layers(
             list(self.items), [(t, h) for t, h in pairs if t is not None and h is not None and t != h]
         )
@@ -93,12 +94,12 @@ class _Level:
             if tail != head:
                 start = self.items[tail] if tail is not None else None
                 end = self.items[head] if head is not None else None
-                self.ways[arrow.tail, arrow.head, arrow.index] = _way(start, end, last)
-        placed = [*self.items.values(), *(item for way in self.ways.values() for item in way)]
-        self.width, self.height = _place(placed, last, header=HEADER if self.path else 0.0)
+                self.passages[arrow.tail, arrow.head, arrow.index] = _passages(start, end, last)
+        items = [*self.items.values(), *(item for items in self.passages.values() for item in items)]
+        self.width, self.height = _assign_coordinates(items, last, header=HEADER if self.path else 0.0)
 
     def collect(self, picture: Picture, x: float, y: float) -> None:
-        """Write places into the picture, this level's corner being at (x, y)."""
+        """Write coordinates into the picture; this level's corner is at (x, y)."""
         for key, item in self.items.items():
             rect = Rect(x + item.x, y + item.y, item.width, item.height)
             if isinstance(key, str):
@@ -108,25 +109,25 @@ class _Level:
                 assert isinstance(key, tuple)
                 picture.groups[key] = rect
                 self.inner[key].collect(picture, rect.x, rect.y)
-        for arrow, way in self.ways.items():
-            points = [(x + at, y + item.middle) for item in way for at in (item.x, item.x + item.width)]
+        for arrow, items in self.passages.items():
+            points = [(x + at, y + item.middle) for item in items for at in (item.x, item.x + item.width)]
             picture.routes.setdefault(arrow, []).extend(points)
 
 
-def _way(start: Item | None, end: Item | None, last: int) -> list[Item]:
-    """Places for an arrow in the layers it passes; without an end it runs to the border."""
+def _passages(start: Item | None, end: Item | None, last: int) -> list[Item]:
+    """One item in each layer that an arrow passes; without an end it runs to the border."""
     low = start.layer + 1 if start else 0
     high = end.layer - 1 if end else last
-    way = [Item(0.0, 6.0, layer) for layer in range(low, high + 1)]
-    chain = [item for item in (start, *way, end) if item is not None]
+    passages = [Item(0.0, 6.0, layer) for layer in range(low, high + 1)]
+    chain = [item for item in (start, *passages, end) if item is not None]
     for one, two in pairwise(chain):
         one.after.append(two)
         two.before.append(one)
-    return way
+    return passages
 
 
 def _layers(keys: list[object], pairs: Iterable[tuple[object, object]]) -> dict[object, int]:
-    """The longest way from the left; groups may feed each other both ways, then the later arrow runs back."""
+    """The longest path from the left. Where groups feed each other, the later arrow runs back."""
     after: dict[object, list[object]] = {key: [] for key in keys}
     for tail, head in pairs:
         if not _reaches(after, head, tail):
@@ -138,7 +139,7 @@ def _layers(keys: list[object], pairs: Iterable[tuple[object, object]]) -> dict[
                 layers[head] = max(layers[head], layers[tail] + 1)
     fed = {head for heads in after.values() for head in heads}
     for key in keys:
-        # a source stands next to its first reader, not at the far left
+        # A source belongs next to its first reader, not at the far left.
         if key not in fed and after[key]:
             layers[key] = min(layers[head] for head in after[key]) - 1
     return layers
@@ -155,21 +156,21 @@ def _reaches(after: Mapping[object, list[object]], start: object, goal: object) 
     return False
 
 
-def _place(items: list[Item], last: int, *, header: float) -> Size:
+def _assign_coordinates(items: list[Item], last: int, *, header: float) -> Size:
     layers = [[item for item in items if item.layer == at] for at in range(last + 1)]
-    _untangle(layers)
+    _reduce_crossings(layers)
     right = PAD
     for layer in layers:
         width = max((item.width for item in layer), default=0.0)
         for item in layer:
             item.column = (right, right + width)
-            # the way of an arrow spans the whole layer, so that it passes beside the boxes there
+            # A passing arrow spans the whole layer, so it runs beside the boxes there.
             if item.width == 0.0:
                 item.x, item.width = right, width
             else:
                 item.x = right + (width - item.width) / 2
         right += width + GAP_X
-    _settle(layers)
+    _assign_heights(layers)
     top = min((item.y for item in items), default=0.0)
     for item in items:
         item.y += PAD + header - top
@@ -177,8 +178,8 @@ def _place(items: list[Item], last: int, *, header: float) -> Size:
     return max(right - GAP_X, PAD) + PAD, bottom + PAD
 
 
-def _untangle(layers: list[list[Item]]) -> None:
-    """Order each layer by the middle of its neighbours, there and back, so that few arrows cross."""
+def _reduce_crossings(layers: list[list[Item]]) -> None:
+    """Sort each layer by the mean rank of its neighbours, forth and back, so that few arrows cross."""
     for sweep in range(6):
         forth = sweep % 2 == 0
         rank = {id(item): at for layer in layers for at, item in enumerate(layer)}
@@ -191,8 +192,8 @@ def _untangle(layers: list[list[Item]]) -> None:
             rank.update({id(item): at for at, item in enumerate(layer)})
 
 
-def _settle(layers: list[list[Item]]) -> None:
-    """Heights: as near to the neighbours' middle as the order allows."""
+def _assign_heights(layers: list[list[Item]]) -> None:
+    """Move each item as near to its neighbours' middle as the order allows."""
     for layer in layers:
         _stack(layer, [0.0] * len(layer))
     for sweep in range(8):
@@ -208,7 +209,7 @@ def _stack(layer: list[Item], wanted: list[float]) -> None:
     for item, wish in zip(layer, wanted, strict=True):
         item.y = max(wish, floor)
         floor = item.y + item.height + GAP_Y
-    # pushing down only would drift: the whole layer goes back by what it was pushed on average
+    # Pushing down alone would drift: move the whole layer back by the average push.
     drift = _mean([item.y - wish for item, wish in zip(layer, wanted, strict=True)], 0.0)
     for item in layer:
         item.y -= drift
@@ -224,6 +225,6 @@ def lay_out(network: Network, size_of: Callable[[str], Size]) -> Picture:
     picture = Picture(level.width, level.height, {}, {}, {}, {})
     level.collect(picture, 0.0, 0.0)
     for route in picture.routes.values():
-        # outer levels come first; sorted by x they form the way of an arrow that runs to the right
+        # Outer levels come first; sorted by x, the points form an arrow that runs to the right.
         route.sort()
     return picture

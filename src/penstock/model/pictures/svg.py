@@ -1,4 +1,4 @@
-"""The picture of a network as SVG, drawn by hand: groups as frames, connection points as cylinders, QoS graphs."""
+"""A network as SVG: groups are frames, connection points are cylinders, outputs show their QoS graph."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ _STYLE = """
 .ps text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2933}
 .ps .kind{font-size:10px;fill:#5b6875;letter-spacing:.03em}.ps .name{font-size:13px;font-weight:600}
 .ps .arg{font-size:11px;fill:#3e4c59;font-family:ui-monospace,"DejaVu Sans Mono",monospace}
-.ps .box{fill:#fff;stroke:#7b8794}.ps .source{fill:#e3f2ec;stroke:#2f855a}.ps .output{fill:#fdf3e1;stroke:#b7791f}
+.ps .box{fill:#fff;stroke:#7b8794}
+.ps .source{fill:#e3f2ec;stroke:#2f855a}.ps .output{fill:#fdf3e1;stroke:#b7791f}
 .ps .point{fill:#e6effb;stroke:#2b6cb0}.ps .view{fill:#f1f5fb;stroke:#2b6cb0;stroke-dasharray:4 3}
-.ps .group{fill:#7b8794;fill-opacity:.07;stroke:#9aa5b1;stroke-dasharray:5 4}.ps .groupname{font-size:12px;font-weight:600;fill:#52606d}
-.ps .arrow{fill:none;stroke:#616e7c;stroke-width:1.4}.ps .qos{fill:none;stroke:#b7791f;stroke-width:1.5}.ps .axis{fill:none;stroke:#cbb68f}
+.ps .group{fill:#7b8794;fill-opacity:.07;stroke:#9aa5b1;stroke-dasharray:5 4}
+.ps .groupname{font-size:12px;font-weight:600;fill:#52606d}
+.ps .arrow{fill:none;stroke:#616e7c;stroke-width:1.4}
+.ps .qos{fill:none;stroke:#b7791f;stroke-width:1.5}.ps .axis{fill:none;stroke:#cbb68f}
 """.strip().replace("\n", "")
 
 
 def to_svg(network: Network) -> str:
-    """The whole picture, with no need of anything outside of it."""
+    """The whole picture; it needs nothing outside of it."""
     picture = lay_out(network, lambda name: _size(network.nodes[name]))
     parts = [_group(path[-1], rect) for path, rect in picture.groups.items()]
     parts += [_arrow(network, picture, arrow) for arrow in network.arrows]
@@ -34,7 +37,8 @@ def to_svg(network: Network) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ps" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img"><title>network {escape(network.name)}</title>'
         f"<style>{_STYLE}</style>"
-        '<defs><marker id="ps-head" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+        '<defs><marker id="ps-head" viewBox="0 0 8 8" refX="7.5" refY="4" '
+        'markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0,0.5 L8,4 L0,7.5 z" fill="#616e7c"/></marker></defs>'
         f'<rect width="{width}" height="{height}" fill="#fff"/>' + "".join(parts) + "</svg>"
     )
@@ -46,7 +50,7 @@ def _short(text: str) -> str:
 
 
 def _size(node: Node) -> tuple[float, float]:
-    # no font is at hand here: these are generous widths of the fonts named in the style
+    # We cannot measure text here: these are generous widths of the fonts named in the style.
     text = max(8.2 * len(_short(node.name)), 7.0 * len(_short(argument(node))), 6.5 * len(kind(node)))
     height = (
         56.0 + (12.0 if isinstance(node, ConnectionPoint | View) else 0.0) + (34.0 if _qos(node) else 0.0)
@@ -60,8 +64,9 @@ def _qos(node: Node) -> QoS | None:
 
 def _group(name: str, rect: Rect) -> str:
     return (
-        f'<g><rect class="group" x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}" rx="10"/>'
-        f'<text class="groupname" x="{rect.x + 12:.1f}" y="{rect.y + 18:.1f}">{escape(_short(name))}</text></g>'
+        f'<g><rect class="group" {_frame(rect)} rx="10"/>'
+        f'<text class="groupname" x="{rect.x + 12:.1f}" y="{rect.y + 18:.1f}">'
+        f"{escape(_short(name))}</text></g>"
     )
 
 
@@ -87,19 +92,21 @@ def _shape(node: Node, rect: Rect) -> str:
     if look in ("point", "view"):
         return _cylinder(look, rect)
     radius = 18 if look in ("source", "output") else 5
-    return (
-        f'<rect class="{look}" x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" '
-        f'height="{rect.height:.1f}" rx="{radius}"/>'
-    )
+    return f'<rect class="{look}" {_frame(rect)} rx="{radius}"/>'
+
+
+def _frame(rect: Rect) -> str:
+    return f'x="{rect.x:.1f}" y="{rect.y:.1f}" width="{rect.width:.1f}" height="{rect.height:.1f}"'
 
 
 def _cylinder(look: str, rect: Rect) -> str:
     left, right, rim = rect.x, rect.x + rect.width, 7
     top, bottom, half = rect.y + rim, rect.y + rect.height - rim, rect.width / 2
+    start, arc = f"M{left:.1f},{top:.1f}", f"A{half:.1f},{rim} 0 0"
     return (
-        f'<path class="{look}" d="M{left:.1f},{top:.1f} A{half:.1f},{rim} 0 0 1 {right:.1f},{top:.1f} V{bottom:.1f} '
-        f'A{half:.1f},{rim} 0 0 1 {left:.1f},{bottom:.1f} Z"/>'
-        f'<path class="{look}" d="M{left:.1f},{top:.1f} A{half:.1f},{rim} 0 0 0 {right:.1f},{top:.1f}" fill="none"/>'
+        f'<path class="{look}" d="{start} {arc} 1 {right:.1f},{top:.1f} V{bottom:.1f} '
+        f'{arc} 1 {left:.1f},{bottom:.1f} Z"/>'
+        f'<path class="{look}" d="{start} {arc} 0 {right:.1f},{top:.1f}" fill="none"/>'
     )
 
 
@@ -111,7 +118,8 @@ def _graph(qos: QoS, x: float, y: float) -> str:
         f"{x + wide * at / longest:.1f},{y + high * (1 - utility):.1f}" for at, utility in qos.delay
     )
     return (
-        f'<path class="axis" d="M{x:.1f},{y:.1f} V{y + high:.1f} H{x + wide:.1f}"/><polyline class="qos" points="{points}"/>'
+        f'<path class="axis" d="M{x:.1f},{y:.1f} V{y + high:.1f} H{x + wide:.1f}"/>'
+        f'<polyline class="qos" points="{points}"/>'
         f'<text class="kind" x="{x + wide + 5:.1f}" y="{y + high:.1f}">{longest:g} s</text>'
     )
 
@@ -123,10 +131,10 @@ def _arrow(network: Network, picture: Picture, arrow: Arrow) -> str:
     end = (head.x, head.y + head.height * (arrow.index + 1) / (count + 1))
     route = picture.routes.get((arrow.tail, arrow.head, arrow.index), [])
     between = [point for point in route if start[0] < point[0] < end[0]]
-    # an arrow bends between the layers only, so that it crosses no box of its own layer
+    # Arrows bend between layers only, so they cross no box of their own layer.
     leave, enter = (picture.columns[arrow.tail][1], start[1]), (picture.columns[arrow.head][0], end[1])
-    way = [start, leave, *between, enter, end] if leave[0] < enter[0] else [start, end]
-    return f'<path class="arrow" marker-end="url(#ps-head)" d="{_curve(way)}"/>'
+    points = [start, leave, *between, enter, end] if leave[0] < enter[0] else [start, end]
+    return f'<path class="arrow" marker-end="url(#ps-head)" d="{_curve(points)}"/>'
 
 
 def _curve(points: list[Point]) -> str:

@@ -1,4 +1,4 @@
-"""A place in a network from which one can go on: what every topic of the fluent API builds upon."""
+"""The arrow that leaves a node: where the fluent API goes on from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OutgoingArrow:
-    """The arrow that leaves a node. Several boxes may be put onto one tap: there is no Split box (A20)."""
+    """The arrow that leaves a node. Several boxes may read from it: there is no Split box (A20)."""
 
     def __init__(self, network: Network, name: str) -> None:
         self.network, self.name = network, name
@@ -44,7 +44,7 @@ class OutgoingArrow:
         return self
 
     def about(self, *, tag: str = "", description: str = "", manual: str = "") -> Self:
-        """What people shall know about this node (A34): a tag, one line, a manual page."""
+        """Tell people about this node (A34): a tag, one line, a manual page."""
         self.network.describe(self.name, tag=tag, description=description, manual=manual)
         return self
 
@@ -59,7 +59,10 @@ def first_of(streams: Sequence[Stream], kind: str, hint: str) -> Stream:
         raise NetworkError(f"{kind} of no stream", where=caller(), expected="one stream or more", hint=hint)
     if not isinstance(streams[0], OutgoingArrow):
         raise NetworkError(
-            f"{kind} of something that is no stream", where=caller(), found=shown(streams[0]),
-            expected="what a source or a box returned", hint=hint,
-        )  # fmt: skip
+            f"{kind} of something that is not a stream",
+            where=caller(),
+            found=shown(streams[0]),
+            expected="what a source or a box returned",
+            hint=hint,
+        )
     return streams[0]

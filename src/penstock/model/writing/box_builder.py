@@ -1,4 +1,4 @@
-"""A box being written: its name and line are known before its arguments are read, so each error can name both."""
+"""Builds one box: it knows the name and line before it reads the arguments, so every error can name both."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BoxBuilder:
                 return given
             if not isinstance(given, Mapping):
                 raise ExpressionError(
-                    "no quality of service",
+                    "not a quality of service",
                     found=shown(given),
                     expected="a QoS, or a dict of its graphs",
                     hint="ps.QoS(delay=[(0, 1.0), (5, 1.0), (30, 0.0)])",
@@ -84,12 +84,26 @@ class BoxBuilder:
         names = []
         for stream in self._streams(inputs):
             if stream.network is not self.network:
-                raise NetworkError(f"'{stream.name}' belongs to another network", box=self.name, where=self.where, found=f"network '{stream.network.name}'", expected=f"network '{self.network.name}'", hint="a connection point is where networks meet")  # fmt: skip
+                raise NetworkError(
+                    f"'{stream.name}' belongs to another network",
+                    box=self.name,
+                    where=self.where,
+                    found=f"network '{stream.network.name}'",
+                    expected=f"network '{self.network.name}'",
+                    hint="a connection point is where networks meet",
+                )
             names.append(stream.name)
         return self.network.add(self.make(name=self.name, inputs=tuple(names), where=self.where, **config))
 
     def _streams(self, inputs: Iterable[Stream]) -> Iterable[Stream]:
         for stream in inputs:
             if not isinstance(stream, OutgoingArrow):
-                raise NetworkError("an input that is no stream", box=self.name, where=self.where, found=shown(stream), expected="what a source or a box returned", hint='net.stream("name") gives the stream of a node')  # fmt: skip
+                raise NetworkError(
+                    "an input is not a stream",
+                    box=self.name,
+                    where=self.where,
+                    found=shown(stream),
+                    expected="what a source or a box returned",
+                    hint='net.stream("name") gives the stream of a node',
+                )
             yield stream

@@ -29,7 +29,7 @@ class CombiningBoxes(StatelessBoxes):
 
         >>> import penstock as ps
         >>> cars = ps.Network("n").source("cars", ps.csv("in/", "time TIMESTAMP, spd INT"), timestamp="time")
-        >>> kinds = cars.map(kind="CASE WHEN spd > 60 THEN 'fast' WHEN spd > 0 THEN 'slow' ELSE 'standing' END")
+        >>> kinds = cars.map(kind="CASE WHEN spd > 60 THEN 'fast' WHEN spd > 0 THEN 'slow' ELSE 'still' END")
         >>> kinds.group_by("kind").tumble("1 minute", cars="count(*)")
         Stream(tumble_1: kind STRING, time TIMESTAMP, cars BIGINT)
         """
@@ -63,9 +63,10 @@ class CombiningBoxes(StatelessBoxes):
         `on`: column names, or (left, right) pairs. `within=(after, before)`: the other's tuple may come up to
         `after` later or `before` earlier. `where`: any further condition over the columns of the pair.
 
-        `distribution`: 'hash' sends a key to one server; 'diffused' spreads one stream over `servers` and sends the other to
-        all of them, so that no key is too hot and no key is needed; 'auto' goes from one to the other when a server gets too
-        hot. The other arguments are those of `penstock.model.diffusion.Diffusion`. See docs/diffusion.md.
+        `distribution`: 'hash' sends a key to one server. 'diffused' spreads one stream over `servers` and
+        sends the other to all of them, so no key is too hot and no key is needed. 'auto' goes from hash to
+        diffused when a server gets too hot. The other arguments are those of
+        `penstock.model.diffusion.Diffusion`. See docs/diffusion.md.
 
         >>> import penstock as ps
         >>> net = ps.Network("n")
@@ -78,13 +79,19 @@ class CombiningBoxes(StatelessBoxes):
         length = builder.duration("sample", sample)
         options = Diffusion(master, placement, length, threshold, memory, when_full)
         return builder.add(
-            [self._stream, other], on=_on(on), within=bounds, predicate=where, suffix=suffix,
-            distribution=distribution, servers=servers, diffusion=options,
-        )  # fmt: skip
+            [self._stream, other],
+            on=_on(on),
+            within=bounds,
+            predicate=where,
+            suffix=suffix,
+            distribution=distribution,
+            servers=servers,
+            diffusion=options,
+        )
 
 
 def _on(on: str | Iterable[str | tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """A key stands for a pair of the same name; what is no name at all stays, for the check of arguments to refuse."""
+    """Pairs of names; one name stands for both sides. `checks.arguments` refuses anything else."""
     if not isinstance(on, Iterable):
         return on
     keys = [on] if isinstance(on, str) else list(on)

@@ -1,8 +1,9 @@
-"""Joins of three and more streams, as chain or star of joins of two (Gu and Yu, Sect. 5; S15: the paper's future work).
+"""Joins of three and more streams, as a chain or star of joins of two (Gu and Yu, Sect. 5; S15).
 
-In a *chain* each stream is near the one before it, in a *star* near the first. What travels between two boxes is stamped with the earliest
-tuple so far, which need not be the one that the next stream must be near to; so the next box looks a little further and a
-condition on the tuples' own timestamps says exactly what belongs together. Each box is spread as any join is.
+In a *chain* each stream is near the one before it, in a *star* near the first. A row between two boxes
+carries the timestamp of its earliest tuple, which need not be the tuple that the next stream must be near. So
+the next box looks a little further, and a condition on the tuples' own timestamps picks the exact pairs. Each
+box is distributed like any join.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.model.durations import parse_duration
 from penstock.model.error_location import located
-from penstock.model.errors import NetworkError, caller, did_you_mean
+from penstock.model.errors import NetworkError, Where, caller, did_you_mean
 from penstock.model.writing.arrow import first_of
 from penstock.model.writing.box_builder import Duration
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Within = Duration | tuple[Duration, Duration]
 SHAPES = ("chain", "star")
+_EXAMPLE = 'ps.join(a, b, on="k", within="1 minute")'
 
 
 def join(
@@ -34,52 +36,75 @@ def join(
 ) -> Stream:
     """Join two or more streams: `ps.join(a, b, c, on="vid", within="10 seconds", distribution="diffused")`.
 
-    `on`: columns that all streams have. `within`: one for all steps, or a list with one for each stream after the first. `where`: a
-    condition on the whole row. A column of the n-th stream whose name is taken gets `_n` behind it. `spread`: see `Stream.join`.
+    `on`: columns that all streams have. `within`: one bound for all steps, or a list with one for each stream
+    after the first. `where`: a condition on the whole row. A column of the n-th stream whose name is taken
+    gets the suffix `_n`. `spread`: options of `Stream.join`.
     """
-    place = caller()
-    if len(streams) < 2:
-        raise NetworkError("a join of fewer than two streams", where=place, found=str(len(streams)), expected="two or more", hint='ps.join(a, b, on="k", within="1 minute")')  # fmt: skip
-    if shape not in SHAPES:
-        raise NetworkError("no such shape of a join", where=place, found=f"'{shape}'", expected=f"one of: {', '.join(SHAPES)}", hint=did_you_mean(shape, SHAPES))  # fmt: skip
-    with located(name or "join", place, part="within"):
+    line = caller()
+    _check_arguments(streams, shape, line)
+    with located(name or "join", line, part="within"):
         bounds = _bounds(within, len(streams) - 1)
-    for stream in streams:
-        first_of([stream], "join", 'ps.join(a, b, on="k", within="1 minute")')
-    made, near = streams[0], streams[0].type.timestamp
-    reach = 0  # how far behind the stamp of a row so far the tuple may be that the next one must be near to
+    rows, near = streams[0], streams[0].type.timestamp
+    # How far the tuple that the next one must be near may lie behind the timestamp of the row so far.
+    reach = 0
     for step, (stream, (after, before)) in enumerate(zip(streams[1:], bounds, strict=True), 2):
         last = step == len(streams)
         suffix = f"_{step}"
-        mine = _renamed(stream.type.timestamp, made, suffix)
-        exact = _near(near, mine, after, before) if reach else ""
-        conditions = [
-            text
-            for text in (exact, f"({where})" if where and last and exact else where if last else "")
-            if text
-        ]
-        made = made.join(
+        stamp = _renamed(stream.type.timestamp, rows, suffix)
+        exact = _near(near, stamp, after, before) if reach else ""
+        rows = rows.join(
             stream,
             on=on,
-            within=(_seconds(reach + after), _seconds(before)),
-            where=" AND ".join(conditions),
+            within=(_microseconds(reach + after), _microseconds(before)),
+            where=_both(exact, where if last else ""),
             suffix=suffix,
             name=name if last else f"{name}_{step}" if name else None,
             **spread,
         )
-        near, reach = (mine, reach + after) if shape == "chain" else (near, max(reach, before))
-    return made
+        near, reach = (stamp, reach + after) if shape == "chain" else (near, max(reach, before))
+    return rows
 
 
-def Join(left: Stream, right: Stream, *, within: Within, **options: Any) -> Stream:  # noqa: N802 - a box, as one writes it
-    """The join box of two streams, `ps.Join(a, b, on="vid", within="10 seconds", distribution="auto", servers=4)`: as `Stream.join`."""
+def _check_arguments(streams: Sequence[Stream], shape: str, line: Where) -> None:
+    if len(streams) < 2:
+        raise NetworkError(
+            "a join of fewer than two streams",
+            where=line,
+            found=str(len(streams)),
+            expected="two or more",
+            hint=_EXAMPLE,
+        )
+    if shape not in SHAPES:
+        raise NetworkError(
+            "no such shape of a join",
+            where=line,
+            found=f"'{shape}'",
+            expected=f"one of: {', '.join(SHAPES)}",
+            hint=did_you_mean(shape, SHAPES),
+        )
+    for stream in streams:
+        first_of([stream], "join", _EXAMPLE)
+
+
+def _both(exact: str, where: str) -> str:
+    """Both conditions; either may be empty."""
+    return f"{exact} AND ({where})" if exact and where else exact or where
+
+
+def Join(left: Stream, right: Stream, *, within: Within, **options: Any) -> Stream:  # noqa: N802 - a box
+    """The join of two streams, `ps.Join(a, b, on="vid", within="10 seconds")`: as `Stream.join`."""
     return left.join(right, within=within, **options)
 
 
 def _bounds(within: Any, steps: int) -> list[tuple[int, int]]:
     many = list(within) if isinstance(within, list) else [within] * steps
     if len(many) != steps:
-        raise NetworkError("within: not one for each stream after the first", where=caller(), found=f"{len(many)} for {steps}", expected=f"one value, or a list of {steps}")  # fmt: skip
+        raise NetworkError(
+            "within: not one for each stream after the first",
+            where=caller(),
+            found=f"{len(many)} for {steps}",
+            expected=f"one value, or a list of {steps}",
+        )
     pairs = [each if isinstance(each, tuple) else (each, each) for each in many]
     return [(parse_duration(after), parse_duration(before)) for after, before in pairs]
 
@@ -92,5 +117,5 @@ def _near(one: str | None, other: str | None, after: int, before: int) -> str:
     return f"unix_micros(`{other}`) - unix_micros(`{one}`) BETWEEN {-before} AND {after}"
 
 
-def _seconds(microseconds: int) -> str:
-    return f"{microseconds} microseconds"
+def _microseconds(length: int) -> str:
+    return f"{length} microseconds"

@@ -1,7 +1,7 @@
 """Network: boxes and arrows (Aurora, Sect. 2). A description only: building it runs nothing.
 
-A network that exists is sound: each node is checked against its inputs as it is added. `rewrite.check` adds the
-checks that need the whole.
+Each node is checked against its inputs as it is added, so a network that exists is sound. `rewrite.check`
+adds the checks that need the whole network.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ class Network:
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name.strip():
-            raise NetworkError("a network without a name", where=caller(), found=shown(name), expected="a text", hint='ps.Network("traffic")')  # fmt: skip
+            raise NetworkError(
+                "a network without a name",
+                where=caller(),
+                found=shown(name),
+                expected="a text",
+                hint='ps.Network("traffic")',
+            )
         self.name = name
         self._nodes: dict[str, Node] = {}
         self._types: dict[str, StreamType] = {}
@@ -128,7 +134,12 @@ class Network:
         """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole` and `idle`."""
         builder = BoxBuilder(self, Source, name, caller())
         if getattr(format, "schema", Schema()) is None:
-            raise NetworkError("a source needs to know its columns", box=name, where=builder.where, hint="for example csv('in/', schema='time TIMESTAMP, vid INT')")  # fmt: skip
+            raise NetworkError(
+                "a source needs to know its columns",
+                box=name,
+                where=builder.where,
+                hint="for example csv('in/', schema='time TIMESTAMP, vid INT')",
+            )
         return builder.add(
             [],
             format=format,
@@ -197,7 +208,7 @@ class Network:
         return f"{kind}_{number}"
 
     def rename(self, old: str, new: str) -> None:
-        """Another name for a node, also where it is read."""
+        """Give a node another name, also where it is read."""
         if new == old:
             return
         check_name(replace(self._nodes[old], name=new, where=caller()), self._nodes)
@@ -210,7 +221,7 @@ class Network:
         self._nodes = renamed
 
     def describe(self, name: str, *, tag: str = "", description: str = "", manual: str = "") -> None:
-        """Set what people see of a node; what is left empty stays as it was."""
+        """Set what people see of a node; empty arguments change nothing."""
         node = self._nodes[name]
         about = node.about
         new = replace(
@@ -261,7 +272,7 @@ class Network:
 
 
 def _comparable(node: Node) -> tuple[Any, ...]:
-    """Nodes as descriptions: what lives in this process (rows, lists, callbacks) goes by its name."""
+    """A node as a description: rows, lists and callbacks of this process compare by name."""
     if isinstance(node, Source):
         return type(node), replace(node, format=_NO_SOURCE), node.format.identity()
     if isinstance(node, Output):

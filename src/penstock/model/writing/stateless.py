@@ -1,4 +1,4 @@
-"""Fluent boxes that look at one tuple at a time: filter, map, select, apply, drop (Aurora, Sect. 2.1, A14-A16)."""
+"""Boxes that look at one tuple at a time: filter, map, select, apply, drop (Aurora, Sect. 2.1, A14-A16)."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class StatelessBoxes(OutgoingArrow):
     ) -> Stream:
         """A function over a batch (A16).
 
-        It gets the columns `reads` (all, if none are named) and returns as many rows of the columns `produces`,
-        which are added to the others, or with `keep=False` replace them.
+        It gets the columns `reads` (all, if none are named) and returns the columns `produces`, one row for
+        each row it got. They are added to the others; with `keep=False` they replace them.
         """
         builder = self._builder(Map, "apply", name)
         schema = builder.schema("produces", produces)

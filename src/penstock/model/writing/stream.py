@@ -1,6 +1,7 @@
 """Stream: the fluent way to write a network. Each method adds one box and returns the stream that leaves it.
 
-The methods stand by topic: `stateless`, `windows`, `combining`, and here where a path ends (Aurora, Sect. 2.2).
+The methods are grouped by topic: `stateless`, `windows`, `combining`, and here the ends of a path (Aurora,
+Sect. 2.2).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Stream(WindowBoxes, CombiningBoxes):
     """
 
     def connection_point(self, name: str, *, keep: Duration = "2 hours", key: str | None = None) -> Stream:
-        """A place where boxes may be added while running, which keeps its tuples for a time (A25, A26).
+        """Boxes may be added here while the network runs; the point keeps its tuples for a time (A25, A26).
 
-        `key`: the storage key, by which history is found without reading all of it (A70).
+        `key`: the storage key, which finds history without reading all of it (A70).
         """
         builder = self._builder(ConnectionPoint, "connection_point", name)
         return builder.add([self], keep=builder.duration("keep", keep), key=key)
@@ -36,6 +37,6 @@ class Stream(WindowBoxes, CombiningBoxes):
         return builder.add([self], keep=builder.duration("keep", keep), qos=builder.qos(qos))
 
     def output(self, name: str, *, to: SinkFormat, qos: QoSLike = None) -> Stream:
-        """The end of a path: tuples leave to an application, with the QoS that governs the path (A05, A24)."""
+        """The end of a path: tuples leave to an application under the QoS of the path (A05, A24)."""
         builder = self._builder(Output, "output", name)
         return builder.add([self], to=to, qos=builder.qos(qos))

@@ -1,4 +1,4 @@
-"""Fluent boxes over windows and state: tumble, slide, latch, resample (Aurora, Sect. 2.1, A09-A13)."""
+"""Boxes over windows and state: tumble, slide, latch, resample (Aurora, Sect. 2.1, A09-A13)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Aggregates = Mapping[str, str] | None
 
 
 class WindowBoxes(StatelessBoxes):
-    """Boxes that look at many tuples; after `group_by` they do so for each key apart."""
+    """Boxes that look at many tuples; after `group_by`, at those of each key apart."""
 
     def tumble(
         self,
@@ -95,7 +95,8 @@ class WindowBoxes(StatelessBoxes):
         """State that is kept for ever (A12).
 
         `.latch("1 minute", best="max(price)")`: as tumble, but each answer covers all tuples so far.
-        `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: `f(batch, state) -> (batch, changed)`.
+        `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: it calls
+        `f(batch, state) -> (batch, changed)`.
         """
         builder = self._builder(Latch, "latch", name)
         texts = builder.texts("aggregates", columns, aggregates)
@@ -104,7 +105,8 @@ class WindowBoxes(StatelessBoxes):
     def column_latch(self, logic: UserFunction, *, produces: str | Schema, name: str | None = None) -> Stream:
         """State as columns of the whole partition, kept for ever: `logic()` makes the object that holds it.
 
-        See `boxes.ColumnLatch` for what the object must do; `ps.column_latch([a, b], ...)` takes several streams.
+        See `boxes.ColumnLatch` for what the object must do. `ps.column_latch([a, b], ...)` takes several
+        streams.
         """
         builder = self._builder(ColumnLatch, "column_latch", name)
         return add_column_latch(builder, [self._stream], logic, produces)
@@ -117,7 +119,7 @@ class WindowBoxes(StatelessBoxes):
         limit: Duration = "10 seconds",
         name: str | None = None,
     ) -> Stream:
-        """Interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13)."""
+        """Interpolate at each multiple of `every` between two tuples at most `limit` apart (A13)."""
         builder = self._builder(Resample, "resample", name)
         return builder.add(
             [self._stream],
@@ -138,7 +140,7 @@ def add_latch(
     produces: str | Schema,
     stamp: str,
 ) -> Stream:
-    """The one place where a Latch is put together, for one input or several."""
+    """Add a Latch of one input or several."""
     return builder.add(
         streams,
         size=None if size is None else builder.extent("size", size),
@@ -166,7 +168,8 @@ def latch(
 ) -> Stream:
     """A Latch over several streams, merged by timestamp, ties by their order here (see `Stream.latch`).
 
-    The function's batch has the columns of all of them (null where a stream lacks one) and `input`, the index.
+    The function's batch has the columns of all streams (null where a stream lacks one) and `input`, the
+    index.
     """
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
     builder = first_of(inputs, "latch", "ps.latch([a, b], ...)")._builder(Latch, "latch", name)
@@ -176,7 +179,7 @@ def latch(
 def add_column_latch(
     builder: BoxBuilder, streams: Iterable[Stream], logic: UserFunction, produces: str | Schema
 ) -> Stream:
-    """The one place where a ColumnLatch is put together."""
+    """Add a ColumnLatch of one input or several."""
     return builder.add(streams, logic=builder.function(logic), produces=builder.schema("produces", produces))
 
 
