@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.linear_road.errors import RunError
 from penstock.linear_road.network.accounts import BUCKETS, Accounts
 
 VEHICLES = [0, 1, 31, 32, 33, 1_000_000, 2**31 - 1, 77, 109]
@@ -72,5 +73,5 @@ def test_no_train_writes_many_accounts_and_old_runs_go():
 
 
 def test_accounts_of_an_earlier_version_are_refused():
-    with pytest.raises(ValueError, match="earlier version"):
+    with pytest.raises(RunError, match="earlier version"):
         Accounts().restore({"sizes": pa.table({"run": [0], "rows": [1]})})

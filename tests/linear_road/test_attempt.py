@@ -17,6 +17,7 @@ from test_rate import plan, record
 
 from penstock.cli.lr.rate import line, table_of
 from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
 from penstock.linear_road.rate.search import Next
@@ -71,7 +72,7 @@ def test_options_that_a_run_refuses_end_the_rating(
     tmp_path: Path, prepared: RateSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake(tmp_path, monkeypatch, "print('--history x is no directory'); sys.exit(2)\n")
-    with pytest.raises(rating.RateError, match=r"L = 1.5 was refused .*--history x is no directory"):
+    with pytest.raises(RateError, match=r"L = 1.5 was refused .*--history x is no directory"):
         attempt(tmp_path, prepared).run()
 
 
@@ -103,7 +104,7 @@ def test_a_crash_at_the_smallest_load_tells_of_the_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake(tmp_path, monkeypatch, CRASHES)
-    with pytest.raises(rating.RateError, match=r"L = 1 failed, so no L can be tried: exit code 1: java"):
+    with pytest.raises(RateError, match=r"L = 1 failed, so no L can be tried: exit code 1: java"):
         rating.rate(plan(tmp_path, **{**SMALL, "begin": 1}))
     assert not (tmp_path / "out" / "trials.json").exists(), "the same command tries it again"
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.linear_road.describe.describe import describe
 from penstock.linear_road.describe.show import draw, figures, plot_directory, tables
-from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.traffic.generate import generate
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -15,13 +15,8 @@ from penstock.linear_road.drive import driver as drive_module
 from penstock.linear_road.drive import targets
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.drive.driver import STATE_FILE, Drive, drive, prepare_for, read_note
-from penstock.linear_road.drive.targets import (
-    DirectoryTarget,
-    StreamTarget,
-    TargetError,
-    open_target,
-)
-from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.drive.targets import DirectoryTarget, StreamTarget, open_target
+from penstock.linear_road.errors import InputError, TargetError
 from penstock.store.file_names import delivered_file
 
 SECONDS = 12

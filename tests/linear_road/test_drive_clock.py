@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock, ClockError
+from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
+from penstock.linear_road.errors import ClockError
 
 
 def test_reads_t0_at_the_start_and_before_it():

@@ -7,9 +7,10 @@ import pytest
 
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import decode, group_plan, open_slices
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.copies import Copies, Span, copies_of, span_of
-from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.inputs import open_input
 
 XWAYS = 4
 

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
-from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.rows.refusals import REASONS
 
 # The data lies beside the repository; LINEAR_ROAD_DATA names another place.

@@ -17,9 +17,10 @@ from penstock.linear_road.drive.driver import STATE_FILE, Drive, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import open_slices
+from penstock.linear_road.errors import RunError
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.run.output_folder import RunPlan, open_place
-from penstock.linear_road.run.whole_run import RunError, Watcher, _Run
+from penstock.linear_road.run.whole_run import Watcher, _Run
 
 
 @pytest.fixture

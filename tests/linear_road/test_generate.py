@@ -15,10 +15,11 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.traffic import generate as generate_module
-from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, GenerateError, Plan, generate
+from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, Plan, generate
 from penstock.linear_road.traffic.vehicles import REST
 
 

@@ -11,8 +11,9 @@ from golden_input import balance, daily, report
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import Slices, half_plan
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.copies import span_of
-from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.inputs import open_input
 
 
 def town(xways: int = 2, seconds: int = 4) -> list[str]:

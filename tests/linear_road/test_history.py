@@ -11,8 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.cli.lr.history import history as history_command
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.fields import PARQUET_SCHEMA
-from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.traffic import history as module
 from penstock.linear_road.traffic.history import History, history, read_fleet
 

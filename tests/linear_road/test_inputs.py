@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.atomic import atomic_path
-from penstock.linear_road.rows.inputs import InputError, history_beside, open_input
+from penstock.linear_road.rows.inputs import history_beside, open_input
 
 
 def test_a_directory_gives_its_files_in_the_order_of_the_manifest(tmp_path: Path) -> None:

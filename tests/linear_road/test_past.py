@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.network.past import DailyExpenditure, TravelTime, load_history, open_past
-from penstock.linear_road.rows.inputs import InputError
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from penstock.cli.lr import rate as lr_rate
 from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.drive.driver import Drive, feed_of
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, cut_of, trial_of
 from penstock.linear_road.rate.prepared_input import prepare_set
 from penstock.linear_road.rate.search import Next
 from penstock.linear_road.rows.copies import Copies
-from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
 

@@ -12,16 +12,8 @@ from golden_input import GOLDEN, needs_data
 from typer.testing import CliRunner
 
 from penstock.cli.lr.commands import lr_app
-from penstock.linear_road.report import (
-    CompareError,
-    Road,
-    compare,
-    load,
-    rating_page,
-    read_road,
-    run_page,
-    write_page,
-)
+from penstock.linear_road.errors import CompareError
+from penstock.linear_road.report import Road, compare, load, rating_page, read_road, run_page, write_page
 
 WAITS = {"answers": 40, "scored": 40, "p50": 0.5, "p95": 0.9, "p99": 1.25, "max": 2.5, "late": 0}
 SAMPLES = [

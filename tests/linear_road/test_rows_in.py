@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from test_refusals_agree import by_the_page, dirty_inputs
 
 from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.network.rows_in import decode
-from penstock.linear_road.rows.inputs import InputError
 
 
 def by_the_pipeline(rows: list[str], directory: Path) -> tuple[list[tuple[str, str]], int]:

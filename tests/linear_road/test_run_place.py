@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.output_folder import RunPlan, open_place
 from penstock.linear_road.run.whole_run import run
 

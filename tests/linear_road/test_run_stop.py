@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from golden_input import report
 
+from penstock.linear_road.errors import RunStopped
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.run import whole_run as running
 from penstock.linear_road.run.output_folder import RunPlan, open_place
@@ -26,7 +27,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunPlan:
 def test_stopped_while_the_input_is_measured(plan: RunPlan) -> None:
     stop, cuts = threading.Event(), list[int]()
     stop.set()
-    with pytest.raises(running.RunStopped, match="the same command goes on"):
+    with pytest.raises(RunStopped, match="the same command goes on"):
         running.run(
             plan, stop=stop, watcher=running.Watcher(preparing=lambda done, _total: cuts.append(done))
         )
@@ -43,14 +44,14 @@ def test_stopped_while_slices_are_cut_and_gone_on_with(
         if len(cuts) == 3:
             stop.set()
 
-    with pytest.raises(running.RunStopped):
+    with pytest.raises(RunStopped):
         running.run(plan, stop=stop, watcher=running.Watcher(preparing=preparing))
     assert len(cuts) == 3
     stop.clear()
     monkeypatch.setattr(running, "warm_up", lambda _session, **_options: stop.set())
     more = list[int]()
     watcher = running.Watcher(preparing=lambda done, _total: more.append(done))
-    with pytest.raises(running.RunStopped):
+    with pytest.raises(RunStopped):
         running.run(plan, stop=stop, watcher=watcher, session=object())
     assert min(more) > cuts[-1], "what was cut is not cut again"
     assert open_place(plan).attempts() == {"starts": 1, "clean_stops": 1, "kills": 0}
@@ -64,6 +65,6 @@ def test_stopped_while_the_history_is_loaded(plan: RunPlan, monkeypatch: pytest.
 
     monkeypatch.setattr(running, "warm_up", lambda _session, **_options: 0.0)
     monkeypatch.setattr(running, "road_network", road_network)
-    with pytest.raises(running.RunStopped):
+    with pytest.raises(RunStopped):
         running.run(plan, stop=stop, session=object())
     assert not (plan.out / "run.json").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.traffic.demand import draw_trips, plan_accidents
 from penstock.linear_road.traffic.direction import Direction, directions, simulate
 from penstock.linear_road.traffic.merge import cut
@@ -73,7 +74,7 @@ def test_no_vehicle_is_on_two_trips_at_once() -> None:
 
 def test_too_many_vehicles_for_their_numbers() -> None:
     times = TripTimes(np.zeros(STRIDE), np.zeros(STRIDE))
-    with pytest.raises(ValueError, match="more vehicles than there are numbers"):
+    with pytest.raises(GenerateError, match="more vehicles than there are numbers"):
         name_vehicles(directions(0.5), [times])
 
 

@@ -10,8 +10,9 @@ from golden_input import balance, daily, report, travel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.fields import COLUMNS
-from penstock.linear_road.rows.inputs import InputError, open_input
+from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.validate import lines as line_reader
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.refused import out_of_order

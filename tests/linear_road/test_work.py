@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.partial_work import KEPT_DAYS, work_directory
 
 

@@ -9,10 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from penstock.linear_road.report.compare import CompareError, Line, load
+from penstock.cli.refusals import refusals
+from penstock.linear_road.report.compare import Line, load
 from penstock.linear_road.report.compare import compare as compare_results
-
-BAD = 2
 
 
 def compare(
@@ -20,11 +19,8 @@ def compare(
     b: Annotated[Path, typer.Argument(metavar="B.json", help="Another one of the same kind.")],
 ) -> None:
     """Compare two ratings or two runs: the figures with their ratio B / A, and where their ground differs."""
-    try:
+    with refusals():
         lines = compare_results(load(a), load(b))
-    except CompareError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD) from error
     console = Console(width=None if Console().is_terminal else 140)
     console.print(_table(lines, a, b))
     differing = [line.what for line in lines if line.differs and line.what not in ("date", "started")]

@@ -15,17 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.lr.history import bars, history
+from penstock.cli.refusals import NOT_VALID, STOPPED, refusals
 from penstock.linear_road.drive.clock import MAXIMUM
 from penstock.linear_road.drive.driver import MOST_LATE, Drive, DriveReport, prepare_for
 from penstock.linear_road.drive.driver import drive as run_drive
 from penstock.linear_road.drive.slices import Slices
-from penstock.linear_road.drive.targets import TargetError
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.atomic import write_text
-from penstock.linear_road.rows.inputs import InputError
 
 __all__ = ["drive", "history"]
 
-NOT_VALID, STOPPED = 3, 130
 _console = Console(stderr=True)
 
 
@@ -59,34 +58,30 @@ def drive(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the report to FILE.")] = None,
 ) -> None:
     """Deliver each tuple at its time on one clock: start + (t - T0) / speed."""
-    try:
+    with refusals(files=prepare or to):
         _check_json(json_file)
         plan = Drive(
             source,
-            to or "-",
-            _speed(speed),
-            begin,
-            end,
-            lenient,
-            groups,
-            _form(form),
-            copies,
-            xways,
-            clock,
-            resume,
-            most_late,
+            to=to or "-",
+            speed=_speed(speed),
+            begin=begin,
+            end=end,
+            lenient=lenient,
+            groups=groups,
+            format=_form(form),
+            copies=copies,
+            length=xways,
+            clock_file=clock,
+            resume=resume,
+            most_late=most_late,
         )
         report = _drive(plan, prepare, to)
-    except (InputError, TargetError) as error:
-        _refuse(str(error))
-    except OSError as error:
-        # Input files are named by their own errors; a write that fails has no name.
-        _refuse(f"{error.filename or prepare or to}: {error.strerror or error}.")
     if report is None:
         return
     _show(report)
     if json_file is not None:
-        _write_json(json_file, report)
+        with refusals(files=json_file):
+            write_text(json_file, json.dumps(report.as_json(), indent=2) + "\n")
     _leave(report)
 
 
@@ -95,13 +90,6 @@ def _check_json(file: Path | None) -> None:
     if file is not None and (file.is_dir() or not file.parent.is_dir()):
         what = "it is a directory" if file.is_dir() else f"there is no directory {file.parent}"
         raise InputError(f"--json {file} cannot be written: {what}.")
-
-
-def _write_json(file: Path, report: DriveReport) -> None:
-    try:
-        write_text(file, json.dumps(report.as_json(), indent=2) + "\n")
-    except OSError as error:
-        _refuse(f"--json {file} cannot be written: {error.strerror or error}.")
 
 
 def _drive(plan: Drive, prepare: Path | None, to: str | None) -> DriveReport | None:
@@ -116,18 +104,12 @@ def _drive(plan: Drive, prepare: Path | None, to: str | None) -> DriveReport | N
         # The copies are in the slices now.
         plan = Drive(
             prepare,
-            to,
-            plan.speed,
-            None,
-            None,
-            plan.lenient,
-            None,
-            None,
-            None,
-            None,
-            plan.clock_file,
-            plan.resume,
-            plan.most_late,
+            to=to,
+            speed=plan.speed,
+            lenient=plan.lenient,
+            clock_file=plan.clock_file,
+            resume=plan.resume,
+            most_late=plan.most_late,
         )
     with bars(_console, "preparing slices", "driving") as (preparing, progress):
         return run_drive(plan, progress=progress, preparing=preparing, say=_say)
@@ -155,11 +137,6 @@ def _form(text: str | None) -> Literal["csv", "parquet"] | None:
     if text in {None, "csv", "parquet"}:
         return text  # type: ignore[return-value]
     raise InputError(f"--format {text} is not known; expected csv or parquet.")
-
-
-def _refuse(sentence: str) -> None:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(2)
 
 
 def _say(sentence: str) -> None:

@@ -20,27 +20,21 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.cli.refusals import FAILED, refusals, refuse
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Bad options and files: one sentence on stderr and exit code 2; a failing disk: the same and code 1."""
-    from penstock.linear_road.traffic.generate import GenerateError
-
-    try:
-        yield
-    except (GenerateError, InputError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
-    except OSError as error:
-        # numpy's errors carry neither a file nor the system's words.
-        reason = error.strerror or f"it is cut short ({error}); is the disk full?".rstrip("?")
-        typer.echo(f"Error: {error.filename or 'the output'} cannot be read or written: {reason}.", err=True)
-        raise typer.Exit(1) from error
-    except BrokenProcessPool as error:
-        typer.echo("Error: a worker process was killed; run the same command again to go on.", err=True)
-        raise typer.Exit(1) from error
+def _failures() -> Iterator[None]:
+    """Refuse bad options and files with exit code 2; a failing disk or a killed worker ends with exit code 1."""
+    with refusals():
+        try:
+            yield
+        except OSError as error:
+            # numpy's errors carry neither a file nor the system's words.
+            reason = error.strerror or f"it is cut short ({error}); is the disk full"
+            refuse(f"{error.filename or 'the output'} cannot be read or written: {reason}.", FAILED)
+        except BrokenProcessPool:
+            refuse("A worker process was killed; run the same command again to go on.", FAILED)
 
 
 @contextmanager
@@ -72,7 +66,7 @@ def generate(
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; default: all cores.")] = None,
 ) -> None:
     """Generate the traffic of L expressways: position reports and requests in order of time."""
-    with _one_sentence():
+    with _failures():
         from penstock.linear_road.traffic.generate import generate as run
 
         with _progress() as progress:
@@ -113,7 +107,7 @@ def describe(
     ] = None,
 ) -> None:
     """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
-    with _one_sentence():
+    with _failures():
         from penstock.linear_road.describe.describe import describe as run
         from penstock.linear_road.describe.show import draw, plot_directory, tables, write_json
 

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from penstock.cli.refusals import refusals
 from penstock.linear_road.drive.prepare import Progress as Report
-from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.traffic.history import History
 from penstock.linear_road.traffic.history import history as make_history
 
@@ -33,16 +33,10 @@ def history(
     ] = None,
 ) -> None:
     """Write TollHistory and SegmentHistory for the vehicles and expressways of an input."""
-    try:
+    with refusals(files=out):
         plan = History(source, out, days, form, seed, copies)
         with bars(_console, "vehicles", "history") as (reading, writing):
             manifest = make_history(plan, workers=workers, reading=reading, writing=writing)
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"{error.filename or out}: {error.strerror or error}.", err=True)
-        raise typer.Exit(2) from None
     _console.print(_summary(out, manifest), highlight=False)
 
 

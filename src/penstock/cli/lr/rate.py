@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
+from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate.plan import RatePlan
-from penstock.linear_road.rate.rating import RATING, RateError, Trial, Watcher
+from penstock.linear_road.rate.rating import RATING, Trial, Watcher
 from penstock.linear_road.rate.rating import rate as run_rating
-from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.run.response_times import NAMES
 from penstock.process.stop_signal import sigterm_as_ctrl_c
 
-NOTHING, BAD, STOPPED = 1, 2, 130
 PAGE = "rating.html"
 _console = Console(stderr=True)
 
@@ -68,29 +68,27 @@ def rate(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
     """Find the largest L that is answered in real time, all right and none late: doubling, bisecting, confirming."""
-    try:
+    with refusals({RateError: FAILED}, files=out):
         plan = RatePlan(
             out, mode, minutes, _or_less(begin, 50, end), end, trial_minutes, warm_up, _or_less(base, 5, end),
             traffic_minutes, days, seed, prepared, master, keep,
         )  # fmt: skip
-        with sigterm_as_ctrl_c(), _watched() as watcher:
-            result = run_rating(plan, watcher)
-    except InputError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(BAD) from error
-    except RateError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(NOTHING) from error
-    except KeyboardInterrupt:
-        typer.echo("stopped; the same command goes on with the trials made so far", err=True)
-        raise typer.Exit(STOPPED) from None
+        result = _rated(plan)
     # Drawing needs matplotlib, which a wrong option need not wait for.
     from penstock.linear_road.report import rating_page, write_page
 
     page = write_page(out / PAGE, rating_page(result))
     show(result, out)
     typer.echo(f"page with plots: {page}")
-    raise typer.Exit(0 if result["rating"] else NOTHING)
+    raise typer.Exit(0 if result["rating"] else FAILED)
+
+
+def _rated(plan: RatePlan) -> dict[str, Any]:
+    try:
+        with sigterm_as_ctrl_c(), _watched() as watcher:
+            return run_rating(plan, watcher)
+    except KeyboardInterrupt:
+        refuse("stopped; the same command goes on with the trials made so far", STOPPED)
 
 
 def _or_less(given: float | None, usual: float, most: float | None) -> float:

@@ -17,17 +17,18 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
+from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.run.live_answers import Glance
 from penstock.linear_road.run.output_folder import RunPlan
 from penstock.linear_road.run.response_times import LIMITS, NAMES
+from penstock.model.errors import PenstockError
 from penstock.process.child_process import end_group_at_once, when_parent_is_gone
 from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from penstock.linear_road.run.progress import Pulse
 
-FAILED, BAD, NOT_VALID, STOPPED = 1, 2, 3, 130
 _console = Console(stderr=True)
 
 
@@ -71,16 +72,13 @@ def run(
         when_parent_is_gone(end_group_at_once)
     if max_speed and speed != 1.0:
         refuse("--speed and --max-speed contradict each other; give one of them.")
-    try:
+    codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}
+    with refusals(codes, files=out):
         plan = RunPlan(
             source, out, history, float("inf") if max_speed else speed, master, checkpoint, xways, begin, end, scored_from,
             most_behind,
         )  # fmt: skip
         record = follow(plan, quiet=quiet)
-    except InputError as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or out}: {error.strerror or error}.")
     show(record, out)
     leave(record)
 
@@ -89,18 +87,10 @@ def follow(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan under a live view; SIGINT and SIGTERM end it cleanly."""
     # Spark is imported here: a wrong option is told without waiting for it.
     from penstock.linear_road.run import whole_run as running
-    from penstock.model.errors import PenstockError
 
     with StopSignal().on_signals() as stop, _Screen(quiet=quiet) as screen:
         watcher = running.Watcher(screen.preparing, screen.say, screen.look, stop.take_signals)
-        try:
-            return running.run(plan, stop=stop, watcher=watcher)
-        except running.RunStopped as stopped:
-            typer.echo(str(stopped), err=True)
-            raise typer.Exit(STOPPED) from stopped
-        except (running.RunError, PenstockError) as error:
-            typer.echo(str(error), err=True)
-            raise typer.Exit(FAILED) from error
+        return running.run(plan, stop=stop, watcher=watcher)
 
 
 class _Screen(AbstractContextManager["_Screen"]):
@@ -206,8 +196,3 @@ def leave(record: dict[str, Any]) -> None:
         raise typer.Exit(STOPPED)
     if record["driver"].get("late_seconds"):
         raise typer.Exit(NOT_VALID)
-
-
-def refuse(sentence: str) -> None:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(BAD)

@@ -12,13 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.cli.refusals import refusals, refuse
 from penstock.linear_road.validate import show
 from penstock.linear_road.validate import validate as validate_answers
 from penstock.linear_road.validate.oracle import Progress as Step
 from penstock.linear_road.validate.validation import STEPS
-
-BAD = 2
 
 
 def validate(
@@ -44,28 +42,20 @@ def validate(
 ) -> None:
     """Check the answers of any system to a Linear Road input: exit 0 only if every one holds."""
     if not (answers or expected or why):
-        _refuse("Nothing to do: give --answers FILE|DIR, --expected FILE or --why VID,TIME.")
+        refuse("Nothing to do: give --answers FILE|DIR, --expected FILE or --why VID,TIME.")
     ask = _vid_and_time(why) if why else None
-    try:
-        with _progress() as step:
-            verdict = validate_answers(
-                input,
-                answers=answers,
-                history=history,
-                response_times=not no_response_times,
-                expected=expected,
-                json_file=json,
-                ask=ask,
-                work=work,
-                progress=step,
-            )
-    except InputError as error:
-        _refuse(str(error))
-    except OSError as error:
-        # A write that fails has no name; what is written is one of these two.
-        _refuse(f"{error.filename or expected or json or input}: {error.strerror or error}.")
-    except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException) as error:
-        _refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
+    with refusals(files=expected or json or input), _oracle_failures(), _progress() as step:
+        verdict = validate_answers(
+            input,
+            answers=answers,
+            history=history,
+            response_times=not no_response_times,
+            expected=expected,
+            json_file=json,
+            ask=ask,
+            work=work,
+            progress=step,
+        )
     # Piped into a file the table must not be cut at 80 columns.
     wide = None if Console().is_terminal else 160
     if verdict.resumed:
@@ -74,17 +64,19 @@ def validate(
     raise typer.Exit(0 if verdict.passed else 1)
 
 
-def _refuse(sentence: str) -> None:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(BAD)
+@contextmanager
+def _oracle_failures() -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException) as error:
+        refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
 
 
-def _vid_and_time(text: str) -> tuple[int, int] | None:
+def _vid_and_time(text: str) -> tuple[int, int]:
     try:
         vid, time = (int(part) for part in text.split(","))
     except ValueError:
-        _refuse(f"--why {text!r} is not VID,TIME: expected two whole numbers such as 107,330.")
-        return None
+        refuse(f"--why {text!r} is not VID,TIME: expected two whole numbers such as 107,330.")
     return vid, time
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from penstock.linear_road.errors import ClockError
 from penstock.linear_road.rows.atomic import write_text
 
 CLOCK_FILE = "_clock.json"
@@ -21,10 +22,6 @@ CLOCK_FILE = "_clock.json"
 
 MAXIMUM = math.inf
 """The speed of a run without a clock: everything as fast as it goes."""
-
-
-class ClockError(ValueError):
-    """A clock that cannot be read, or a run that has none."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Clock:
             return cls._from_json(json.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError as error:
             raise ClockError(f"There is no clock at {file}; a driver writes it when it starts.") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, ClockError) as error:
             raise ClockError(f"The clock {file} cannot be read: {error!r}.") from error
 
     @classmethod

@@ -28,11 +28,12 @@ from penstock.linear_road.drive.slices import (
     open_slices,
     stored_groups,
 )
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import Copies, Span
 from penstock.linear_road.rows.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
-from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, InputError
+from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
 from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
 
 VERSION = 1

@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.copies import Copies, Span, shift_column
 from penstock.linear_road.rows.csv_rows import MOST_DIGITS, Array
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
-from penstock.linear_road.rows.inputs import MANIFEST, Format, InputError
+from penstock.linear_road.rows.inputs import MANIFEST, Format
 
 KIND = "linear-road-slices"
 REFUSED = "refused.npy"

@@ -18,13 +18,10 @@ from typing import BinaryIO, Protocol
 from urllib.parse import urlsplit
 
 from penstock.linear_road.drive.slices import Slice
+from penstock.linear_road.errors import TargetError
 from penstock.linear_road.rows.inputs import Format
 from penstock.model.formats.feed import LISTING
 from penstock.store.file_names import delivered_file, delivery_of
-
-
-class TargetError(ValueError):
-    """A target that cannot be delivered to; the message is one clear sentence."""
 
 
 class Target(Protocol):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.linear_road.errors import RunError
 from penstock.linear_road.network.tables import Array, column
 
 ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
@@ -68,7 +69,7 @@ class Accounts:
     def restore(self, parts: Mapping[str, Any]) -> None:
         """A run is mapped when somebody asks for a balance, or when its turn to be merged comes."""
         if "sizes" in parts:
-            raise ValueError("accounts of an earlier version of Penstock; start with a new checkpoint")
+            raise RunError("accounts of an earlier version of Penstock", hint="start with a new checkpoint")
         self._parts = parts
         if "merged" in parts:
             self._merged = column(parts["merged"], "run").copy()

@@ -24,8 +24,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numba import njit
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.atomic import write_text
-from penstock.linear_road.rows.inputs import MANIFEST, InputError
+from penstock.linear_road.rows.inputs import MANIFEST
 
 DAYS, WEEK, MINUTES, SEGMENTS = 69, 7, 1440, 100
 TOLLS, SEGMENTS_FILE = "TollHistory", "SegmentHistory"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.search import Bounds
 from penstock.linear_road.rows.csv_rows import Array
-from penstock.linear_road.rows.inputs import InputError
 
 MODES = ("peak", "full")
 

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import Slices
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.plan import RatePlan, Window, cut_of
 from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import stated_span
 from penstock.linear_road.rows.csv_rows import Array
-from penstock.linear_road.rows.inputs import Input, InputError, open_input
+from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import History, history
 

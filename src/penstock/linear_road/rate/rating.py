@@ -20,12 +20,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from penstock.linear_road.errors import InputError, RateError
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
 from penstock.linear_road.rate.search import Next, Tried, next_step
 from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import copies_of
-from penstock.linear_road.rows.inputs import InputError
 from penstock.linear_road.run.output_folder import ANSWERS, RUN
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
@@ -58,10 +58,6 @@ class Watcher:
     step: Step = lambda _name, _done, _total: None
     say: Callable[[str], None] = lambda _sentence: None
     trial: Callable[[Trial], None] = lambda _trial: None
-
-
-class RateError(RuntimeError):
-    """A rating that could not go on; the message is one clear sentence."""
 
 
 def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:

@@ -5,7 +5,8 @@ has such values can have a page: `lr run`, `lr rate`, the demo, or another syste
 lie inside the page. `page` is the text, `charts` the plots, `road_map` the map, `compare` two results side by side.
 """
 
-from penstock.linear_road.report.compare import CompareError, compare, load
+from penstock.linear_road.errors import CompareError
+from penstock.linear_road.report.compare import compare, load
 from penstock.linear_road.report.page import rating_page, run_page, write_page
 from penstock.linear_road.report.road_map import Road, read_road
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.linear_road.errors import CompareError
+
 KINDS = {"linear-road-rating": "rating", "linear-road-run": "run"}
 _TYPES = ("toll notice", "accident alert", "balance", "daily expenditure", "travel time")
 _PERCENTILES = ("p50", "p95", "p99", "max")
-
-
-class CompareError(ValueError):
-    """Files that cannot be compared; the message is one clear sentence."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.csv_rows import QID_FIELD, VID_FIELD, XWAY_FIELD, Array
-from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.read_blocks import seconds_of
 from penstock.linear_road.rows.wanderers import Range, Wanderers
 

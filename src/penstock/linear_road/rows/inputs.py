@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock.linear_road.errors import InputError
+
 MANIFEST = "manifest.json"
 HISTORY_NAMES: tuple[str, ...] = ("TollHistory", "SegmentHistory")
 Format = Literal["csv", "parquet"]
 _SUFFIXES = (".dat", ".csv", ".parquet")
 _GENERATED = re.compile(r"rows-\d+-\d+")
-
-
-class InputError(ValueError):
-    """An input that cannot be used; the message is one clear sentence."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from threading import Thread
 
 import xxhash
 
-from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.errors import InputError
+from penstock.linear_road.rows.inputs import Input
 
 KEPT_DAYS = 3
 """Work that nobody came back for is removed after so many days."""

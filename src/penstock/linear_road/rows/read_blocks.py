@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.fields import COLUMNS
-from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.refusals import EXPECTED, REASONS, Seen, refuse, refuse_alone
 
 CHUNK_BYTES = 32 << 20

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.atomic import write_text
-from penstock.linear_road.rows.inputs import InputError, history_beside
+from penstock.linear_road.rows.inputs import history_beside
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.linear_road.drive.clock import Clock, ClockError
+from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Feed
+from penstock.linear_road.errors import ClockError
 from penstock.linear_road.network.accounts import CHARGED
 from penstock.linear_road.run.resource_use import Progress
 from penstock.store.file_names import delivery_of

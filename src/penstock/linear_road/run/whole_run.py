@@ -24,10 +24,11 @@ from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import Plan, prepare, silent
 from penstock.linear_road.drive.prepare import Progress as Bar
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
+from penstock.linear_road.errors import InputError, RunError, RunStopped
 from penstock.linear_road.network import answer_files, dead_letters, road_network, road_runtime, warm_up
 from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import Copies, span_of
-from penstock.linear_road.rows.inputs import Input, InputError, open_input
+from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
 from penstock.linear_road.run.output_folder import ANSWERS, LETTERS, RUN, RunPlace, RunPlan, open_place
 from penstock.linear_road.run.progress import Pulse
@@ -37,17 +38,6 @@ from penstock.runtime import local_session
 
 _LOOK_EVERY = 0.2
 _DRAIN = 60.0
-
-
-class RunError(RuntimeError):
-    """A run that could not go on; the message is one clear sentence."""
-
-
-class RunStopped(RuntimeError):  # noqa: N818 - to be stopped is no error
-    """A run that was stopped before anything was driven; the same call goes on."""
-
-    def __init__(self) -> None:
-        super().__init__("Stopped before anything was driven; the same command goes on.")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, REPORT_EVERY, SEGMENTS
 from penstock.linear_road.traffic import movement as traffic_road
 from penstock.linear_road.traffic.demand import AccidentPlan, Trips, draw_trips, plan_accidents
@@ -130,7 +131,7 @@ def _minutes(
         until = min(start + 60, seconds)
         entering = int(np.searchsorted(vehicles["entry_time"], until)) - entered
         if int(bucket_size.max()) + entering > _SLOTS:
-            raise RuntimeError(
+            raise GenerateError(
                 f"More than {_SLOTS} vehicles share a phase at second {start}: the road has jammed."
             )
         # A vehicle reports at most twice a minute, so this is room enough.

@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 import xxhash
 
+from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.atomic import TEMPORARY, atomic_path, write_text
 from penstock.linear_road.rows.fields import TYPES
 from penstock.linear_road.rows.inputs import MANIFEST, Format
@@ -42,10 +43,6 @@ _PLAN = "plan.json"
 
 Progress = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and how much there is."""
-
-
-class GenerateError(ValueError):
-    """Options or a directory that cannot be used; the message is one clear sentence."""
 
 
 @dataclass(frozen=True)

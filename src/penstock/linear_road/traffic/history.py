@@ -26,12 +26,13 @@ import pyarrow.parquet as pq
 import xxhash
 
 from penstock.linear_road.drive.prepare import Progress, silent
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import Span, stated_span
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.fields import SEGMENTS
-from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, InputError, open_input
+from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, open_input
 from penstock.linear_road.rows.partial_work import end_with_parent
 from penstock.linear_road.rows.read_blocks import seconds_of, size_of
 from penstock.linear_road.traffic.segment_history import MINUTES, day_of_traffic, tolls

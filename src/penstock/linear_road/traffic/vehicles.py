@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.traffic.direction import Direction
 
 STRIDE = 200_000
@@ -50,7 +51,7 @@ def _own_names(direction: Direction, trips: int) -> np.ndarray:
     """East even, west odd, so that the numbers of an expressway are dense."""
     vids = direction.xway * STRIDE + 2 * np.arange(trips, dtype=np.int64) + direction.dir + 1
     if 2 * trips >= STRIDE or vids[-1:].max(initial=0) >= 2**31:
-        raise ValueError(f"Expressway {direction.xway} has more vehicles than there are numbers for it.")
+        raise GenerateError(f"Expressway {direction.xway} has more vehicles than there are numbers for it.")
     return vids.astype(np.int32)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from penstock.linear_road.rows.inputs import InputError
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.validate.lines import blocks, read_thousandths
 
 LAYOUT: dict[int, tuple[str, ...]] = {

@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.fields import COLUMNS
-from penstock.linear_road.rows.inputs import Input, InputError
+from penstock.linear_road.rows.inputs import Input
 
 BLOCK_BYTES = 48 << 20
 BATCH_ROWS = 1 << 20

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import duckdb
 
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.atomic import write_text
-from penstock.linear_road.rows.inputs import Input, InputError, history_beside, open_input
+from penstock.linear_road.rows.inputs import Input, history_beside, open_input
 from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
 from penstock.linear_road.validate.answer_files import answer_files, read_answers
 from penstock.linear_road.validate.comparison import EARLY, LATE, compare

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from penstock.linear_road.rows.inputs import MANIFEST, InputError
+from penstock.linear_road.errors import InputError
+from penstock.linear_road.rows.inputs import MANIFEST
 
 TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "toll_history": ("TollHistory", ("vid", "day", "xway", "tolls")),
