@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.inputs import history_beside, open_input
+from penstock.store.durable import whole_file
 
 
 def test_a_directory_gives_its_files_in_the_order_of_the_manifest(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     final.write_text("old")
 
     def fail() -> None:
-        with atomic_path(final) as path:
+        with whole_file(final) as path:
             path.write_text("half")
             raise OSError(28, "No space left on device")
 

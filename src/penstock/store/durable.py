@@ -34,20 +34,28 @@ def checksum(data: bytes | memoryview) -> int:
     return zlib.crc32(data)
 
 
-def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync_parent: bool = True) -> None:
-    """Write a whole file or nothing.
+@contextmanager
+def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> Iterator[Path]:
+    """Give a path aside to write to: it becomes `path` if the block succeeds, and vanishes if it fails.
 
     `sync=False` leaves out the flush for files that can be rebuilt; `sync_parent=False` is for writing several
     files into one directory, which the caller then flushes once with `sync_directory`.
+
+    >>> import tempfile
+    >>> answers = Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> with whole_file(answers) as aside:
+    ...     _ = aside.write_text("0,1")
+    ...     answers.exists()
+    False
+    >>> answers.read_text()
+    '0,1'
     """
     # Pid, thread and counter: orphans of a killed driver may be writing the same name at the same time.
     aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.{next(_counter)}{TEMPORARY}")
     try:
-        with aside.open("wb") as file:
-            file.write(data)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+        yield aside
+        if sync:
+            sync_file(aside)
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -56,9 +64,29 @@ def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync
         sync_directory(path.parent)
 
 
+def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync_parent: bool = True) -> None:
+    """Write a whole file or nothing; the options are those of `whole_file`."""
+    with whole_file(path, sync=sync, sync_parent=sync_parent) as aside:
+        aside.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole text file or nothing."""
+    write_bytes(path, text.encode())
+
+
+def sync_file(path: Path) -> None:
+    """Flush a file that was written by other means."""
+    _flush(path, os.O_RDONLY)
+
+
 def sync_directory(path: Path) -> None:
     """Flush a directory, so that the names in it survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    _flush(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:

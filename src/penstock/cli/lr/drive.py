@@ -21,7 +21,7 @@ from penstock.linear_road.drive.driver import MOST_LATE, Drive, DriveReport, pre
 from penstock.linear_road.drive.driver import drive as run_drive
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import write_text
+from penstock.store.durable import write_text
 
 __all__ = ["drive", "history"]
 

@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from penstock.linear_road.describe.minutes import Accident, HalfMinute, MinuteFigures, Minutes
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.fields import REPORT_EVERY, TYPES
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
 from penstock.linear_road.rows.read_blocks import RefusedRow, Rows, refused_rows, seconds_of, size_of
 from penstock.linear_road.rows.refusals import REASONS
+from penstock.store.durable import whole_file
 
 Progress = Callable[[str, int, int], None]
 SHOWN = 10
@@ -100,7 +100,7 @@ def _read(source: Input, state: _State, directory: Path | None, progress: Progre
         state.add(rows)
         progress("describe", rows.following, total)
         if directory is not None and time.monotonic() - kept >= KEEP_SECONDS:
-            with atomic_path(directory / _STATE) as file:
+            with whole_file(directory / _STATE) as file:
                 file.write_bytes(pickle.dumps(state))
             kept = time.monotonic()
 

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from penstock.linear_road.describe.describe import Description
-from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.fields import TYPES
+from penstock.store.durable import whole_file, write_text
 
 _NAMES = {0: "position reports", 2: "balance requests", 3: "daily requests", 4: "travel requests"}
 _DPI = 80
@@ -160,7 +160,7 @@ def draw(description: Description, directory: Path) -> list[Path]:
 
 
 def _save(figure: Figure, final: Path) -> Path:
-    with atomic_path(final) as path:
+    with whole_file(final) as path:
         figure.savefig(path, format="png", dpi=_DPI)
     return final
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.errors import ClockError
-from penstock.linear_road.rows.atomic import write_text
+from penstock.store.durable import write_text
 
 CLOCK_FILE = "_clock.json"
 """Name of the clock beside delivered files; the underscore hides it from readers that follow the directory."""

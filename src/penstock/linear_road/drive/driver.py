@@ -37,11 +37,11 @@ from penstock.linear_road.drive.slices import (
 )
 from penstock.linear_road.drive.targets import DirectoryTarget, Target, open_target
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import Copies, copies_of, span_of
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Format, open_input
 from penstock.process.stop_signal import StopSignal
+from penstock.store.durable import write_text
 
 STATE_FILE = "_drive.json"
 """How far a drive to a directory is, and at the end its report; hidden from readers by the underscore."""

@@ -8,7 +8,6 @@ directory counts as prepared only when its manifest is there, and that is writte
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,11 +29,11 @@ from penstock.linear_road.drive.slices import (
 )
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
-from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import Copies, Span
 from penstock.linear_road.rows.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
 from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
+from penstock.store.durable import sync_file, whole_file, write_text
 
 VERSION = 1
 _PROGRESS = ".progress.json"
@@ -264,7 +263,7 @@ class _Packer:
         return xway * self.stored // self.xways
 
     def _record(self) -> None:
-        with atomic_path(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
+        with whole_file(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
         self._save_places(_REFUSED_SO_FAR)
         state = {
@@ -287,9 +286,9 @@ class _Packer:
         t0 = self.seconds[0] if self.plan.begin is None else self.plan.begin
         index = self._index(t0, self.seconds[-1] + 1)
         for group, (part, name) in enumerate(zip(self._parts(), self._names(), strict=True)):
-            _sync(part)
+            sync_file(part)
             part.replace(self.out / name)
-            with atomic_path(self.out / f"{name}.npy") as path, path.open("wb") as stream:
+            with whole_file(self.out / f"{name}.npy") as path, path.open("wb") as stream:
                 np.save(stream, index[:, group])
         self._save_places(REFUSED)
         write_text(self.out / MANIFEST, json.dumps(self._manifest(t0, index), indent=2) + "\n")
@@ -298,7 +297,7 @@ class _Packer:
         (self.out / _REFUSED_SO_FAR).unlink(missing_ok=True)
 
     def _save_places(self, name: str) -> None:
-        with atomic_path(self.out / name) as path, path.open("wb") as stream:
+        with whole_file(self.out / name) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.places, np.int64).reshape(-1, 4))
 
     def discard(self) -> None:
@@ -385,14 +384,6 @@ def place_within(keys: Array) -> Array:
 
 def _no_text(rows: int) -> tuple[Array, Array]:
     return np.zeros(0, np.uint8), np.zeros(rows + 1, np.int64)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove(slices: Slices) -> None:

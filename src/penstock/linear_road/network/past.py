@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from numba import njit
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.inputs import MANIFEST
+from penstock.store.durable import write_text
 
 DAYS, WEEK, MINUTES, SEGMENTS = 69, 7, 1440, 100
 TOLLS, SEGMENTS_FILE = "TollHistory", "SegmentHistory"

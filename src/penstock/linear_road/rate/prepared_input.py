@@ -20,12 +20,12 @@ from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.plan import RatePlan, Window, cut_of
-from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import stated_span
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import History, history
+from penstock.store.durable import whole_file, write_text
 
 Step = Callable[[str, int, int], None]
 """Called with the name of a step and (done, total) as it goes on."""
@@ -61,7 +61,7 @@ class RateSet:
         final = self.path / "truth" / name
         final.parent.mkdir(parents=True, exist_ok=True)
         if not final.exists():
-            with atomic_path(final) as path, path.open("wb") as out:
+            with whole_file(final) as path, path.open("wb") as out:
                 for second in range(window.begin, window.end):
                     for half in range(round(2 * length)):
                         out.write(self.slices.slice(second, half).data.data)

@@ -24,12 +24,12 @@ from penstock.linear_road.errors import InputError, RateError
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
 from penstock.linear_road.rate.search import Next, Tried, next_step
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import copies_of
 from penstock.linear_road.run.output_folder import ANSWERS, RUN
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said, run_child
+from penstock.store.durable import write_text
 
 RATING = "rating.json"
 _TRIALS = "trials.json"

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.linear_road.report import charts
 from penstock.linear_road.report.compare import best_trial
 from penstock.linear_road.report.road_map import Road, draw
-from penstock.linear_road.rows.atomic import write_text
+from penstock.store.durable import write_text
 
 NAMES = ("toll notice", "accident alert", "balance", "daily expenditure", "travel time")
 LIMITS = (5, 5, 5, 10, 30)

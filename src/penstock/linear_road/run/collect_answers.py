@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from penstock.linear_road.drive.driver import Feed
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.read_blocks import places_of
 from penstock.linear_road.run.response_times import Responses
+from penstock.store.durable import whole_file
 from penstock.store.file_names import delivery_of
 
 Letter = tuple[str, str, int, str]
@@ -31,7 +31,7 @@ LETTER_COLUMNS = ("reason", "source", "line", "raw")
 
 def gather_answers(files: Iterable[Path], final: Path, responses: Responses) -> int:
     """Put the answer files together as `final`, whole or not at all, and count response times; gives the bytes."""
-    with atomic_path(final) as path, path.open("wb") as out:
+    with whole_file(final) as path, path.open("wb") as out:
         for file in files:
             with file.open("rb") as part:
                 shutil.copyfileobj(part, out, 1 << 20)
@@ -42,7 +42,7 @@ def gather_answers(files: Iterable[Path], final: Path, responses: Responses) -> 
 def write_letters(letters: Iterable[Letter], final: Path) -> int:
     """Write `dead_letters.csv`: a header, then one line a letter; gives how many."""
     count = 0
-    with atomic_path(final) as path, path.open("w", encoding="utf-8", newline="") as out:
+    with whole_file(final) as path, path.open("w", encoding="utf-8", newline="") as out:
         rows = csv.writer(out, lineterminator="\n")
         rows.writerow(LETTER_COLUMNS)
         for letter in letters:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.inputs import history_beside
+from penstock.store.durable import write_text
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"

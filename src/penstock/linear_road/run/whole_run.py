@@ -26,7 +26,6 @@ from penstock.linear_road.drive.prepare import Progress as Bar
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
 from penstock.linear_road.errors import InputError, RunError, RunStopped
 from penstock.linear_road.network import answer_files, dead_letters, road_network, road_runtime, warm_up
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
@@ -35,6 +34,7 @@ from penstock.linear_road.run.progress import Pulse
 from penstock.linear_road.run.resource_use import Sampler, machine, versions
 from penstock.linear_road.run.response_times import Responses
 from penstock.runtime import local_session
+from penstock.store.durable import write_text
 
 _LOOK_EVERY = 0.2
 _DRAIN = 60.0

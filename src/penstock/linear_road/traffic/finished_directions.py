@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.fields import TYPES
 from penstock.linear_road.traffic.direction import Accident, Direction, Requests, Traffic, simulate
 from penstock.linear_road.traffic.vehicles import TripTimes
+from penstock.store.durable import whole_file
 
 PARTS = ".parts"
 
@@ -62,9 +62,9 @@ def make_part(
     """Simulate a direction and write its part."""
     traffic = simulate(direction, seconds=seconds, seed=seed, progress=progress)
     small, reports = part_paths(out, direction)
-    with atomic_path(small) as path, path.open("wb") as file:
+    with whole_file(small) as path, path.open("wb") as file:
         np.savez(file, **_small(traffic, seconds))
-    with atomic_path(reports) as path, path.open("wb") as file:
+    with whole_file(reports) as path, path.open("wb") as file:
         np.save(file, traffic.reports)
 
 

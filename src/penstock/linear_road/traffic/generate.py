@@ -24,7 +24,6 @@ import numpy as np
 import xxhash
 
 from penstock.linear_road.errors import GenerateError
-from penstock.linear_road.rows.atomic import TEMPORARY, atomic_path, write_text
 from penstock.linear_road.rows.fields import TYPES
 from penstock.linear_road.rows.inputs import MANIFEST, Format
 from penstock.linear_road.rows.partial_work import end_with_parent
@@ -32,6 +31,7 @@ from penstock.linear_road.traffic.direction import Direction, directions
 from penstock.linear_road.traffic.finished_directions import PARTS, Part, is_whole, make_part, open_part
 from penstock.linear_road.traffic.merge import Slice, cut, merge, write_rows
 from penstock.linear_road.traffic.vehicles import STRIDE, name_vehicles
+from penstock.store.durable import TEMPORARY, whole_file, write_text
 
 MODEL = 1
 """Goes up whenever the same seed gives other rows, so that parts of two models are never mixed."""
@@ -200,7 +200,7 @@ def _name_all(out: Path, plan: Plan) -> None:
     """Name the vehicles of all directions; cheap, so it is simply done again after an interruption."""
     times = [open_part(out, direction).times for direction in plan.directions]
     for direction, vids in zip(plan.directions, name_vehicles(plan.directions, times), strict=True):
-        with atomic_path(_vid_path(out, direction)) as path, path.open("wb") as file:
+        with whole_file(_vid_path(out, direction)) as path, path.open("wb") as file:
             np.save(file, vids)
 
 

@@ -28,7 +28,6 @@ import xxhash
 from penstock.linear_road.drive.prepare import Progress, silent
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
-from penstock.linear_road.rows.atomic import atomic_path, write_text
 from penstock.linear_road.rows.copies import Span, stated_span
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.fields import SEGMENTS
@@ -37,6 +36,7 @@ from penstock.linear_road.rows.partial_work import end_with_parent
 from penstock.linear_road.rows.read_blocks import seconds_of, size_of
 from penstock.linear_road.traffic.segment_history import MINUTES, day_of_traffic, tolls
 from penstock.linear_road.traffic.toll_history import Stretches, nowhere, spent, stretches
+from penstock.store.durable import whole_file, write_text
 
 VERSION = 1
 KIND = "linear-road-history"
@@ -275,7 +275,7 @@ def _schema(columns: tuple[str, ...]) -> pa.Schema:
 @contextmanager
 def _parquet_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
     schema = _schema(columns)
-    with atomic_path(file) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with whole_file(file) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         yield lambda rows: writer.write_table(
             pa.Table.from_arrays([pa.array(column) for column in rows], schema=schema)
         )
@@ -284,14 +284,14 @@ def _parquet_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
 @contextmanager
 def _csv_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
     del columns  # csv has no header
-    with atomic_path(file) as path, path.open("wb") as stream:
+    with whole_file(file) as path, path.open("wb") as stream:
         yield lambda rows: stream.write(csv_rows.render(rows.T)[0].data)
 
 
 def _join(final: Path, parts: list[Path]) -> None:
     """One file out of the parts; a single part just gets its name (a hard link, so that a later step may still resume)."""
     if len(parts) == 1:
-        with atomic_path(final) as path:
+        with whole_file(final) as path:
             os.link(parts[0], path)
     elif final.suffix == ".csv":
         _join_csv(final, parts)
@@ -300,7 +300,7 @@ def _join(final: Path, parts: list[Path]) -> None:
 
 
 def _join_csv(final: Path, parts: list[Path]) -> None:
-    with atomic_path(final) as path, path.open("wb") as out:
+    with whole_file(final) as path, path.open("wb") as out:
         for part in parts:
             with part.open("rb") as stream:
                 shutil.copyfileobj(stream, out, 1 << 22)
@@ -308,7 +308,7 @@ def _join_csv(final: Path, parts: list[Path]) -> None:
 
 def _join_parquet(final: Path, parts: list[Path]) -> None:
     schema = pq.read_schema(parts[0])
-    with atomic_path(final) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with whole_file(final) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for part in parts:
             found = pq.ParquetFile(part)
             for group in range(found.num_row_groups):

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import Format
 from penstock.linear_road.traffic.direction import Direction
 from penstock.linear_road.traffic.finished_directions import Part
+from penstock.store.durable import whole_file
 
 ROWS_PER_FILE = 2_000_000
 # Columns of few values shrink to almost nothing; a dictionary of positions or vehicles would only cost time.
@@ -119,7 +119,7 @@ def _column(values: np.ndarray) -> pa.Array:
 def write_rows(rows: np.ndarray, final: Path, form: Format) -> None:
     """Write merged rows as csv without header or as parquet; the file appears when it is whole."""
     table = pa.Table.from_arrays([_column(values) for values in rows], schema=PARQUET_SCHEMA)
-    with atomic_path(final) as path:
+    with whole_file(final) as path:
         if form == "parquet":
             pq.write_table(
                 table, path, use_dictionary=_FEW_VALUES, compression="zstd", row_group_size=500_000

@@ -20,13 +20,13 @@ from pathlib import Path
 
 import duckdb
 
-from penstock.linear_road.rows.atomic import atomic_path
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.validate.journal import Journal
 from penstock.linear_road.validate.refused import Refused
 from penstock.linear_road.validate.rules import accidents, accounts, daily, statistics, tolls, travel, trips
 from penstock.linear_road.validate.rules.history import open_history
 from penstock.linear_road.validate.rules.roads import expressways, load, refused_rows
+from penstock.store.durable import whole_file
 
 MEMORY = "3500MB"
 DATABASE = "oracle.duckdb"
@@ -161,7 +161,7 @@ def _run(con: duckdb.DuckDBPyConnection, statements: str) -> None:
 
 def write_expected(oracle: Oracle, final: Path) -> None:
     """Write the oracle's own answers as one flat file, whole or not at all."""
-    with atomic_path(final) as path, path.open("wb") as out, tempfile.TemporaryDirectory() as directory:
+    with whole_file(final) as path, path.open("wb") as out, tempfile.TemporaryDirectory() as directory:
         for kind, query in ANSWERS.items():
             part = Path(directory) / f"{kind}.csv"
             oracle.con.execute(f"COPY ({query} ORDER BY ALL) TO '{part}' (FORMAT csv, HEADER false)")

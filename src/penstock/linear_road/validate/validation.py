@@ -10,7 +10,6 @@ from pathlib import Path
 import duckdb
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.atomic import write_text
 from penstock.linear_road.rows.inputs import Input, history_beside, open_input
 from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
 from penstock.linear_road.validate.answer_files import answer_files, read_answers
@@ -19,6 +18,7 @@ from penstock.linear_road.validate.oracle import MEMORY, Oracle, Progress, consu
 from penstock.linear_road.validate.report import Verdict, add_answers, new_verdict
 from penstock.linear_road.validate.rules.history import history_files
 from penstock.linear_road.validate.why import why, working
+from penstock.store.durable import write_text
 
 STEPS = 11
 """How many steps `validate` reports to `progress`."""
