@@ -104,7 +104,7 @@ WRONG = {
     "leaves.py": ("import sys\nsys.exit(0)\n", "leaves.py:2: SystemExit: 0"),
     "number.py": (
         NETWORK.replace('n="count(*)"', "n=1"),
-        "box 'windows': n: a wrong kind of value\n  found:    1 (int)",
+        "box 'windows': n: wrong kind of value\n  found:    1 (int)",
     ),
 }
 

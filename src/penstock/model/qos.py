@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import Any
 
 from penstock.model.errors import ExpressionError, NetworkError, directly, shown
 
@@ -39,9 +38,9 @@ class QoS:
 
     def __init__(
         self,
-        delay: Iterable[Any],
-        loss: Iterable[Any] = (),
-        value: Iterable[Any] = (),
+        delay: Iterable[object],
+        loss: Iterable[object] = (),
+        value: Iterable[object] = (),
         column: str = "",
         weight: float = 1.0,
     ) -> None:
@@ -57,7 +56,12 @@ class QoS:
             ) from None
 
     def _take(
-        self, delay: Iterable[Any], loss: Iterable[Any], value: Iterable[Any], column: str, weight: float
+        self,
+        delay: Iterable[object],
+        loss: Iterable[object],
+        value: Iterable[object],
+        column: str,
+        weight: float,
     ) -> None:
         for name, graph in (("delay", delay), ("loss", loss), ("value", value)):
             object.__setattr__(self, name, _points(name, graph))
@@ -85,7 +89,7 @@ class QoS:
         return _interpolate(self.delay, seconds)
 
 
-def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
+def _points(name: str, graph: Iterable[object]) -> tuple[Point, ...]:
     points = tuple(_point(name, point) for point in _listed(name, graph))
     for x, y in points:
         if not 0 <= y <= 1:
@@ -101,7 +105,7 @@ def _points(name: str, graph: Iterable[Any]) -> tuple[Point, ...]:
     return points
 
 
-def _listed(name: str, graph: Iterable[Any]) -> Iterable[Any]:
+def _listed(name: str, graph: Iterable[object]) -> Iterable[object]:
     if isinstance(graph, str) or not isinstance(graph, Iterable):
         raise ExpressionError(
             f"the {name} graph is not a list of points",
@@ -112,7 +116,7 @@ def _listed(name: str, graph: Iterable[Any]) -> Iterable[Any]:
     return graph
 
 
-def _point(name: str, point: Any) -> Point:
+def _point(name: str, point: object) -> Point:
     if not isinstance(point, tuple | list) or len(point) != 2:
         raise ExpressionError(
             f"the {name} graph has a point that is not a pair",
@@ -124,7 +128,7 @@ def _point(name: str, point: Any) -> Point:
     return x, y
 
 
-def _number(what: str, given: Any) -> float:
+def _number(what: str, given: object) -> float:
     """NaN would pass every comparison of the checks, so only finite numbers are numbers."""
     if not isinstance(given, Real) or isinstance(given, bool) or not math.isfinite(given):
         raise ExpressionError(f"{what}: not a number", found=shown(given), expected="a finite number")

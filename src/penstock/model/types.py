@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.model.errors import ExpressionError, did_you_mean, shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # only where it is called for: a network is written without it
 
 STAMP, SEQ = "_ts", "_seq"
 
@@ -178,7 +181,7 @@ class StreamType:
     lag: int | None = 0
 
 
-def arrow_schema(schema: Schema, *, hidden: bool = True) -> Any:
+def arrow_schema(schema: Schema, *, hidden: bool = True) -> pa.Schema:
     """The pyarrow schema of a batch on an arrow: visible columns, then `_ts` and `_seq`."""
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""User functions by name: 'module:function', which a YAML text and another process can find again."""
+"""User functions and their names: 'module:function', which a YAML text and another process can find."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def function_of(given: Callable[..., Any] | str | Function) -> Function:
         return Function(_find(given), given)
     if not callable(given):
         raise ExpressionError(
-            f"{given!r} is no function", expected="a function, or the text 'module:function'"
+            f"{given!r} is not a function", expected="a function, or the text 'module:function'"
         )
     return Function(given, name_of(given))
 
@@ -50,9 +50,9 @@ def name_of(call: Callable[..., Any]) -> str:
 def _find(name: str) -> Callable[..., Any]:
     module, colon, path = name.partition(":")
     if not (module and colon and path):
-        raise ExpressionError(f"'{name}' is no function name", expected="'module:function'")
+        raise ExpressionError(f"'{name}' is not the name of a function", expected="'module:function'")
     try:
-        found: Any = importlib.import_module(module)
+        target: object = importlib.import_module(module)
     except ImportError as error:
         raise ExpressionError(
             f"no module '{module}' for '{name}'",
@@ -60,14 +60,13 @@ def _find(name: str) -> Callable[..., Any]:
             hint="is its directory on the Python path?",
         ) from None
     for part in path.split("."):
-        if not hasattr(found, part):
-            public = [known for known in dir(found) if not known.startswith("_")]
+        if not hasattr(target, part):
+            public = [known for known in dir(target) if not known.startswith("_")]
             raise ExpressionError(f"no '{part}' in '{module}'", hint=did_you_mean(part, public))
-        found = getattr(found, part)
-    if not callable(found):
-        raise ExpressionError(f"'{name}' is no function", found=type(found).__name__)
-    call: Callable[..., Any] = found
-    return call
+        target = getattr(target, part)
+    if not callable(target):
+        raise ExpressionError(f"'{name}' is not a function", found=type(target).__name__)
+    return target
 
 
 def needs_importable(name: str) -> None:

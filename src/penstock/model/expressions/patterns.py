@@ -7,11 +7,8 @@ alike. Java's `.` and `$` know more line ends than Python's, so they are spelt o
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
 
 from penstock.model.errors import ExpressionError, did_you_mean
-
-T = TypeVar("T")
 
 UNITS = {
     "YEAR": "year", "YYYY": "year", "YY": "year", "QUARTER": "quarter",
@@ -26,21 +23,16 @@ _TOKEN = re.compile(r"\\(?P<escape>.)|(?P<group>\(\?:?)|(?P<other>.)", re.DOTALL
 _ESCAPES = set("dDwWsSbBtnrf") | set("\\.^$|?*+()[]{}-/'\"&#@!%,:;<>=~` _")
 
 
-def checked(name: str, args: tuple[T, ...]) -> tuple[T, ...]:
-    """Refuse a bad pattern or unit now; the unit gets its one spelling."""
-    index = 0 if name == "date_trunc" else 1
-    literal: Any = args[index]
-    if not isinstance(getattr(literal, "value", None), str):
+def checked(name: str, constant: object) -> str:
+    """Refuse a bad pattern of LIKE or RLIKE, or a bad unit of date_trunc; a unit gets its one spelling."""
+    if not isinstance(constant, str):
         raise ExpressionError(
             f"{name} takes a text in quotes", expected="for example 'a%'" if name == "LIKE" else ""
         )
-    if name == "LIKE":
-        like_pattern(literal.value)
-    elif name == "RLIKE":
-        regex(literal.value)
-    else:
-        literal = type(literal)(unit(literal.value), "STRING")
-    return (*args[:index], literal, *args[index + 1 :])
+    if name == "date_trunc":
+        return unit(constant)
+    like_pattern(constant) if name == "LIKE" else regex(constant)
+    return constant
 
 
 def unit(text: str) -> str:

@@ -97,8 +97,15 @@ def _result(name: str, args: tuple[Typed, ...], signature: Signature) -> Typed:
     if name in ("to_timestamp", "to_date"):
         return args[0]
     if name in ("LIKE", "RLIKE", "date_trunc"):
-        args = patterns.checked(name, args)
+        args = _checked_pattern(name, args)
     return Call(name, args, signature.result, fails=_fails(name, args, signature.result))
+
+
+def _checked_pattern(name: str, args: tuple[Typed, ...]) -> tuple[Typed, ...]:
+    index = 0 if name == "date_trunc" else 1
+    constant = args[index]
+    text = patterns.checked(name, constant.value if isinstance(constant, Literal) else None)
+    return (*args[:index], Literal(text, "STRING"), *args[index + 1 :])
 
 
 def _shifted(stamp: Typed, micros: int) -> Call:

@@ -9,7 +9,7 @@ box is distributed like any join.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from penstock.model.durations import parse_duration
 from penstock.model.error_location import located
@@ -25,6 +25,28 @@ SHAPES = ("chain", "star")
 _EXAMPLE = 'ps.join(a, b, on="k", within="1 minute")'
 
 
+class Spread(TypedDict, total=False):
+    """How a join is distributed: the arguments of `Stream.join` that do not change its pairs."""
+
+    distribution: str
+    servers: int | None
+    master: str
+    placement: str
+    sample: Duration
+    threshold: float | None
+    memory: int | None
+    when_full: str
+
+
+class JoinOptions(Spread, total=False):
+    """All arguments of `Stream.join` but the streams and `within`."""
+
+    on: str | Iterable[str | tuple[str, str]]
+    where: str
+    suffix: str
+    name: str | None
+
+
 def join(
     *streams: Stream,
     on: str | Iterable[str] = (),
@@ -32,7 +54,7 @@ def join(
     shape: str = "chain",
     where: str = "",
     name: str | None = None,
-    **spread: Any,
+    **spread: Unpack[Spread],
 ) -> Stream:
     """Join two or more streams: `ps.join(a, b, c, on="vid", within="10 seconds", distribution="diffused")`.
 
@@ -91,12 +113,12 @@ def _both(exact: str, where: str) -> str:
     return f"{exact} AND ({where})" if exact and where else exact or where
 
 
-def Join(left: Stream, right: Stream, *, within: Within, **options: Any) -> Stream:  # noqa: N802 - a box
+def Join(left: Stream, right: Stream, *, within: Within, **options: Unpack[JoinOptions]) -> Stream:  # noqa: N802 - a box
     """The join of two streams, `ps.Join(a, b, on="vid", within="10 seconds")`: as `Stream.join`."""
     return left.join(right, within=within, **options)
 
 
-def _bounds(within: Any, steps: int) -> list[tuple[int, int]]:
+def _bounds(within: Within | Sequence[Within], steps: int) -> list[tuple[int, int]]:
     many = list(within) if isinstance(within, list) else [within] * steps
     if len(many) != steps:
         raise NetworkError(

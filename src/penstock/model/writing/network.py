@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
 from penstock.model.checks.stream_types import output_type
@@ -271,7 +270,7 @@ class Network:
         return f"Network({self.name!r}: {len(self._nodes)} nodes)"
 
 
-def _comparable(node: Node) -> tuple[Any, ...]:
+def _comparable(node: Node) -> tuple[object, ...]:
     """A node as a description: rows, lists and callbacks of this process compare by name."""
     if isinstance(node, Source):
         return type(node), replace(node, format=_NO_SOURCE), node.format.identity()

@@ -10,7 +10,7 @@ from penstock.model.durations import Extent
 from penstock.model.types import Schema
 from penstock.model.writing.arguments import names
 from penstock.model.writing.arrow import first_of
-from penstock.model.writing.box_builder import BoxBuilder, Duration, UserFunction
+from penstock.model.writing.box_builder import Duration, UserFunction
 from penstock.model.writing.stateless import StatelessBoxes
 
 if TYPE_CHECKING:
@@ -98,9 +98,18 @@ class WindowBoxes(StatelessBoxes):
         `.latch(function=f, state="n BIGINT", produces="vid INT, n BIGINT")`: it calls
         `f(batch, state) -> (batch, changed)`.
         """
-        builder = self._builder(Latch, "latch", name)
-        texts = builder.texts("aggregates", columns, aggregates)
-        return add_latch(builder, [self._stream], size, dict(texts), function, state, reads, produces, stamp)
+        return latch(
+            [self._stream],
+            size,
+            columns,
+            function=function,
+            state=state,
+            reads=reads,
+            produces=produces,
+            stamp=stamp,
+            name=name,
+            **aggregates,
+        )
 
     def column_latch(self, logic: UserFunction, *, produces: str | Schema, name: str | None = None) -> Stream:
         """State as columns of the whole partition, kept for ever: `logic()` makes the object that holds it.
@@ -108,8 +117,7 @@ class WindowBoxes(StatelessBoxes):
         See `boxes.ColumnLatch` for what the object must do. `ps.column_latch([a, b], ...)` takes several
         streams.
         """
-        builder = self._builder(ColumnLatch, "column_latch", name)
-        return add_column_latch(builder, [self._stream], logic, produces)
+        return column_latch([self._stream], logic, produces=produces, name=name)
 
     def resample(
         self,
@@ -129,33 +137,10 @@ class WindowBoxes(StatelessBoxes):
         )
 
 
-def add_latch(
-    builder: BoxBuilder,
-    streams: Iterable[Stream],
-    size: Size | None,
-    aggregates: Mapping[str, str],
-    function: UserFunction | None,
-    state: str | Schema,
-    reads: str | Iterable[str],
-    produces: str | Schema,
-    stamp: str,
-) -> Stream:
-    """Add a Latch of one input or several."""
-    return builder.add(
-        streams,
-        size=None if size is None else builder.extent("size", size),
-        aggregates=tuple(aggregates.items()),
-        function=builder.function(function),
-        state=builder.schema("state", state),
-        reads=names(reads),
-        produces=builder.schema("produces", produces),
-        stamp=stamp,
-    )
-
-
 def latch(
     streams: Iterable[Stream],
     size: Size | None = None,
+    columns: Aggregates = None,
     /,
     *,
     function: UserFunction | None = None,
@@ -173,14 +158,16 @@ def latch(
     """
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
     builder = first_of(inputs, "latch", "ps.latch([a, b], ...)")._builder(Latch, "latch", name)
-    return add_latch(builder, inputs, size, aggregates, function, state, reads, produces, stamp)
-
-
-def add_column_latch(
-    builder: BoxBuilder, streams: Iterable[Stream], logic: UserFunction, produces: str | Schema
-) -> Stream:
-    """Add a ColumnLatch of one input or several."""
-    return builder.add(streams, logic=builder.function(logic), produces=builder.schema("produces", produces))
+    return builder.add(
+        inputs,
+        size=None if size is None else builder.extent("size", size),
+        aggregates=builder.texts("aggregates", columns, aggregates),
+        function=builder.function(function),
+        state=builder.schema("state", state),
+        reads=names(reads),
+        produces=builder.schema("produces", produces),
+        stamp=stamp,
+    )
 
 
 def column_latch(
@@ -189,4 +176,5 @@ def column_latch(
     """A ColumnLatch over several streams, each in order of time, all as far as the slowest of them."""
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
     first = first_of(inputs, "column_latch", "ps.column_latch([a, b], ...)")
-    return add_column_latch(first._builder(ColumnLatch, "column_latch", name), inputs, logic, produces)
+    builder = first._builder(ColumnLatch, "column_latch", name)
+    return builder.add(inputs, logic=builder.function(logic), produces=builder.schema("produces", produces))
