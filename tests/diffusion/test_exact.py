@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from diffusion.worlds import ArrowEngine, network, run, worlds
+from diffusion.worlds import ArrowEngine, LoopsEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
 from penstock.model.diffusion import Diffusion
 from penstock.model.writing.network import Network
 
-ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
+ENGINES = pytest.mark.parametrize("kind", [LoopsEngine, ArrowEngine], ids=["loops", "arrow"])
 MANY = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -73,7 +73,7 @@ def test_a_plain_switch_would_lose_and_double_pairs():
 
     net = network((5, 5), on=True, where="", distribution="diffused", servers=3, sample=1)
     trains = [{"left": [(t, 1, t)], "right": [(t, 1, t)]} for t in range(12)]
-    engine = LocalEngine(net)
+    engine = LoopsEngine(net)
     logic = engine.logics["pairs"]
     for n, train in enumerate(trains):
         logic.forced = ("left", "right")[n // 2 % 2]

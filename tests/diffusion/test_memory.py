@@ -8,13 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diffusion.worlds import ArrowEngine, network, run, worlds
-from penstock.engine.local import LocalEngine
+from diffusion.worlds import ArrowEngine, LoopsEngine, network, run, worlds
 from penstock.model.errors import NetworkError
 from penstock.model.writing.network import Network
 from penstock.testing import values
 
-ENGINES = pytest.mark.parametrize("kind", [LocalEngine, ArrowEngine], ids=["loops", "arrow"])
+ENGINES = pytest.mark.parametrize("kind", [LoopsEngine, ArrowEngine], ids=["loops", "arrow"])
 TRAINS = [{"left": [(t, 1, t)], "right": [(t, 1, t)]} for t in range(40)]
 
 
@@ -62,7 +61,7 @@ def test_the_policies_lose_the_same_in_loops_and_on_arrow():
     for when_full in ("drop", "replace"):
         one, other = (
             engine_of(kind, memory=8, when_full=when_full).run(TRAINS).outputs["out"]
-            for kind in (LocalEngine, ArrowEngine)
+            for kind in (LoopsEngine, ArrowEngine)
         )
         assert values(one) == values(other)
 
@@ -91,7 +90,7 @@ def test_loops_and_arrow_lose_the_same(world, memory, when_full):
         else n
         for n in world.network.nodes.values()
     ]
-    one, other = (run(kind(Network.of("two", nodes)), world) for kind in (LocalEngine, ArrowEngine))
+    one, other = (run(kind(Network.of("two", nodes)), world) for kind in (LoopsEngine, ArrowEngine))
     assert values(one.result.outputs["out"]) == values(other.result.outputs["out"])
     assert world.pairs(one.result.outputs["out"]) <= world.truth()
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.diffused.owner import producer
-from penstock.engine.diffused.placement import PLACES, least_loaded, round_robin
-from penstock.engine.diffused.roles import NEVER, Report, Roles, first_roles, step
 from penstock.model.boxes import Join
+from penstock.model.diffused.owner import producer
+from penstock.model.diffused.placement import PLACES, least_loaded, round_robin
+from penstock.model.diffused.roles import NEVER, Report, Roles, first_roles, step
 from penstock.model.diffusion import Diffusion
 
 SECOND = 1_000_000

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.arrow.logic import logic_for
-from penstock.engine.diffused.roles import step
 from penstock.engine.local import LocalEngine
 from penstock.engine.local.boxes.diffused_join import DiffusedJoin
 from penstock.engine.local.rows import Answer
 from penstock.model.boxes import Join
+from penstock.model.diffused.roles import step
 from penstock.model.types import arrow_schema
 from penstock.model.writing.network import Network
 from penstock.testing import collect, rows_source
@@ -132,6 +132,16 @@ class ArrowServers(DiffusedJoin):
     def _table(self, came, side):
         rows = [{**held.row, OWNER: held.owner} for s, held in came if s == side]
         return pa.Table.from_pylist(rows, schema=self.schemas[side])
+
+
+class LoopsEngine(LocalEngine):
+    """The reference engine with servers in plain loops, also where it would answer without servers."""
+
+    def _logic(self, node):
+        if isinstance(node, Join):
+            types = [self.network.types[tail] for tail in node.inputs]
+            return DiffusedJoin(node, types, self.network.types[node.name])
+        return super()._logic(node)
 
 
 class ArrowEngine(LocalEngine):

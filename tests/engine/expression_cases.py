@@ -15,7 +15,7 @@ SCHEMA = Schema.parse(
 )
 INF, NAN = float("inf"), float("nan")
 _INTS = [0, 0, 1, -1, 2, 3, 7, -7, 60, 125, -125, 46341, 2**31 - 1, -(2**31), None]
-_LONGS = [0, 1, -1, 5, -5, 10**6, 2**31, 3037000500, 2**53 + 1, 2**63 - 1, -(2**63), None]
+_LONGS = [0, 1, 2**62 + 2**38 + 1, -1, 5, -5, 10**6, 2**31, 3037000500, 2**53 + 1, 2**63 - 1, -(2**63), None]
 _DOUBLES = [
     0.0,
     -0.0,
@@ -76,7 +76,7 @@ x + y; x - y; x * y; x / y; x % y; f + g; f - g; f * g; f / g; f % g; f + a; f *
 round(x); round(x, 2); round(x, 1); round(x, -1); round(f); round(f, 1); round(a); round(a, -1); round(l, -2); round(t, -1); round(a, 2); round(x / 7D, 3); round(s, -2)
 sqrt(x); sqrt(a); exp(y); ln(x); log10(x); log(a); pow(x, 2D); pow(x, y); pow(a, -1); power(f, 0.5D); sign(x); sign(a); signum(f); sign(l)
 least(a, b); greatest(a, b); least(x, y); greatest(x, y); least(a, l, x); greatest(f, a); least(k, n); greatest(ts, us); least(p, q); greatest(t, s, 5); least(d, e)
-pmod(a, b); pmod(l, m); pmod(a, 7); pmod(x, y); pmod(t, t); pmod(f, g); pmod(a, -3); pmod(s, 10S); mod(a, b); mod(x, 3D); isnan(x); isnan(f); isnan(a)
+pmod(a, b); pmod(l, m); pmod(a, 7); pmod(x, y); pmod(t, t); pmod(f, g); pmod(a, -3); pmod(s, 10S); mod(a, b); mod(x, 3D); pmod(CAST(-1e-10 AS FLOAT), 1.5f); isnan(x); isnan(f); isnan(a)
 1; 1.5D; 2147483648; -2147483648; -9223372036854775808L; 1e3; 5L; 3S; 2Y; 1.5f; a + NULL; NULL / a; (a + b) * l; a + b * 2 - l; CAST(a AS BIGINT) + b
 CAST(a AS BIGINT) * b; a * a + b * b; (x + 1D) / (y - 1D); a + t + s; l + hour(ts); (a % 100) * 1000 + 1; length(k) + 1; -(a % 10); abs(s % 10S)
 k + 1; n * 2.5D; '3' + a; a DIV '2'; '7' % a; -'5'; a / '2'
@@ -129,7 +129,7 @@ ts + INTERVAL 1 HOUR > us; coalesce(ts + INTERVAL 8000 DAYS, us); date_trunc('ho
 
 # a few of each kind, for every run of the tests; the whole groups are compared on Spark by the slow ones
 SAMPLE = """
-a + b; l * m; a / b; l DIV m; x % y; pmod(a, b); -t; abs(l); ceil(x); round(x, 2); round(a, -1); least(x, y); b <> 0 AND a / b > 1; coalesce(a / b, 1D); CASE WHEN b = 0 THEN 0D ELSE a / b END
+a + b; l * m; a / b; CAST(l AS FLOAT); pmod(CAST(-1e-10 AS FLOAT), 1.5f); l DIV m; x % y; pmod(a, b); -t; abs(l); ceil(x); round(x, 2); round(a, -1); least(x, y); b <> 0 AND a / b > 1; coalesce(a / b, 1D); CASE WHEN b = 0 THEN 0D ELSE a / b END
 a IN (1, NULL); x <=> y; k LIKE 'a\\\\_b'; k RLIKE '^a.b$'; substring(k, a, b); CAST(k AS INT); CAST(x AS BIGINT); TRY_CAST(k AS DOUBLE); date_trunc('week', ts); CAST(ts AS INT); unix_timestamp(ts)
 """
 

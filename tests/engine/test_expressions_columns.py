@@ -49,20 +49,20 @@ def test_common_expressions_never_go_row_by_row(text: str, monkeypatch: pytest.M
     def refuse(*_: Any) -> Any:
         raise AssertionError("done row by row")
 
-    monkeypatch.setattr(expressions, "_by_reference", refuse)
+    monkeypatch.setattr(expressions, "rows_one_by_one", refuse)
     values, failures = compile_arrow(text, CARS)(table())
     assert (len(values), failures) == (10, {})
 
 
 def test_only_doubtful_rows_are_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    reference = expressions._by_reference
+    reference = expressions.rows_one_by_one
 
     def counted(node: Any, rows: pa.Table) -> Any:
         done.append(rows.num_rows)
         return reference(node, rows)
 
-    monkeypatch.setattr(expressions, "_by_reference", counted)
+    monkeypatch.setattr(expressions, "rows_one_by_one", counted)
     values, failures = compile_arrow("vid + 2147483640", CARS)(table(1000))
     assert values[7].as_py() == 2147483647
     assert len(failures) == 992

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from penstock.engine.diffused.owner import producer
+from penstock.model.diffused.owner import producer
 
 _producer = njit(nogil=True)(producer)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from penstock.engine.local.rows import value_order
-from penstock.engine.local.values import micros
+from penstock.model.expressions.values import micros
 from penstock.model.formats.memory import Memory
 from penstock.model.formats.rows import Rows
 from penstock.model.types import Schema

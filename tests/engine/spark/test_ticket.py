@@ -8,7 +8,7 @@ from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.train_log import TrainLog
-from penstock.engine.diffused.roles import Report, Roles
+from penstock.model.diffused.roles import Report, Roles
 from penstock.model.errors import PenstockError
 from penstock.store.file_names import numbered
 from penstock.store.points.manifest import DataFile

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from penstock.engine.contract.cost import BoxCost
-from penstock.engine.diffused.roles import Report
+from penstock.model.diffused.roles import Report
 from penstock.store.points.manifest import DataFile
 
 Move = tuple[str, str]  # (staged file, final file)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.engine.diffused.roles import Roles
+from penstock.model.diffused.roles import Roles
 from penstock.store.points.manifest import NO_HORIZON
 
 # The horizon of an input about which nothing is promised yet.

@@ -18,8 +18,7 @@ from penstock.engine.local.boxes.resample import ResampleLogic
 from penstock.engine.local.boxes.stateless import DropLogic, FilterLogic, MapLogic, Pass
 from penstock.engine.local.boxes.windows import CountWindows, TimeWindows
 from penstock.engine.local.functions import table_of
-from penstock.engine.local.horizons import after, lift
-from penstock.engine.local.rows import MIN, Answer, DeadLetter, Logic, Row, raw_text, visible
+from penstock.engine.local.rows import Answer, DeadLetter, Logic, Row, raw_text, visible
 from penstock.engine.local.source import SourceLogic
 from penstock.model.boxes import (
     ColumnLatch,
@@ -36,6 +35,7 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
+from penstock.model.checks.horizons import MIN, after, lift
 from penstock.model.durations import Time
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.formats.callback import Callback
@@ -212,7 +212,8 @@ def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic
             return ColumnLatchLogic(node, inputs, output)
         case Resample():
             return ResampleLogic(node, inputs, output)
-        case Join() if node.spread:
+        case Join() if node.spread and node.diffusion.memory is not None:
+            # Only a bound on memory makes servers visible: it loses pairs, and which depends on where tuples lie.
             return DiffusedJoin(node, inputs, output)
         case Join():
             return JoinLogic(node, inputs, output)

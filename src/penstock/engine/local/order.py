@@ -5,7 +5,8 @@ An ordered box takes tuples in canonical order only, whatever the trains: it kee
 
 from __future__ import annotations
 
-from penstock.engine.local.rows import MIN, Row, canonical
+from penstock.engine.local.rows import Row, canonical
+from penstock.model.checks.horizons import MIN
 from penstock.model.types import STAMP, StreamType
 
 

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from penstock.model.types import SEQ, STAMP
 
 Row = dict[str, Any]
-MIN = -(2**63) + 1  # the horizon of an arrow about which nothing is known
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from penstock.engine.local.rows import MIN, Answer, Row
-from penstock.engine.local.values import convert, micros
+from penstock.engine.local.rows import Answer, Row
 from penstock.model.boxes import Source
+from penstock.model.checks.horizons import MIN
+from penstock.model.expressions.values import convert, micros
 from penstock.model.types import SEQ, STAMP
 
 

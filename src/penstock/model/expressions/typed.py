@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from penstock.model.errors import ExpressionError
 from penstock.model.expressions import patterns
 from penstock.model.expressions.casts import to_days, to_micros
@@ -154,6 +156,8 @@ def _folded(literal: Literal, target: str) -> Literal | None:
 
 def float32(value: float) -> float:
     """The nearest FLOAT, as a Python float; too large becomes infinite, as in Java."""
+    if isinstance(value, int):
+        return float(np.int64(value).astype(np.float32))  # by way of a double it would be rounded twice
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
     except OverflowError:

@@ -21,10 +21,10 @@ from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical
 from penstock.engine.arrow.state import Buffer, Parts
-from penstock.engine.diffused.memory import does_not_fit, machine_room, with_room
-from penstock.engine.diffused.owner import decided_by_left
-from penstock.engine.diffused.roles import NEVER, Report, Roles, first_roles
 from penstock.model.boxes import Join
+from penstock.model.diffused.memory import does_not_fit, machine_room, with_room
+from penstock.model.diffused.owner import decided_by_left
+from penstock.model.diffused.roles import NEVER, Report, Roles, first_roles
 from penstock.model.types import STAMP, StreamType, arrow_schema
 
 OWNER, EPOCH, MASTER = "_owner", "_epoch", "_master"

@@ -1,7 +1,7 @@
-"""Expressions over whole columns, with the reference's meaning: fast where pyarrow agrees, row by row where it does not.
+"""Expressions over whole columns: fast where pyarrow means what Spark means, row by row where it does not.
 
 Every part of an expression gives a column and the rows it is not sure of. Rows that are still unsure at the top, because
-something overflowed, divided by zero or had an odd spelling, are done again by the reference evaluator, which gives the
+something overflowed, divided by zero or had an odd spelling, are done again one by one (`row_by_row`), which gives the
 value or the reason of the failure. CASE, AND, OR and COALESCE forget the doubts about what they did not choose.
 """
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow.columns.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
-from penstock.engine.local.expressions.evaluate import ExpressionFailure, row_function
+from penstock.engine.arrow.columns.row_by_row import RowFailure, constant, rows_one_by_one
 from penstock.model.expressions.binding import bind
-from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, walk
+from penstock.model.expressions.typed import Call, ColumnRef, Typed, walk
 from penstock.model.types import Schema
 
 Compiled = Callable[[pa.Table], tuple[pa.Array, dict[int, str]]]
@@ -64,23 +64,12 @@ def _settled(
     """Do the unsure rows again, one by one."""
     if not len(rows):
         return values, {}
-    again, failures = _by_reference(node, table.select(_columns(node)).take(pa.array(rows)))
+    again, failures = rows_one_by_one(node, table.select(_columns(node)).take(pa.array(rows)))
     mask = np.zeros(table.num_rows, dtype=bool)
     mask[rows] = True
     return pc.replace_with_mask(values, pa.array(mask), again), {
         int(rows[at]): reason for at, reason in failures.items()
     }
-
-
-def _by_reference(node: Typed, table: pa.Table) -> tuple[pa.Array, dict[int, str]]:
-    act, values, failures = row_function(node), list[Any](), dict[int, str]()
-    for at, row in enumerate(table.to_pylist() if table.num_columns else [{}] * table.num_rows):
-        try:
-            values.append(act(row))
-        except ExpressionFailure as failure:
-            values.append(None)
-            failures[at] = failure.reason
-    return pa.array(values, ARROW[node.type]), failures
 
 
 def _columns(node: Typed) -> list[str]:
@@ -101,23 +90,19 @@ def _evaluate(node: Typed, table: pa.Table) -> Answer:
         lazy = _LAZY.get(node.function)
         return lazy(node, table) if lazy else _strict(node, table)
     except (NotVectorised, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return _left_to_reference(node, table)
+        return _left_to_rows(node, table)
 
 
 def _of_constant(node: Typed) -> Answer:
     """No column in it: one value for all rows, or one failure."""
-    if isinstance(node, Literal) and node.type in ("TIMESTAMP", "DATE") and node.value is not None:
-        return pa.scalar(node.value, pa.int64() if node.type == "TIMESTAMP" else pa.int32()).cast(
-            ARROW[node.type]
-        ), None
     try:
-        return pa.scalar(row_function(node)({}), ARROW[node.type]), None
-    except ExpressionFailure:
+        return constant(node), None
+    except RowFailure:
         return pa.scalar(None, ARROW[node.type]), pa.scalar(True)
 
 
-def _left_to_reference(node: Call, table: pa.Table) -> Answer:
-    values, failures = _by_reference(node, table.select(_columns(node)))
+def _left_to_rows(node: Call, table: pa.Table) -> Answer:
+    values, failures = rows_one_by_one(node, table.select(_columns(node)))
     if not failures:
         return values, None
     unsure = np.zeros(table.num_rows, dtype=bool)

@@ -1,8 +1,8 @@
 """Strict functions over whole columns: pyarrow kernels where they mean what Spark means.
 
 A kernel gives its values and, where it may be wrong or failed, the rows it is not sure of; those are done again one by
-one by the reference, which knows the reason. So a kernel may be careful too often, never too seldom. NotVectorised: this
-shape is left to the reference altogether.
+one (`row_by_row`), which knows the reason. So a kernel may be careful too often, never too seldom. NotVectorised: this
+shape is left to the rows altogether.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Kernel = Callable[[Call, list[Any]], Answer]
 
 
 class NotVectorised(Exception):  # noqa: N818
-    """No kernel means quite the same; the reference does it row by row."""
+    """No kernel means quite the same: it is done row by row."""
 
 
 def kernel(node: Call, args: list[Any]) -> Answer:
@@ -337,7 +337,7 @@ def _from_time(node: Call, args: list[Any]) -> Answer:
 
 
 def _from_text(target: str, text: Any) -> Answer:
-    """Plain short numbers; every other spelling goes to the reference."""
+    """Plain short numbers; every other spelling is read row by row."""
     need(target in _DIGITS or target == "DOUBLE")
     form = f"^-?[0-9]{{1,{_DIGITS[target]}}}$" if target in _DIGITS else r"^-?[0-9]{1,15}([.][0-9]{1,15})?$"
     plain = pc.match_substring_regex(text, form)

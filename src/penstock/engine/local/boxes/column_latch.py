@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.engine.local.functions import call, rows_of, table_of, wrong
-from penstock.engine.local.rows import MIN, Answer, Row, canonical
-from penstock.engine.local.values import micros
+from penstock.engine.local.rows import Answer, Row, canonical
 from penstock.model.boxes import ColumnLatch
+from penstock.model.checks.horizons import MIN
+from penstock.model.expressions.values import micros
 from penstock.model.types import SEQ, STAMP, StreamType
 from penstock.model.user_functions import Function
 

@@ -1,7 +1,7 @@
 """The diffused join in plain loops (Gu and Yu, Fig. 3; S06-S09, S12): a proxy, k servers with two lists each.
 
-It gives what `JoinLogic` gives, by another way; the way is what is shown here. Roles and epochs come from the same pure steps
-as on Spark.
+Without a bound on memory it gives what `JoinLogic` gives, which tests prove; then the reference runs `JoinLogic`. With a
+bound pairs are lost, and which ones depends on the servers: then the reference runs this.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from penstock.engine.diffused.memory import does_not_fit
-from penstock.engine.diffused.owner import producer
-from penstock.engine.diffused.roles import HASH, NEVER, Report, Roles, first_roles, step
 from penstock.engine.local.boxes.join import JoinLogic
 from penstock.engine.local.rows import Answer, Row, frozen
 from penstock.model.boxes import Join
+from penstock.model.diffused.memory import does_not_fit
+from penstock.model.diffused.owner import producer
+from penstock.model.diffused.roles import HASH, NEVER, Report, Roles, first_roles, step
 from penstock.model.types import SEQ, STAMP, StreamType
 
 SERVERS = 2  # if the join does not say how many: the Spark engine has one in each partition

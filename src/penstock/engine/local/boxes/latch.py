@@ -8,9 +8,9 @@ from penstock.engine.local.boxes.windows import Held, Open, Shaper, length, take
 from penstock.engine.local.functions import call, rows_of, same_length, table_of, wrong
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, group
-from penstock.engine.local.values import micros
 from penstock.model.boxes import Latch
 from penstock.model.checks.window_types import latch_schema
+from penstock.model.expressions.values import micros
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
 
 

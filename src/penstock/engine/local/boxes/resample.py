@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, group
-from penstock.engine.local.values import moment
 from penstock.model.boxes import Resample
+from penstock.model.expressions.values import moment
 from penstock.model.types import SEQ, STAMP, StreamType
 
 

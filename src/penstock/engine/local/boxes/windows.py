@@ -15,10 +15,10 @@ from penstock.engine.local.expressions.evaluate import ExpressionFailure
 from penstock.engine.local.functions import call, rows_of, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, canonical, group, value_order
-from penstock.engine.local.values import moment
 from penstock.model.boxes import Latch, Slide, Windowed
 from penstock.model.checks.window_types import latch_schema
 from penstock.model.durations import Count, Time
+from penstock.model.expressions.values import moment
 from penstock.model.types import SEQ, STAMP, StreamType
 
 

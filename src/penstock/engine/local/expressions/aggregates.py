@@ -9,8 +9,8 @@ from typing import Any
 
 from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
 from penstock.engine.local.rows import frozen, value_order
-from penstock.engine.local.values import in_range, moment
 from penstock.model.expressions.expression import AggregateCall, split_aggregates
+from penstock.model.expressions.values import in_range, moment
 from penstock.model.types import Column, Schema
 
 Window = tuple[int, int]

@@ -134,12 +134,14 @@ def _pmod(node: Call) -> Operation:
         if not first < 0:
             return first
         total = first + n
+        if type_ == "FLOAT":
+            return rest(float32(total), n)
         # Java adds in INT at least, and wraps
         return rest(
             _wrapped(total, "BIGINT" if type_ == "BIGINT" else "INT") if type_ in INTEGRAL else total, n
         )
 
-    return _number(type_, act) if type_ == "FLOAT" else act
+    return act
 
 
 def _wrapped(value: int, type_: str) -> int:

@@ -20,11 +20,11 @@ import pyarrow.csv as pacsv
 
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.ticket import Slice
-from penstock.engine.local.values import convert
 from penstock.engine.spark.entry.feeds import unpack_feed
 from penstock.engine.spark.entry.inputs import SEQ_BITS
 from penstock.engine.spark.entry.packing import pack
 from penstock.model.boxes import Source
+from penstock.model.expressions.values import convert
 from penstock.model.formats.time_patterns import TimePattern, time_pattern
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.store.ipc import from_ipc

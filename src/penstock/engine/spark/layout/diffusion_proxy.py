@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engine.arrow.boxes.diffused_join import OWNER
-from penstock.engine.diffused.roles import HASH, Roles
+from penstock.model.diffused.roles import HASH, Roles
 
 SERVER = "_p"
 

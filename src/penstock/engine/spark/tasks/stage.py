@@ -21,11 +21,11 @@ from penstock.engine.arrow.boxes.column_latch import ColumnLatchLogic
 from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.contract.cost import BoxCost
-from penstock.engine.diffused.roles import Report, Roles
 from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.layout.plan import FED, Keys
 from penstock.engine.spark.tasks.state import PartitionState, Resident
 from penstock.model.boxes import ColumnLatch, Drop, Latch, Node, Trait
+from penstock.model.diffused.roles import Report, Roles
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
 from penstock.model.user_functions import Function

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.engine.contract.commit import Move
 from penstock.engine.contract.cost import BoxCost
-from penstock.engine.diffused.roles import Report
+from penstock.model.diffused.roles import Report
 from penstock.store.points.manifest import DataFile
 
 

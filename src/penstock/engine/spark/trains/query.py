@@ -22,14 +22,13 @@ from penstock.engine.contract.situation import InputSituation, RecentCost, Situa
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.diffused.roles import Report, Roles, first_roles, step
-from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.entry.inputs import Input, Taken, input_for
 from penstock.engine.spark.entry.points import PointInput, asleep
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.ticks import first_train, ticks
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Join, Source, Trait
+from penstock.model.diffused.roles import Report, Roles, first_roles, step
 from penstock.model.errors import PenstockError
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
@@ -278,7 +277,7 @@ class SubnetworkQuery:
         """How the coming train's diffused joins are spread: from the train before, and what its servers reported."""
         if not self._spread:
             return {}
-        behind, made = throughout(self.sub.network.nodes.values(), horizons), {}
+        behind, made = self.trains.horizon_plan.behind(horizons), {}
         for node in self._spread:
             before, forced = self._joins.get(node.name), self.steering.schemes.get(node.name)
             left, right = (behind[up] for up in node.inputs)

@@ -22,6 +22,7 @@ from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.exits.sinks import StagedFiles, deliver, publish, remove_litter
+from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.engine.spark.layout.plan import behind, lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun
 from penstock.engine.spark.tasks.state import stage_base
@@ -57,6 +58,7 @@ class Trains:
         self.log = TrainLog(self.place)
         self.run = _run_of(self.place)
         self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
+        self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
         self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
         self.guards = {

@@ -16,7 +16,6 @@ from pyspark.sql.types import StructType
 
 from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
-from penstock.engine.local.horizons import throughout
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
 from penstock.engine.spark.entry.points import point_frame
 from penstock.engine.spark.exits.frame_writer import FrameWriter
@@ -312,7 +311,7 @@ class TrainRun:
 
     def _horizons(self, inputs: dict[str, int]) -> dict[str, int]:
         """The horizon behind every node, from those of the inputs."""
-        return throughout(self.net.nodes.values(), inputs)
+        return self.trains.horizon_plan.behind(inputs)
 
     def _input_horizons(self, name: str) -> tuple[int, ...]:
         return tuple(self.horizons[up] for up in self.net.nodes[name].inputs)

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from penstock.engine.local.rows import raw_text
-from penstock.engine.local.values import convert, micros, moment
+from penstock.model.expressions.values import convert, micros, moment
 
 SECOND = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
 

@@ -1,12 +1,17 @@
-"""How far each arrow is: a horizon is the promise that later trains bring no smaller timestamp on it."""
+"""How far each arrow is: a horizon is the promise that later trains bring no smaller timestamp on it.
+
+This is the definition, and what the reference engine runs. The Spark engine has a plan of its own
+(`engine/spark/layout/horizons.py`); tests compare the two on random networks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.engine.local.rows import MIN
 from penstock.model.boxes import Join, Latch, Node, Resample, Tumble, Windowed
 from penstock.model.durations import Count, Time
+
+MIN = -(2**63) + 1  # the horizon of an arrow about which nothing is known
 
 
 def lift(horizons: list[int], idle: list[bool]) -> tuple[int, ...]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from penstock.engine.diffused.placement import least_loaded, round_robin
 from penstock.model.boxes import Join
+from penstock.model.diffused.placement import least_loaded, round_robin
 
 NEVER = -(2**63) + 1
 # What receiving a tuple costs, in comparisons of a pair: the order of magnitude on our engine, some microseconds a tuple

@@ -1,0 +1,93 @@
+"""Horizons of a sub-network on Spark: laid out once as plain steps, then run for every ticket.
+
+The definition is `model/checks/horizons.py`. This is a second way to the same numbers, so that the comparison of the
+engines can find a fault in either: every box is one step that takes the least horizon in front of it, goes back by a
+length of time, and down to a multiple of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.engine.contract.ticket import UNKNOWN
+from penstock.model.boxes import Node
+from penstock.model.durations import Time
+
+
+@dataclass(frozen=True)
+class Step:
+    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: nothing can be promised behind it."""
+
+    node: str
+    inputs: tuple[str, ...]
+    back: int = 0
+    grid: int = 1
+    lost: bool = False
+
+    def promise(self, fronts: Iterable[int]) -> int:
+        """The horizon behind the box."""
+        least = min(fronts)
+        if self.lost or least == UNKNOWN:
+            return UNKNOWN
+        moved = least - self.back
+        return max(UNKNOWN, moved - moved % self.grid)
+
+
+@dataclass(frozen=True)
+class HorizonPlan:
+    """The steps of a sub-network, in order of the arrows."""
+
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> HorizonPlan:
+        """Lay out; nodes in topological order."""
+        return cls(tuple(Step(node.name, node.inputs, *_length(node)) for node in nodes))
+
+    def behind(self, given: Mapping[str, int]) -> dict[str, int]:
+        """The horizon behind every node, from those of the inputs.
+
+        >>> plan = HorizonPlan((Step("cars", ()), Step("minutes", ("cars",), grid=60)))
+        >>> plan.behind({"cars": 130})
+        {'cars': 130, 'minutes': 120}
+        """
+        horizons: dict[str, int] = {}
+        for step in self.steps:
+            horizons[step.node] = (
+                step.promise(horizons[name] for name in step.inputs)
+                if step.inputs
+                else given.get(step.node, UNKNOWN)
+            )
+        return horizons
+
+
+Length = tuple[int, int, bool]  # back, grid, lost
+_STAYS: Length = (0, 1, False)
+
+
+def _length(node: Node) -> Length:
+    return _LENGTHS.get(node.kind, lambda _node: _STAYS)(node)
+
+
+def _windows(node: Any) -> Length:
+    """Windows of time hold tuples back until they close; count windows may close on any old tuple."""
+    if not isinstance(node.size, Time):
+        return (0, 1, node.stamp == "earliest")
+    aligned = node.stamp == "earliest" and node.kind != "slide"
+    return (0, node.size.us, False) if aligned else (node.size.us, 1, False)
+
+
+def _latch(node: Any) -> Length:
+    return _windows(node) if node.function is None else _STAYS
+
+
+# By the kind of a box; one that is not here lets horizons pass as they are.
+_LENGTHS: dict[str, Callable[[Any], Length]] = {
+    "tumble": _windows,
+    "slide": _windows,
+    "latch": _latch,
+    "resample": lambda node: (node.limit, 1, False),
+    "join": lambda node: (max(node.within), 1, False),
+}
