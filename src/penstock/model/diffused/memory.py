@@ -1,7 +1,8 @@
 """How much a server may keep, and what it says when that is not enough (S03).
 
-The paper's two policies for a full memory lose pairs, so they must be asked for; by default a join that does not fit stops with
-the sizes. What counts is what a server keeps from one train to the next, and for 'drop' also what it keeps on the way through one.
+The paper's two policies for a full memory lose pairs, so they must be asked for; by default a join that does
+not fit stops with the sizes. What counts is what a server keeps from one train to the next, and for 'drop'
+also what it keeps on the way through one.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ def with_room(
     within: tuple[int, int],
     horizons: tuple[float, float],
 ) -> list[bool]:
-    """Policy 'drop': which of the tuples that come, in the order of their times, find room (S03). Tuples are (time, side).
+    """Policy 'drop': which of the tuples that come, in the order of their times, find room (S03). Tuples are
+    (time, side).
 
-    What no tuple can meet any more needs no room: neither one of this train, which comes no earlier than the one in hand, nor
-    one of a later train, which comes no earlier than `horizons` (of left and right).
+    What no tuple can meet any more needs no room: neither one of this train, which comes no earlier than the
+    one in hand, nor one of a later train, which comes no earlier than `horizons` (of left and right).
 
     >>> with_room(1, [], [(0, 0), (3, 0), (9, 0)], (5, 5), (20, 20))
     [True, False, True]
@@ -72,5 +74,6 @@ def does_not_fit(node: Join, server: int, servers: int, held: tuple[int, int], s
         where=node.where,
         found=f"{sum(held):,} tuples to keep ({held[0]:,} left, {held[1]:,} right), {size:,} bytes",
         expected=f"at most {has}",
-        hint="more servers, a larger memory or a shorter window; when_full='drop' or 'replace' loses pairs, and counts them",
+        hint="more servers, a larger memory or a shorter window; "
+        "when_full='drop' or 'replace' loses pairs, and counts them",
     )

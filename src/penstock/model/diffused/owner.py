@@ -1,11 +1,13 @@
-"""The owner rule: which server produces a pair, so that each pair is produced exactly once (S07-S09, "Corrections").
+"""The owner rule: which server produces a pair, so that each pair is produced exactly once (S07-S09,
+"Corrections").
 
-Every tuple carries the epoch in which it arrived, an owner (one of the servers), and whether its stream was master then.
-A master's tuple is sent to its owner only, a slave's tuple to all servers. The paper gives no protocol for
-swapping the roles, and a plain swap loses and doubles pairs: a tuple that lies at one server only may meet a partner that
-is now sent to one other server only. So after a switch both streams are sent everywhere until no tuple of before is in
-reach, and of the servers that hold both tuples one is chosen: the owner of the tuple that was master in the OLDER of the two
-epochs. It is at its owner; the other one came to all servers, as a slave of that epoch or in the transition of a later one.
+Every tuple carries the epoch in which it arrived, an owner (one of the servers), and whether its stream was
+master then. A master's tuple is sent to its owner only, a slave's tuple to all servers. The paper gives no
+protocol for swapping the roles, and a plain swap loses and doubles pairs: a tuple that lies at one server
+only may meet a partner that is now sent to one other server only. So after a switch both streams are sent
+everywhere until no tuple of before is in reach, and of the servers that hold both tuples one is chosen: the
+owner of the tuple that was master in the OLDER of the two epochs. It is at its owner; the other one came to
+all servers, as a slave of that epoch or in the transition of a later one.
 
 A join by hash is the case in which both streams are master and the owner is the hash of the key.
 """
@@ -25,7 +27,8 @@ def producer(
 ) -> int:
     """The server that produces the pair. Plain Python, so that numba can compile it for the simulator.
 
-    Left was master in epoch 0, right in epoch 1; the left tuple is the older one, so its owner produces the pair:
+    Left was master in epoch 0, right in epoch 1; the left tuple is the older one, so its owner produces the
+    pair:
 
     >>> producer(0, True, 2, 1, True, 5)
     2

@@ -1,7 +1,8 @@
 """Where a master's tuples go: a wheel of servers, turned by a hash of the tuple (S08).
 
-The wheel is made for a whole train and recorded with it, so a replayed train puts every tuple where it was before. With
-`round_robin` each server has one place on it; with `least_loaded` servers that carried less in the trains before have more.
+The wheel is made for a whole train and recorded with it, so a replayed train puts every tuple where it was
+before. With `round_robin` each server has one place on it; with `least_loaded` servers that carried less in
+the trains before have more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def round_robin(servers: int) -> tuple[int, ...]:
 
 
 def least_loaded(load: Sequence[float], coming: float) -> tuple[int, ...]:
-    """Each place goes to the server that is least loaded when its turn comes; `coming`: load expected in the train.
+    """Each place goes to the server that is least loaded when its turn comes; `coming`: load expected in the
+    train.
 
     >>> wheel = least_loaded([300.0, 100.0], coming=400.0)
     >>> wheel.count(0), wheel.count(1)

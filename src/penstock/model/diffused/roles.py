@@ -1,9 +1,11 @@
-"""Roles and epochs of a diffused join, train by train (S12, "Corrections"): pure steps from one recorded state to the next.
+"""Roles and epochs of a diffused join, train by train (S12, "Corrections"): pure steps from one recorded
+state to the next.
 
-What steers a train is recorded before it runs, so `Roles` is plain data: it goes into the train's ticket. After the train,
-each server reports what it received and did; `step` makes the next `Roles` of both. A new epoch begins when the scheme changes:
-from hash to diffused, or from one master to the other. It is a *transition* (`both` streams go to all servers) until no tuple of an
-earlier epoch can meet one that still comes; how far those reach is known from the newest timestamps seen before.
+What steers a train is recorded before it runs, so `Roles` is plain data: it goes into the train's ticket.
+After the train, each server reports what it received and did; `step` makes the next `Roles` of both. A new
+epoch begins when the scheme changes: from hash to diffused, or from one master to the other. It is a
+*transition* (`both` streams go to all servers) until no tuple of an earlier epoch can meet one that still
+comes; how far those reach is known from the newest timestamps seen before.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from penstock.model.boxes import Join
 from penstock.model.diffused.placement import least_loaded, round_robin
 
 NEVER = -(2**63) + 1
-# What receiving a tuple costs, in comparisons of a pair: the order of magnitude on our engine, some microseconds a tuple
-# and some 25 ns a comparison. (The paper's servers: a fifth of one comparison.)
+# What receiving a tuple costs, in comparisons of a pair: the order of magnitude on our engine, some
+# microseconds a tuple and some 25 ns a comparison. (The paper's servers: a fifth of one comparison.)
 TUPLE_COST = 100.0
 MARGIN = 1.1  # a switch costs a transition, so the other stream must be faster by this
 HASH, LEFT, RIGHT = "hash", "left", "right"
@@ -62,7 +64,9 @@ class Roles:
 
 @dataclass(frozen=True)
 class Report:
-    """What one server did in one train. Sides are (left, right); `owned` counts each tuple at one server only."""
+    """What one server did in one train. Sides are (left, right); `owned` counts each tuple at one server
+    only.
+    """
 
     server: int
     owned: tuple[int, int] = (0, 0)
@@ -103,7 +107,9 @@ def first_roles(node: Join, partitions: int) -> Roles:
 def step(
     node: Join, roles: Roles, reports: Iterable[Report], horizons: tuple[int, int], forced: str | None = None
 ) -> Roles:
-    """The roles of the next train. `horizons`: of both inputs in that train; `forced`: the scheme somebody asks for."""
+    """The roles of the next train. `horizons`: of both inputs in that train; `forced`: the scheme somebody
+    asks for.
+    """
     told = _measured(roles, list(reports))
     full = _period_is_full(node, told)
     if full:
@@ -152,7 +158,8 @@ def _sampled(roles: Roles) -> Roles:
 
 
 def _rate(roles: Roles, side: int, seconds: float) -> float:
-    # a train takes as many tuples of each stream, so the slower one may be further in time: each by how far it is itself
+    # a train takes as many tuples of each stream, so the slower one may be further in time: each by how far
+    # it is itself
     assert roles.since is not None
     own = (roles.newest[side] - roles.since) / 1e6
     return roles.counts[side] / (own if own > 0 else seconds)

@@ -1,4 +1,6 @@
-"""From what a program hands over to what a column holds: conversion at the source, with a reason where it fails."""
+"""From what a program hands over to what a column holds: conversion at the source, with a reason where it
+fails.
+"""
 
 from __future__ import annotations
 
@@ -109,6 +111,7 @@ def _refusal(value: Any, type_: str) -> ValueError:
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "BOOLEAN": _exactly(bool, "BOOLEAN"), "STRING": _exactly(str, "STRING"), "BINARY": _exactly(bytes, "BINARY"),
+    "BOOLEAN": _exactly(bool, "BOOLEAN"), "STRING": _exactly(str, "STRING"),
+    "BINARY": _exactly(bytes, "BINARY"),
     "FLOAT": _float, "DOUBLE": _double, "DATE": _date, "TIMESTAMP": _timestamp,
 }  # fmt: skip

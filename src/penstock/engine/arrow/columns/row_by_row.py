@@ -334,7 +334,7 @@ def _part(unit: str, length: int, within: str) -> Act:
     return act
 
 
-def _floor(moment: np.datetime64, unit: str) -> np.datetime64:
+def _floor(moment: np.datetime64, unit: str) -> Any:
     return moment.astype(f"datetime64[{unit}]").astype("datetime64[us]")
 
 
