@@ -96,7 +96,7 @@ class Report:
 
 
 def first_roles(node: Join, partitions: int) -> Roles:
-    """Before anything was measured: hash if the join may and can, else the master that is named, else left."""
+    """Before anything is measured: hash if the join may and can, else the named master, else left."""
     servers = node.servers or partitions
     hashed = node.distribution != "diffused" and bool(node.on)
     named = node.diffusion.master if node.diffusion.master in (LEFT, RIGHT) else LEFT
