@@ -26,7 +26,7 @@ from penstock.model.types import INTEGRAL, NUMERIC
 class Literal:
     """A constant. TIMESTAMP in microseconds, DATE in days since 1970 UTC, INTERVAL in microseconds."""
 
-    value: Any
+    value: Any  # bool, int, float, str or None, as `type` says
     type: str
 
 
