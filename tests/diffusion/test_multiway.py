@@ -90,7 +90,7 @@ def test_a_condition_over_the_whole_row():
 def test_what_cannot_be_is_refused():
     with pytest.raises(NetworkError, match="a join of fewer than two streams"):
         network(1, "chain", 1)
-    with pytest.raises(NetworkError, match="no such shape of a join\n  found:    'ring'"):
+    with pytest.raises(NetworkError, match="unknown shape of a join\n  found:    'ring'"):
         network(3, "ring", 1)
     with pytest.raises(
         NetworkError, match="within: not one for each stream after the first\n  found:    1 for 2"

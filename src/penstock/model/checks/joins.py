@@ -24,24 +24,49 @@ def check_distribution(node: Join) -> None:
             hint='add distribution="diffused", or leave the options out',
         )
     if node.diffusion.when_full != "error" and node.diffusion.memory is None:
-        raise node_error(node, f"when_full '{node.diffusion.when_full}' without a memory that can be full", expected="memory: the tuples that a server may keep", hint="memory=100_000")  # fmt: skip
+        raise node_error(
+            node,
+            f"when_full '{node.diffusion.when_full}' without a memory that can be full",
+            expected="memory: the tuples that a server may keep",
+            hint="memory=100_000",
+        )
 
 
 def _word(node: Join, part: str, word: str, known: tuple[str, ...]) -> None:
     if word not in known:
-        raise node_error(node, f"{part}: no such choice", found=f"'{word}'", expected=f"one of: {', '.join(known)}", hint=did_you_mean(word, known))  # fmt: skip
+        raise node_error(
+            node,
+            f"{part}: unknown choice",
+            found=f"'{word}'",
+            expected=f"one of: {', '.join(known)}",
+            hint=did_you_mean(word, known),
+        )
 
 
 def _sizes(node: Join) -> None:
     options = node.diffusion
     if node.servers is not None and node.servers < 1:
-        raise node_error(node, "servers: too few", found=str(node.servers), expected="1 or more", hint="leave it out for one in each partition")  # fmt: skip
+        raise node_error(
+            node,
+            "servers: too few",
+            found=str(node.servers),
+            expected="1 or more",
+            hint="leave it out for one in each partition",
+        )
     if options.memory is not None and options.memory < 1:
         raise node_error(node, "memory: too small", found=f"{options.memory} tuples", expected="1 or more")
     if options.threshold is not None and not 0 < options.threshold <= 1:
-        raise node_error(node, "threshold: no share", found=f"{options.threshold:g}", expected="above 0, at most 1", hint="0.7: the hottest server has 70 % of the load")  # fmt: skip
+        raise node_error(
+            node,
+            "threshold: not a share",
+            found=f"{options.threshold:g}",
+            expected="above 0, at most 1",
+            hint="0.7: the hottest server has 70 % of the load",
+        )
     if options.sample <= 0:
-        raise node_error(node, "sample: no length of time", found=f"{options.sample} microseconds", expected="above 0")  # fmt: skip
+        raise node_error(
+            node, "sample: not a length of time", found=f"{options.sample} microseconds", expected="above 0"
+        )
 
 
 def _given(node: Join) -> list[str]:

@@ -1,4 +1,4 @@
-"""Checks that several boxes share: columns that must be there, streams that must agree, stamps that must be there."""
+"""Checks that several boxes share: about columns, user functions, timestamps and streams that must agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) ->
 
 
 def check_function(node: Any, schema: Schema, *arguments: str) -> None:
-    """A user function declares what it makes (A22); what it says it reads must be there; it takes these arguments."""
+    """A user function takes these arguments, reads columns that exist, and says what it produces (A22)."""
     takes(node, node.function, *arguments)
     need_columns(node, "reads", node.reads, schema)
     if not node.produces.columns:
@@ -61,14 +61,19 @@ def no_twins(node: Node, schema: Schema) -> None:
 
 
 def stamped(node: Node, stream: StreamType, *, unbounded: bool = False) -> None:
-    """The stream has a timestamp, and (unless `unbounded`) one that does not lag behind without bound."""
+    """The stream has a timestamp; unless `unbounded`, its lag has a bound."""
     name = node.kind.replace("_", " ")
     if stream.timestamp is None:
-        raise node_error(node, f"a {name} needs a timestamp, and its input has none", expected="a source with a timestamp", hint='net.source(..., timestamp="time")')  # fmt: skip
+        raise node_error(
+            node,
+            f"a {name} needs a timestamp, and its input has none",
+            expected="a source with a timestamp",
+            hint='net.source(..., timestamp="time")',
+        )
     if stream.lag is None and not unbounded:
         raise node_error(
             node,
-            f"a {name} after a count window that keeps the earliest timestamp would wait for ever",
+            f"a {name} after a count window that keeps the earliest timestamp would wait forever",
             found="a window of tuples with stamp='earliest'",
             expected="timestamps that stay within a bound of the newest tuple",
             hint="write stamp='latest' on the count window",
@@ -111,7 +116,7 @@ def same_timestamp(node: Node, inputs: Sequence[StreamType]) -> None:
                 "its inputs are stamped differently",
                 found=f"'{node.inputs[at]}': {stream.timestamp or 'no timestamp'}",
                 expected=f"as in '{node.inputs[0]}': {inputs[0].timestamp or 'no timestamp'}",
-                hint="name the timestamp alike in both sources",
+                hint="give the timestamp the same name in both sources",
             )
 
 

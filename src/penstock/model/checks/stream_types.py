@@ -4,7 +4,8 @@ Every check that needs one box and its inputs stands here, so that the fluent AP
 user's own line; checks that need the whole network stand in `rewrite.check`.
 
 Rules that hold everywhere: a tuple keeps its timestamp (A21), so no box may overwrite the timestamp column; a
-grouping holds through stateless boxes up to the box that uses it (a window, Latch or Resample) and ends there.
+grouping holds through stateless boxes up to the box that uses it (a window, Latch or Resample) and ends
+there.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ Inputs = Sequence[StreamType]
 
 
 def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
-    """The type of the arrow that leaves `node`, or a NetworkError that names box, line, found, expected and hint.
+    """The type of the arrow that leaves `node`, or a NetworkError.
 
     >>> from penstock.model.boxes import Filter
     >>> stream = StreamType(Schema.parse("time TIMESTAMP, spd INT"), timestamp="time")
@@ -93,7 +94,13 @@ def _source(node: Source, _inputs: Inputs) -> StreamType:
     with located(node.name, node.where, part="timestamp"):
         type_ = node.schema.type_of(node.timestamp)
     if type_ != "TIMESTAMP":
-        raise node_error(node, f"the timestamp column '{node.timestamp}' is no time", found=type_, expected="TIMESTAMP", hint=f"write '{node.timestamp} TIMESTAMP' in the schema")  # fmt: skip
+        raise node_error(
+            node,
+            f"the timestamp column '{node.timestamp}' is not a time",
+            found=type_,
+            expected="TIMESTAMP",
+            hint=f"write '{node.timestamp} TIMESTAMP' in the schema",
+        )
     return StreamType(node.schema, node.timestamp)
 
 
@@ -123,7 +130,13 @@ def _predicate(node: Node, text: str, schema: Schema) -> None:
     with located(node.name, node.where, part=f"predicate '{text}'"):
         type_ = expressions.infer(text, schema)
     if type_ != "BOOLEAN":
-        raise node_error(node, f"predicate '{text}' is not true or false", found=type_, expected="BOOLEAN", hint="compare it with something, for example '... > 0'")  # fmt: skip
+        raise node_error(
+            node,
+            f"predicate '{text}' is not true or false",
+            found=type_,
+            expected="BOOLEAN",
+            hint="compare it with something, for example '... > 0'",
+        )
 
 
 def _map(node: Map, inputs: Inputs) -> StreamType:
@@ -155,10 +168,20 @@ def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
     texts = dict(node.columns)
     changed = [name for name in made if texts.get(name) not in _ways(name)]
     if stream.timestamp in changed:
-        raise node_error(node, f"it would overwrite the timestamp column '{stream.timestamp}'", expected="a tuple keeps its timestamp", hint="give the new column another name")  # fmt: skip
+        raise node_error(
+            node,
+            f"it would overwrite the timestamp column '{stream.timestamp}'",
+            expected="a tuple keeps its timestamp",
+            hint="give the new column another name",
+        )
     for key in stream.keys:
         if key in changed or (not node.keep and key not in made):
-            raise node_error(node, f"it changes or loses '{key}', by which the stream is grouped", found=f"group_by {', '.join(stream.keys)}", hint="put group_by after it")  # fmt: skip
+            raise node_error(
+                node,
+                f"it changes or loses '{key}', by which the stream is grouped",
+                found=f"group_by {', '.join(stream.keys)}",
+                hint="put group_by after it",
+            )
 
 
 def _ways(column: str | None) -> tuple[str, ...]:
@@ -178,7 +201,13 @@ def _map_timestamp(node: Map, stream: StreamType) -> str | None:
 
 def _drop(node: Drop, inputs: Inputs) -> StreamType:
     if not 0 <= node.rate <= 1:
-        raise node_error(node, "the drop rate is no share", found=f"{node.rate:g}", expected="a number from 0 (none) to 1 (all)", hint="0.25 drops a quarter")  # fmt: skip
+        raise node_error(
+            node,
+            "the drop rate is not a share",
+            found=f"{node.rate:g}",
+            expected="a number from 0 (none) to 1 (all)",
+            hint="0.25 drops a quarter",
+        )
     return inputs[0]
 
 
@@ -199,13 +228,24 @@ def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
     same_schema(node, inputs)
     same_timestamp(node, inputs)
     if not node.keys:
-        raise node_error(node, "group_by without a column", expected="one column or more", hint="leave group_by out to treat the stream as one group")  # fmt: skip
+        raise node_error(
+            node,
+            "group_by without a column",
+            expected="one column or more",
+            hint="leave group_by out to treat the stream as one group",
+        )
     need_columns(node, "group_by", node.keys, inputs[0].schema)
     twice = next((key for key in node.keys if node.keys.count(key) > 1), None)
     if twice is not None:
-        raise node_error(node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once")  # fmt: skip
+        raise node_error(
+            node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once"
+        )
     if inputs[0].timestamp in node.keys:
-        raise node_error(node, f"groups by the timestamp column '{inputs[0].timestamp}'", hint="a window groups by time: .tumble('1 minute', ...)")  # fmt: skip
+        raise node_error(
+            node,
+            f"groups by the timestamp column '{inputs[0].timestamp}'",
+            hint="a window groups by time: .tumble('1 minute', ...)",
+        )
     return replace(_merged(inputs), keys=node.keys)
 
 
@@ -236,7 +276,13 @@ def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
     with located(node.name, node.where, part=f"on '{b}' of the right stream"):
         two = right.type_of(b)
     if one != two and not (one in NUMERIC and two in NUMERIC):
-        raise node_error(node, f"the join keys '{a}' and '{b}' cannot be compared", found=f"{one} and {two}", expected="equal types, or both numbers", hint=f"map one of them first, for example {b}='cast({b} as {one})'")  # fmt: skip
+        raise node_error(
+            node,
+            f"the join keys '{a}' and '{b}' cannot be compared",
+            found=f"{one} and {two}",
+            expected="equal types, or both numbers",
+            hint=f"map one of them first, for example {b}='cast({b} as {one})'",
+        )
 
 
 def join_names(node: Join, left: Schema, right: Schema) -> tuple[tuple[str, str], ...]:
@@ -300,14 +346,18 @@ def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
         type_ = schema.type_of(qos.column)
         if type_ not in NUMERIC:
             raise ExpressionError(
-                f"'{qos.column}' is no number", found=type_, expected=f"one of: {', '.join(NUMERIC)}"
+                f"'{qos.column}' is not a number", found=type_, expected=f"one of: {', '.join(NUMERIC)}"
             )
 
 
 _INPUTS: dict[type[Node], tuple[int, int]] = {
-    Source: (0, 0), Join: (2, 2), Union: (2, 1000), GroupBy: (1, 1000), Latch: (1, 1000),
+    Source: (0, 0),
+    Join: (2, 2),
+    Union: (2, 1000),
+    GroupBy: (1, 1000),
+    Latch: (1, 1000),
     ColumnLatch: (1, 1000),
-}  # fmt: skip
+}
 _RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
     Source: _source,
     Filter: _filter,

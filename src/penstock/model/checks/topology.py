@@ -15,7 +15,10 @@ _TABLE = re.compile(r"[A-Za-z_]\w*")
 
 
 def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Nodes by name, each after its inputs, else in the order given; refuses double names, unknown inputs, cycles."""
+    """Nodes by name, each after its inputs, else in the order given.
+
+    Refuses double names, unknown inputs, cycles.
+    """
     by_name: dict[str, Node] = {}
     for node in nodes:
         check_name(node, by_name)
@@ -55,9 +58,19 @@ def check_inputs(node: Node, others: Mapping[str, Node]) -> None:
     """Each input is a node, and one that can be read."""
     for name in node.inputs:
         if name not in others:
-            raise node_error(node, f"unknown input '{name}'", expected="the name of a node of this network", hint=did_you_mean(name, others))  # fmt: skip
+            raise node_error(
+                node,
+                f"unknown input '{name}'",
+                expected="the name of a node of this network",
+                hint=did_you_mean(name, others),
+            )
         if isinstance(others[name], Output):
-            raise node_error(node, f"reads from the output '{name}'", expected="a source, a box or a connection point", hint=f"read from '{others[name].inputs[0]}', which feeds that output; one stream may feed several boxes")  # fmt: skip
+            raise node_error(
+                node,
+                f"reads from the output '{name}'",
+                expected="a source, a box or a connection point",
+                hint=f"read from '{others[name].inputs[0]}', the input of that output",
+            )
 
 
 def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
@@ -69,7 +82,13 @@ def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
         start = min(loop)
         at = loop.index(start)
         turned = loop[at:-1] + loop[:at] + [start] if at else loop
-        raise node_error(nodes[start], "the network has a loop", found=" -> ".join(turned), expected="a graph without loops", hint="take one of these arrows out") from None  # fmt: skip
+        raise node_error(
+            nodes[start],
+            "the network has a loop",
+            found=" -> ".join(turned),
+            expected="a graph without loops",
+            hint="take one of these arrows out",
+        ) from None
 
 
 def _inputs_first(nodes: Mapping[str, Node]) -> dict[str, Node]:

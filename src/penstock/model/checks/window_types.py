@@ -1,4 +1,4 @@
-"""What windows, Latch and Resample emit (Aurora, Sect. 2.1): keys, the timestamp column, then what they compute."""
+"""What windows, Latch and Resample emit (Aurora, Sect. 2.1): keys, timestamp, then what they compute."""
 
 from __future__ import annotations
 
@@ -29,9 +29,14 @@ def tumble_type(node: Tumble, inputs: Inputs) -> StreamType:
 
 
 def slide_type(node: Slide, inputs: Inputs) -> StreamType:
-    """As Tumble; size and step must be measured alike."""
+    """As Tumble; size and step must both be in time or both in tuples."""
     if isinstance(node.size, Time) != isinstance(node.every, Time):
-        raise node_error(node, "the window and its step are measured differently", found=f"size {node.size}, every {node.every}", expected="both in time or both in tuples")  # fmt: skip
+        raise node_error(
+            node,
+            "the window and its step are measured differently",
+            found=f"size {node.size}, every {node.every}",
+            expected="both in time or both in tuples",
+        )
     _positive(node, node.every)
     return _window(node, inputs[0], inputs[0].schema)
 
@@ -43,7 +48,12 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
     if node.stamp not in ("earliest", "latest"):
         raise node_error(node, "unknown stamp", found=f"'{node.stamp}'", expected="'earliest' or 'latest'")
     if (node.function is None) == (not node.aggregates):
-        raise node_error(node, f"a {node.kind} box needs aggregates or a function", expected="exactly one of them", hint='.tumble("1 minute", speed="avg(spd)")')  # fmt: skip
+        raise node_error(
+            node,
+            f"a {node.kind} box needs aggregates or a function",
+            expected="exactly one of them",
+            hint='.tumble("1 minute", speed="avg(spd)")',
+        )
     if node.function is not None:
         check_function(node, schema, "table")
         made = list(node.produces)
@@ -71,7 +81,13 @@ def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType,
     if isinstance(node.size, Count) and any(
         call.function in ("window_start", "window_end") for call in made.calls
     ):
-        raise node_error(node, f"{name} = '{text}' asks for the time of a window of tuples", found=f"size {node.size}", expected="a window of time", hint="min(...) and max(...) of the timestamp column give its ends")  # fmt: skip
+        raise node_error(
+            node,
+            f"{name} = '{text}' asks for the time of a window of tuples",
+            found=f"size {node.size}",
+            expected="a window of time",
+            hint="min(...) and max(...) of the timestamp column give its ends",
+        )
     return made.type
 
 
@@ -82,7 +98,12 @@ def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, made:
     ]
     for column in made:
         if column.name in {c.name for c in added}:
-            raise node_error(node, f"column '{column.name}' stands twice", found=f"{', '.join(c.name for c in added)} are added by the box", hint="leave it out, or give it another name")  # fmt: skip
+            raise node_error(
+                node,
+                f"column '{column.name}' appears twice",
+                found=f"{', '.join(c.name for c in added)} are added by the box",
+                hint="leave it out, or give it another name",
+            )
     return Schema.of([*added, *made])
 
 
@@ -103,9 +124,19 @@ def latch_type(node: Latch, inputs: Inputs) -> StreamType:
     stream = _latest_of(inputs)
     if node.function is None:
         if node.size is None:
-            raise node_error(node, "a latch with aggregates needs a window", expected="a size", hint='.latch("1 minute", best="max(price)")')  # fmt: skip
+            raise node_error(
+                node,
+                "a latch with aggregates needs a window",
+                expected="a size",
+                hint='.latch("1 minute", best="max(price)")',
+            )
         if node.state.columns:
-            raise node_error(node, "a state without a function that keeps it", found=node.state.ddl(), expected="function=..., or aggregates without state")  # fmt: skip
+            raise node_error(
+                node,
+                "a state without a function that keeps it",
+                found=node.state.ddl(),
+                expected="function=..., or aggregates without state",
+            )
         return _window(node, stream, schema)
     return _latch_function(node, stream, schema)
 
@@ -120,7 +151,13 @@ def latch_schema(node: Latch, inputs: Inputs) -> Schema:
         for column in stream.schema:
             known = columns.setdefault(column.name, column)
             if known != column:
-                raise node_error(node, f"column '{column.name}' has another type in '{node.inputs[at]}'", found=column.type, expected=known.type, hint=f".map({column.name}='cast({column.name} as {known.type})') makes them alike")  # fmt: skip
+                raise node_error(
+                    node,
+                    f"column '{column.name}' has another type in '{node.inputs[at]}'",
+                    found=column.type,
+                    expected=known.type,
+                    hint=f".map({column.name}='cast({column.name} as {known.type})') makes them alike",
+                )
     if len(inputs) > 1:
         if INPUT_COLUMN.name in columns:
             raise node_error(
@@ -143,7 +180,13 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
             node, "a latch has aggregates or a function, not both", expected="exactly one of them"
         )
     if node.size is not None:
-        raise node_error(node, "a latch with a function has no window", found=f"size {node.size}", expected="a function alone: it sees every tuple", hint="leave the size out")  # fmt: skip
+        raise node_error(
+            node,
+            "a latch with a function has no window",
+            found=f"size {node.size}",
+            expected="a function alone: it sees every tuple",
+            hint="leave the size out",
+        )
     check_function(node, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:
@@ -154,7 +197,12 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
         )
     own_stamp = stream.timestamp in node.produces
     if own_stamp and node.produces.type_of(str(stream.timestamp)) != "TIMESTAMP":
-        raise node_error(node, f"it produces the timestamp column '{stream.timestamp}' as something else", found=node.produces.type_of(str(stream.timestamp)), expected="TIMESTAMP")  # fmt: skip
+        raise node_error(
+            node,
+            f"it produces the timestamp column '{stream.timestamp}' as something else",
+            found=node.produces.type_of(str(stream.timestamp)),
+            expected="TIMESTAMP",
+        )
     # row for row with unchanged stamps, the answers come in the order of the tuples
     return replace(
         stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
@@ -169,7 +217,13 @@ def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
     same_grouping(node, inputs)
     stamp = str(inputs[0].timestamp)
     if stamp not in node.produces or node.produces.type_of(stamp) != "TIMESTAMP":
-        raise node_error(node, f"it does not produce the timestamp column '{stamp}'", found=node.produces.ddl() or "nothing", expected=f"{stamp} TIMESTAMP, ...", hint=f"add '{stamp} TIMESTAMP' to produces")  # fmt: skip
+        raise node_error(
+            node,
+            f"it does not produce the timestamp column '{stamp}'",
+            found=node.produces.ddl() or "nothing",
+            expected=f"{stamp} TIMESTAMP, ...",
+            hint=f"add '{stamp} TIMESTAMP' to produces",
+        )
     lag = max(stream.lag or 0 for stream in inputs)
     return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
 
@@ -185,11 +239,22 @@ def resample_type(node: Resample, inputs: Inputs) -> StreamType:
             )
     numbers = [c.name for c in stream.schema if c.type in NUMERIC and c.name not in stream.keys]
     if not node.columns:
-        raise node_error(node, "a resample without columns", expected="columns=[...] to interpolate", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+        raise node_error(
+            node,
+            "a resample without columns",
+            expected="columns=[...] to interpolate",
+            hint=f"numeric here: {', '.join(numbers) or 'none'}",
+        )
     need_columns(node, "columns", node.columns, stream.schema)
     for name in node.columns:
         if name not in numbers:
-            raise node_error(node, f"column '{name}' cannot be interpolated", found="a key" if name in stream.keys else stream.schema.type_of(name), expected="a number that is no key", hint=f"numeric here: {', '.join(numbers) or 'none'}")  # fmt: skip
+            raise node_error(
+                node,
+                f"column '{name}' cannot be interpolated",
+                found="a key" if name in stream.keys else stream.schema.type_of(name),
+                expected="a number that is no key",
+                hint=f"numeric here: {', '.join(numbers) or 'none'}",
+            )
     if SYNTHETIC_COLUMN.name in stream.schema:
         raise node_error(node, "there is a column 'synthetic' already", hint="rename it with .select(...)")
     schema = stream.schema.with_columns([*(Column(n, "DOUBLE") for n in node.columns), SYNTHETIC_COLUMN])

@@ -36,5 +36,7 @@ class Callback(SinkFormat):
 def callback(function: TableFunction) -> Callback:
     """A function that is called with each train's rows."""
     if not callable(function):
-        raise ExpressionError("no function", found=shown(function), expected="a function of one Arrow table")
+        raise ExpressionError(
+            "not a function", found=shown(function), expected="a function of one Arrow table"
+        )
     return Callback(function)

@@ -100,7 +100,7 @@ def _pattern(value: Any) -> str:
 def _compression(value: Any) -> str:
     text = {"uncompressed": "none"}.get(str(value).lower(), str(value).lower())
     if text not in _CODECS:
-        raise ExpressionError("no such compression", expected=f"one of: {', '.join(_CODECS)}", hint=did_you_mean(text, _CODECS))  # fmt: skip
+        raise ExpressionError("unknown compression", expected=f"one of: {', '.join(_CODECS)}", hint=did_you_mean(text, _CODECS))  # fmt: skip
     return text
 
 

@@ -102,6 +102,6 @@ def stamped(files: _Kind, stamp: Callable[[pa.Table], pa.Table] | str) -> _Kind:
 
 def _files(kind: type[_Kind], path: str, schema: str | Schema | None, options: Mapping[str, object]) -> _Kind:
     if not isinstance(path, str | PathLike):
-        raise ExpressionError("no path", found=shown(path), expected="a text", hint=f"{kind.name}('in/')")
+        raise ExpressionError("not a path", found=shown(path), expected="a text", hint=f"{kind.name}('in/')")
     parsed = None if schema is None else parse_schema(schema)
     return kind(str(path), parsed, kind.spell_options(options.items()))

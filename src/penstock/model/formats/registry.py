@@ -67,7 +67,7 @@ def _loaded(point: EntryPoint, expected: type[Format]) -> type[Format]:
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, expected)):
         raise ExpressionError(
-            f"the entry point '{point.name}' is no description",
+            f"the entry point '{point.name}' is not a description",
             found=f"'{point.value}'",
             expected=f"a subclass of {expected.__module__}.{expected.__name__}",
         )

@@ -44,7 +44,7 @@ def rows(data: RowsOrFunction, schema: str | Schema) -> Rows:
     """A Python iterable as a source."""
     if not callable(data) and (isinstance(data, str) or not isinstance(data, Iterable)):
         raise ExpressionError(
-            "no rows",
+            "not rows",
             found=shown(data),
             expected="an iterable of dicts or tuples, or a function that returns one",
         )

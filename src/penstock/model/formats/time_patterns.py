@@ -93,7 +93,7 @@ def _field(text: str, letters: str) -> tuple[str, str]:
 
 def _wrong(text: str, found: str) -> ExpressionError:
     return ExpressionError(
-        f"'{text}' is no pattern of a time",
+        f"'{text}' is not a pattern of a time",
         found=found,
         expected="the letters y M d H h m s S a X x Z, other text in quotes",
         hint='for example "dd/MM/yyyy HH:mm:ss" or "yyyy-MM-dd\'T\'HH:mm:ss.SSSXXX"',

@@ -113,7 +113,7 @@ def _node(name: str, entry: YamlValue, where: Where) -> Node:
     kinds = [key for key in items if key in _READERS]
     if len(kinds) != 1:
         hint = did_you_mean(next(iter(items), ""), _READERS)
-        raise NetworkError("no single kind of box", box=name, where=where, found=", ".join(items) or "nothing", expected=f"one of: {', '.join(_READERS)}", hint=hint)  # fmt: skip
+        raise NetworkError("not exactly one kind of box", box=name, where=where, found=", ".join(items) or "nothing", expected=f"one of: {', '.join(_READERS)}", hint=hint)  # fmt: skip
     parts = Parts(entry, kinds[0], items)
     allowed, read = _READERS[parts.kind]
     common = (*_ABOUT, "group") if parts.kind in ("source", "union", "join") else ("from", *_ABOUT, "group")

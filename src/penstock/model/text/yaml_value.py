@@ -93,7 +93,7 @@ class YamlValue:
             if name in values:
                 first = values[name].where.line
                 raise NetworkError(
-                    f"'{name}' stands twice",
+                    f"'{name}' appears twice",
                     box=self.box,
                     where=key.where,
                     found=f"the first is at line {first}",

@@ -98,7 +98,7 @@ def _check_arguments(streams: Sequence[Stream], shape: str, line: Where) -> None
         )
     if shape not in SHAPES:
         raise NetworkError(
-            "no such shape of a join",
+            "unknown shape of a join",
             where=line,
             found=f"'{shape}'",
             expected=f"one of: {', '.join(SHAPES)}",
