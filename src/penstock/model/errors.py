@@ -137,6 +137,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     'there are: speed, vid'
     """
     names = sorted(set(known))
+    # difflib sees case as a difference; a user who writes 'VID' means 'vid'.
     folded = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=0.6)
     if near:

@@ -169,6 +169,7 @@ def _check_loss(points: tuple[Point, ...]) -> None:
         raise ExpressionError(
             "the loss graph does not end at utility 1", found=_text(points), expected="1.0 at 100 % delivered"
         )
+    # Concave: slopes never grow from left to right, up to rounding.
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points)]
     if any(slope < 0 for slope in slopes):
         raise ExpressionError(

@@ -66,6 +66,7 @@ def _assign_parts(network: Network, live: set[str]) -> dict[str, str]:
     for arrow in network.arrows:
         if arrow.head in live and arrow.tail not in network.points:
             _merge(part_of, arrow.tail, arrow.head)
+    # Sub-networks that wait for each other become one; each merge may close another loop.
     while (loop := _loop(network, part_of, live)) is not None:
         for part in loop:
             _merge(part_of, loop[0], part)
@@ -100,6 +101,7 @@ def _in_order(network: Network, part_of: dict[str, str], live: set[str]) -> list
     needs = _needs(network, part_of, live)
     order: list[str] = []
 
+    # Not TopologicalSorter: among equals, the order in which the network was written must win.
     def visit(part: str) -> None:
         if part not in order:
             for needed in sorted(needs[part], key=list(needs).index):
@@ -120,6 +122,7 @@ def _sub_network(network: Network, names: list[str]) -> SubNetwork:
     ]
     points = tuple(name for name in names if name in network.points)
     outputs = tuple(name for name in names if name in network.outputs)
+    # Every live node leads to a point or an output, so there is a first one to name the part after.
     title = (*points, *outputs)[0]
     return SubNetwork(
         title,
@@ -160,6 +163,7 @@ def at_point(
             expected="the name of a connection point or view",
             hint=did_you_mean(point, network.points),
         )
+    # `build` may name any point, so all of them are offered; those it does not read go again below.
     starts = [
         replace(node, inputs=(), about=replace(node.about, group=())) for node in network.points.values()
     ]

@@ -156,7 +156,7 @@ def _whole(value: int) -> Literal:
 
 def _negative(node: exp.Expression, schema: Schema) -> Typed:
     inner = node.this
-    # -2147483648 is one literal, not the negation of one that is too large for an INT
+    # -2147483648 is one literal, not the negation of one that is too large for an INT.
     if isinstance(inner, exp.Literal) and not inner.is_string:
         return (
             _whole(-int(inner.name[:100])) if inner.name.isdigit() else Literal(-float(inner.name), "DOUBLE")
@@ -181,7 +181,7 @@ def _column(node: exp.Column, schema: Schema) -> Typed:
 
 def _add(node: exp.Expression, schema: Schema) -> Typed:
     left, right = _bind(node.this, schema), _bind(node.expression, schema)
-    # INTERVAL 1 DAY 2 HOURS arrives as a sum
+    # sqlglot reads INTERVAL 1 DAY 2 HOURS as a sum.
     if isinstance(left, Literal) and isinstance(right, Literal) and left.type == right.type == INTERVAL:
         return Literal(left.value + right.value, INTERVAL)
     return call("+", (left, right))
@@ -214,6 +214,7 @@ def _interval(node: exp.Expression, _: Schema) -> Typed:
 
 def _cast(node: exp.Expression, schema: Schema) -> Typed:
     arg = cast(_bind(node.this, schema), _type(node))
+    # A cast that cannot fail is the same with and without TRY_.
     if node.args.get("safe") and isinstance(arg, Call) and arg.fails:
         return Call("try_cast", arg.args, arg.type)
     return arg
@@ -261,6 +262,7 @@ def _if(node: exp.Expression, schema: Schema) -> Typed:
 
 
 def _pipe(node: exp.Expression, schema: Schema) -> Typed:
+    # Spark and sqlglot disagree about which of || and + binds tighter.
     if isinstance(node.expression, exp.Add | exp.Sub):
         raise ExpressionError(f"'{_sql(node)}' can be read in two ways", hint="put the sum in parentheses")
     return call("concat", (_bind(node.this, schema), _bind(node.expression, schema)))
@@ -291,6 +293,7 @@ def _function(node: exp.Expression, schema: Schema) -> Typed:
             hint=did_you_mean(written, names()),
         )
     args = tuple(_bind(each, schema) for each in node.expressions)
+    # Engines need not know these: they are CASE, NOT and isnull in other words.
     if name == "nullif" and len(args) == 2:
         return call("CASE", (call("=", args), Literal(None, VOID), args[0]))
     if name == "isnotnull" and len(args) == 1:

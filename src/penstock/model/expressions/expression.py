@@ -80,8 +80,10 @@ def split_aggregates(text: str, schema: Schema, keys: Iterable[str] = ()) -> Agg
     'a0 / a1 + 1'
     """
     tree, calls = parse(text).copy(), list[AggregateCall]()
+    # The root stays when the expression is a single call, which is replaced as a whole.
     root = exp.Paren(this=tree)
     _check_bare(root, text, schema, {*keys})
+    # A list first: replacing nodes while sqlglot walks the tree would lose some of them.
     for node in list(root.find_all(exp.Anonymous, exp.Filter, exp.Window, bfs=False)):
         if _name(node) is not None:
             _refuse_nested(node)
@@ -171,7 +173,7 @@ def _check_bare(tree: exp.Expression, text: str, schema: Schema, keys: set[str])
     for node in tree.find_all(exp.Column):
         if node.name in keys or _aggregate_above(node):
             continue
-        schema.type_of(node.name)
+        schema.type_of(node.name)  # an unknown column is the better complaint
         raise ExpressionError(
             f"column '{node.name}' is outside an aggregate in '{text}'",
             expected=f"a key ({', '.join(sorted(keys))}) or an aggregate" if keys else "an aggregate",

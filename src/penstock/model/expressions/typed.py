@@ -126,6 +126,7 @@ def cast(arg: Typed, target: str) -> Typed:
         raise ExpressionError(
             f"there is no cast from {arg.type} to {target}", hint=_cast_hint(arg.type, target)
         )
+    # Folding a literal finds a bad constant when the network is built, not in a train.
     if isinstance(arg, Literal):
         folded = _folded(arg, target)
         if folded is not None:
@@ -209,6 +210,7 @@ def _call_bounds(node: Call) -> Bounds | None:
 
 def _arithmetic_bounds(operator: str, left: Bounds, right: Bounds) -> Bounds:
     act: Callable[[int, int], int] = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}[operator]
+    # Each operator is monotone in each argument, so its extremes lie at the corners.
     corners = [act(a, b) for a in left for b in right]
     return min(corners), max(corners)
 
@@ -227,6 +229,7 @@ def _fails(name: str, args: tuple[Typed, ...], result: str) -> bool:
         return not fits(_arithmetic_bounds(name, bounds(args[0]), bounds(args[1])), result)
     if name in ("negative", "abs"):
         return bounds(args[0])[0] == -RANGES[result]
+    # A divisor that varies may be 0; DIV by -1 overflows for the least BIGINT.
     if name in ("/", "%", "pmod", "DIV"):
         divisor = args[1]
         return (

@@ -77,6 +77,7 @@ class BoxBuilder:
                     raise ExpressionError(
                         f"unknown part '{key}'", hint=did_you_mean(key, QoS.__dataclass_fields__)
                     )
+            # Without a delay graph QoS would raise a TypeError; an empty one gives the proper message.
             return QoS(**{"delay": (), **given})
 
     def add(self, inputs: Iterable[Stream], **config: Any) -> Stream:

@@ -62,6 +62,7 @@ class Network:
         network = Network(name)
         network._groups = dict(groups or {})
         here = caller()
+        # Nodes that another program made carry no line, so errors about them name the caller's.
         for node in ordered(n if n.where.file else replace(n, where=here) for n in nodes).values():
             network._nodes[node.name] = node
             network._types[node.name] = network._type(node, given or {})
