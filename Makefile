@@ -21,7 +21,7 @@ $(READY): pyproject.toml requirements.lock scripts/setup.sh
 setup: $(READY) ## make .venv and install the locked packages (the other targets call it)
 
 demo: $(READY) ## Linear Road end to end: a small city, all five answers on Spark, validated; results in out/demo
-	@$(WITH_JAVA) $(BIN)/python examples/linear_road.py out/demo
+	@$(WITH_JAVA) $(BIN)/penstock demo --out out/demo
 
 test: lint ## lint, types, layers, then all tests but the slow ones, on both engines
 	@$(WITH_JAVA) $(PYTEST) $(ARGS)

@@ -29,8 +29,8 @@ SMALL = {"begin": 2, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
 FAKE = """
 import json, sys
 from pathlib import Path
-words = dict(zip(sys.argv[5:-1:2], sys.argv[6::2]))
-out, length = Path(words["--out"]), float(words["--xways"])
+plan = json.loads(sys.argv[1])
+out, length = Path(plan["out"]), plan["length"]
 out.mkdir()
 """
 CRASHES = "print('starting'); print('java.lang.OutOfMemoryError: heap'); sys.exit(1)\n"
@@ -42,10 +42,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> RateSet:
 
 
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    """Let this script stand in for `penstock`; it knows `out` and `length`."""
+    """Let this script stand in for a run; it knows `out` and `length`."""
     script = tmp_path / "fake.py"
     script.write_text(FAKE + body)
-    monkeypatch.setattr(rating, "_PENSTOCK", (sys.executable, str(script)))
+    monkeypatch.setattr(rating, "_RUN", (sys.executable, str(script)))
 
 
 def attempt(tmp_path: Path, prepared: RateSet, length: float = 1.5) -> rating.Attempt:

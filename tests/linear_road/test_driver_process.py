@@ -19,8 +19,9 @@ from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.drive.slices import open_slices
 from penstock.linear_road.errors import RunError
 from penstock.linear_road.rows.inputs import open_input
-from penstock.linear_road.run.output_folder import RunPlan, open_place
-from penstock.linear_road.run.whole_run import Watcher, _Run
+from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.run_folder import open_place
+from penstock.linear_road.run.runner import Watcher, _Run
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from golden_input import balance, by_time, report
 from rich.console import Console
 from road_run import answers, delivered, odd_rows
 
-from penstock.cli.lr.run import view
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.drive.prepare import Plan, prepare
 from penstock.linear_road.network import road_network
+from penstock.linear_road.report.live_view import live_table
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.run.live_answers import Glance
 from penstock.linear_road.run.progress import Pulse
@@ -69,5 +69,5 @@ def test_trains_feed_the_live_view(tmp_path: Path) -> None:
     named = {int(row[4]): int(row[1]) for row in sorted(given, key=lambda row: row[2]) if row[0] == "1"}
     assert glance.accidents(max(named.values())) >= 1
     console = Console(width=120, record=True)
-    console.print(view(pulse, glance))
+    console.print(live_table(pulse, glance))
     assert f"{owed:,} in {pulse.charges:,} charges" in console.export_text()

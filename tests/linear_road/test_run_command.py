@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from penstock.cli.lr.commands import lr_app
 from penstock.cli.lr.rate import line, table_of
-from penstock.cli.lr.run import view
 from penstock.linear_road.drive.driver import Drive, feed_of
 from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.report.live_view import live_table
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.run.live_answers import Glance
 from penstock.linear_road.run.progress import Pulse
@@ -62,7 +62,7 @@ def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
     glance = Glance()
     glance.read("1,60,60.900,107,42\n")
     console = Console(width=120, record=True)
-    console.print(view(pulse, glance))
+    console.print(live_table(pulse, glance))
     shown = console.export_text()
     for part in (
         "1:01 of 2:00",

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.run.output_folder import RunPlan, open_place
-from penstock.linear_road.run.whole_run import run
+from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.run_folder import open_place
+from penstock.linear_road.run.runner import run
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from golden_input import GOLDEN, MITSIM, lines, needs_data
 
-from penstock.linear_road.run import whole_run as running
-from penstock.linear_road.run.output_folder import RunPlan
+from penstock.linear_road.run import runner as running
+from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.validate import validate
 
 ROWS = GOLDEN / "rows.dat"

@@ -12,8 +12,9 @@ from golden_input import report
 
 from penstock.linear_road.errors import RunStopped
 from penstock.linear_road.rows import read_blocks as reading
-from penstock.linear_road.run import whole_run as running
-from penstock.linear_road.run.output_folder import RunPlan, open_place
+from penstock.linear_road.run import runner as running
+from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.run_folder import open_place
 
 
 @pytest.fixture

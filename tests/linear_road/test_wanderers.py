@@ -15,7 +15,7 @@ from penstock.linear_road.rows import wanderers
 from penstock.linear_road.rows.copies import Copies, Span, span_of
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.rows.wanderers import Wanderers
-from penstock.linear_road.run.whole_run import whole_feed
+from penstock.linear_road.run.runner import whole_feed
 
 STANDING = [report(t, vid, 60_000, lane=2) for vid in (1, 2) for t in (0, 30, 60, 90)]
 ROWS = by_time(*STANDING, report(45, 2, 70_000, xway=1), report(125, 3, 58_000))

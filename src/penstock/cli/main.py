@@ -20,6 +20,7 @@ COMMANDS = {
     "check": ("penstock.cli.network", "check"),
     "explain": ("penstock.cli.network", "explain"),
     "draw": ("penstock.cli.network", "draw"),
+    "demo": ("penstock.cli.demo", "demo"),
     "run": ("penstock.cli.run", "run"),
     "query": ("penstock.cli.query", "query"),
     "dead-letters": ("penstock.cli.query", "dead_letters"),

@@ -7,15 +7,14 @@ once and leaves the clock running, as the world would. Arasu et al., "Linear Roa
 
 from __future__ import annotations
 
-import json
-import math
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.linear_road.drive.driver import Drive, drive, drop_report, read_note
+from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
 from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
 
 
@@ -31,7 +30,7 @@ class DriverProcess:
     def start(cls, plan: Drive, log: Path) -> DriverProcess:
         """Start driving; what the driver says goes to `log`."""
         drop_report(Path(plan.to))
-        command = [sys.executable, "-m", __name__, json.dumps(_as_json(plan))]
+        command = [sys.executable, "-m", __name__, plan_to_text(plan)]
         with log.open("ab") as said:
             # A session of its own: Ctrl-C in a terminal reaches the run, and the run tells the driver.
             process = subprocess.Popen(
@@ -71,30 +70,10 @@ class DriverProcess:
         return None if report["stopped_at"] is None else f"it was stopped at second {report['stopped_at']}"
 
 
-def _as_json(plan: Drive) -> dict[str, Any]:
-    values = {**asdict(plan), "source": str(plan.source)}
-    values["clock_file"] = None if plan.clock_file is None else str(plan.clock_file)
-    # JSON has no infinity.
-    values["speed"] = "max" if math.isinf(plan.speed) else plan.speed
-    return values
-
-
-def _from_json(values: dict[str, Any]) -> Drive:
-    clock = values["clock_file"]
-    return Drive(
-        **{
-            **values,
-            "source": Path(values["source"]),
-            "speed": math.inf if values["speed"] == "max" else values["speed"],
-            "clock_file": None if clock is None else Path(clock),
-        }
-    )
-
-
 def main(text: str) -> None:
     """Drive by a plan in JSON."""
     when_parent_is_gone(end_at_once)
-    drive(_from_json(json.loads(text)), say=lambda sentence: print(sentence, flush=True))
+    drive(plan_from_text(Drive, text), say=lambda sentence: print(sentence, flush=True))
 
 
 if __name__ == "__main__":

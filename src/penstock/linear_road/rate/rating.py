@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,10 +24,12 @@ from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, tr
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
 from penstock.linear_road.rate.search import Next, Tried, next_step
 from penstock.linear_road.rows.copies import copies_of
-from penstock.linear_road.run.output_folder import ANSWERS, RUN
+from penstock.linear_road.run.child_run import COMMAND, REFUSED, STOPPED, run_in_child
+from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.resource_use import machine, versions
+from penstock.linear_road.run.run_folder import ANSWERS, RUN
 from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
-from penstock.process.child_process import last_said, run_child
+from penstock.process.child_process import last_said
 from penstock.store.durable import write_text
 
 RATING = "rating.json"
@@ -45,9 +46,10 @@ _SMALL = 1.0
 _WHOLE_DAY, _WHOLE_HISTORY = 180, 69
 """Minutes of traffic and days of history in the benchmark."""
 
-_BAD_OPTIONS, _STOPPED = 2, 130
 _STOPPED_TRIAL = "the trial was stopped"
-_PENSTOCK: tuple[str, ...] = (sys.executable, "-m", "penstock.cli.main")
+_RUN = COMMAND
+"""What a trial runs; tests put another script in its place."""
+
 Trial = dict[str, Any]
 
 
@@ -147,7 +149,7 @@ class Attempt:
 
     def run(self) -> Trial:
         began = time.monotonic()
-        code = run_child(self._command(), self.log)
+        code = run_in_child(self._run_plan(), self.log, _RUN)
         if not (self.place / RUN).is_file():
             return self._crashed(code, round(time.monotonic() - began, 1))
         record = json.loads((self.place / RUN).read_text(encoding="utf-8"))
@@ -161,27 +163,24 @@ class Attempt:
     def _crashed(self, code: int, took: float) -> Trial:
         """A run that left no record: too much for this machine, unless it is the command itself that is wrong."""
         said = last_said(self.log) or "it said nothing"
-        if code == _BAD_OPTIONS:
+        if code == REFUSED:
             raise RateError(f"The trial at L = {self.step.length:g} was refused ({self.log}): {said}")
         trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
         # Somebody has stopped it before it drove anything.
-        return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == _STOPPED else trial
+        return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == STOPPED else trial
 
-    def _command(self) -> list[str]:
-        options: dict[str, Any] = {
-            "--input": self.prepared.slices.path,
-            "--history": self.prepared.history,
-            "--out": self.place,
-            "--xways": self.step.length,
-            "--from": self.window.begin,
-            "--until": self.window.end,
-            "--scored-from": self.window.scored_from,
-            "--most-behind": _MOST_BEHIND,
-        }
-        if self.plan.master is not None:
-            options["--master"] = self.plan.master
-        given = [str(word) for pair in options.items() for word in pair]
-        return [*_PENSTOCK, "lr", "run", "--quiet", "--end-with-parent", *given]
+    def _run_plan(self) -> RunPlan:
+        return RunPlan(
+            self.prepared.slices.path,
+            self.place,
+            history=self.prepared.history,
+            master=self.plan.master,
+            length=self.step.length,
+            begin=self.window.begin,
+            end=self.window.end,
+            scored_from=self.window.scored_from,
+            most_behind=_MOST_BEHIND,
+        )
 
     def _verdict(self) -> ShiftedVerdict:
         whole, rest = self.prepared.copies(self.step.length)

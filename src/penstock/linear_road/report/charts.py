@@ -1,6 +1,6 @@
 """Plots of a run over its time: response times, rates, processor, backlog.
 
-Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run.whole_run`): percentiles by second, and samples of the process
+Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run.runner`): percentiles by second, and samples of the process
 tree taken once a second with totals, whose differences are rates. A picture is a data address, so that it lies in the page.
 """
 

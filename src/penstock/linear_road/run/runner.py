@@ -29,10 +29,11 @@ from penstock.linear_road.network import answer_files, dead_letters, road_networ
 from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
-from penstock.linear_road.run.output_folder import ANSWERS, LETTERS, RUN, RunPlace, RunPlan, open_place
+from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import Pulse
 from penstock.linear_road.run.resource_use import Sampler, machine, versions
 from penstock.linear_road.run.response_times import Responses
+from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunPlace, open_place
 from penstock.runtime import local_session
 from penstock.store.durable import write_text
 

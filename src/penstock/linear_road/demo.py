@@ -1,0 +1,165 @@
+"""The demo: a small city, its history, a drive, all five kinds of answers on Spark, and the oracle's verdict.
+
+A city of one expressway is generated, and its minutes around an accident are cut out. The driver brings them
+faster than real time. The network tracks vehicles, finds accidents, sets tolls, keeps accounts and looks up
+the past. Then an independent oracle works out every right answer and compares. It needs nothing but the
+installed package.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from penstock.linear_road.errors import InputError, RunError
+from penstock.linear_road.report import read_road, run_page, write_page
+from penstock.linear_road.report.live_view import run_with_live_view
+from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.traffic.generate import generate
+from penstock.linear_road.traffic.history import History, history
+from penstock.linear_road.validate import Verdict, show, validate
+
+_MARK = ".penstock-demo"
+"""A file that says: a demo made this folder, so the next demo may remove it."""
+
+_SEED, _MINUTES = 7, 31
+_BEGIN, _END = 1500, 1740
+"""With this seed two vehicles collide at second 1517 and block a lane until the end of what is driven."""
+
+_WHY = "284,1517"
+"""A vehicle and a second for `validate --why`: one of the two that collide."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Where the demo writes to, how fast it drives, and how many days of history it has."""
+
+    out: Path
+    speed: float = 3.0
+    days: int = 7
+
+    @classmethod
+    def short(cls, out: Path) -> Demo:
+        """The same city and minutes without a clock: as fast as they can be answered, so nothing can be late."""
+        return cls(out, speed=math.inf, days=1)
+
+    @property
+    def city(self) -> Path:
+        return self.out / "city"
+
+    @property
+    def rows(self) -> Path:
+        return self.out / "rows.csv"
+
+    @property
+    def history(self) -> Path:
+        return self.out / "history"
+
+    @property
+    def run(self) -> Path:
+        return self.out / "run"
+
+    @property
+    def report(self) -> Path:
+        return self.out / "report.html"
+
+
+def run_demo(demo: Demo, say: Say = print) -> bool:
+    """Run the demo and say what happens; whether every answer was right.
+
+    A busy machine may make some answers late. The table says so, and the demo succeeds nevertheless.
+    """
+    began = time.monotonic()
+    _make_folder(demo.out)
+    say(f"1. A small city: one expressway, {_MINUTES} minutes of traffic, {demo.days} days of history")
+    say(_generate(demo))
+    pace = f"at {demo.speed:g} times real time" if math.isfinite(demo.speed) else "at maximum speed"
+    say(f"\n2. Driving it {pace} through the network on Spark (it warms up first)")
+    record = _drive(demo)
+    say("\n3. The oracle works out every right answer and compares")
+    verdict = validate(demo.rows, answers=demo.run, history=demo.history)
+    show(verdict, Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True))
+    _write_report(demo, record, verdict)
+    say(f"\nReport with plots and a map of the road: {demo.report}")
+    say(f"{time.monotonic() - began:.0f} s in all")
+    for line in _next_commands(demo, verdict):
+        say(line)
+    return not any(result.wrong or result.missing or result.extra for result in verdict.results)
+
+
+def _make_folder(out: Path) -> None:
+    """An empty folder; what an earlier demo left is removed, anything else is refused."""
+    if (out / _MARK).is_file():
+        shutil.rmtree(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} holds something else than an earlier demo.", hint="choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()
+
+
+def _generate(demo: Demo) -> str:
+    made = generate(demo.city, xways=1, minutes=_MINUTES, seed=_SEED)
+    driven = _cut(demo.city, demo.rows)
+    history(History(demo.rows, demo.history, days=demo.days), workers=1)
+    return (
+        f"{made['vehicles']:,} vehicles, {made['rows']:,} tuples; "
+        f"seconds {_BEGIN}..{_END - 1} are driven: {driven:,} tuples"
+    )
+
+
+def _cut(city: Path, rows: Path) -> int:
+    """Write the rows of the seconds that are driven as one flat file; returns their number."""
+    count = 0
+    with rows.open("w", encoding="utf-8") as out:
+        for line in _lines(city):
+            if _BEGIN <= int(line.split(",", 2)[1]) < _END:
+                out.write(line)
+                count += 1
+    return count
+
+
+def _lines(city: Path) -> Iterator[str]:
+    for file in sorted(city.glob("rows-*.csv")):
+        with file.open(encoding="utf-8") as stream:
+            yield from stream
+
+
+def _drive(demo: Demo) -> dict[str, Any]:
+    record = run_with_live_view(RunPlan(demo.rows, demo.run, demo.history, speed=demo.speed))
+    if not record["finished"]:
+        raise RunError("The demo was stopped before all was driven.")
+    return record
+
+
+def _write_report(demo: Demo, record: dict[str, Any], verdict: Verdict) -> None:
+    road = read_road(demo.rows, demo.run / "answers.csv")
+    page = run_page(record, verdict=verdict.as_json(), road=road, title="Linear Road")
+    write_page(demo.report, page)
+
+
+def _next_commands(demo: Demo, verdict: Verdict) -> Iterator[str]:
+    fault = next((fault for result in verdict.results for fault in result.faults), None)
+    why = f"{fault.key.get('vid')},{fault.key.get('time')}" if fault and "vid" in fault.key else _WHY
+    yield "\nTry next:"
+    yield f"  {_program()} lr validate --input {demo.rows} --history {demo.history} --why {why}"
+    yield f"  {_program()} lr generate --xways 2 --minutes 20 --out city"
+    yield f"  {_program()} lr run --input city --out run --speed 10   # Ctrl-C, and again: it resumes"
+
+
+def _program() -> str:
+    """How this installation is called: by its name, or by its path if the name is not on the PATH."""
+    beside = Path(sys.executable).with_name("penstock")
+    on_path = shutil.which("penstock")
+    if on_path is not None and Path(on_path) == beside:
+        return "penstock"
+    return str(beside) if beside.is_file() else f"{sys.executable} -m penstock.cli.main"

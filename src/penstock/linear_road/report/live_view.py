@@ -1,0 +1,90 @@
+"""A run as people watch it: a progress bar, sentences, and a table that changes while the run goes on."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+from rich.table import Table
+
+from penstock.linear_road.run.live_answers import Glance
+from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.response_times import LIMITS, NAMES
+from penstock.process.stop_signal import StopSignal
+
+if TYPE_CHECKING:
+    from penstock.linear_road.run.progress import Pulse
+
+_console = Console(stderr=True)
+
+
+def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a plan under a live view and return its record; SIGINT and SIGTERM end it cleanly."""
+    # Spark is imported here: a wrong option is refused without waiting for it.
+    from penstock.linear_road.run.runner import Watcher, run
+
+    with StopSignal().on_signals() as stop, LiveView(quiet=quiet) as view:
+        watcher = Watcher(view.preparing, view.say, view.look, stop.take_signals)
+        return run(plan, stop=stop, watcher=watcher)
+
+
+class LiveView(AbstractContextManager["LiveView"]):
+    """What people see on standard error: a bar while slices are cut, sentences, then a table; one at a time."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._watched = not quiet and _console.is_terminal
+        self._bar: Progress | None = None
+        self._live: Live | None = None
+        self._glance = Glance()
+
+    def preparing(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = Progress(console=_console, disable=not self._watched)
+            self._bar.add_task("preparing slices", total=total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        if done >= total:
+            self._bar.stop()
+
+    def say(self, sentence: str) -> None:
+        _console.print(sentence, highlight=False)
+
+    def look(self, pulse: Pulse) -> None:
+        if not self._watched:
+            return
+        if self._live is None:
+            self._live = Live(console=_console, refresh_per_second=4, transient=True)
+            self._live.start()
+        self._glance.look(pulse.new_files())
+        self._live.update(live_table(pulse, self._glance))
+
+    def __exit__(self, *_: object) -> None:
+        for shown in (self._bar, self._live):
+            if shown is not None:
+                shown.stop()
+
+
+def live_table(pulse: Pulse, glance: Glance) -> Table:
+    """The run at this moment: time, rate, backlog; for each type its count and how long it waits."""
+    now = int(pulse.now())
+    clock = (
+        f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {pulse.feed.end // 60}:{pulse.feed.end % 60:02d}"
+    )
+    table = Table(title=f"Linear Road {clock}", title_justify="left", show_header=False)
+    table.add_row("tuples", f"{pulse.rows_in:,} in, {pulse.rate:,.0f}/s; answers {pulse.rows_out:,}")
+    table.add_row("trains", f"{pulse.trains:,}, the last took {pulse.train_s:.2f} s")
+    table.add_row("backlog", f"{pulse.backlog():.1f} s")
+    for kind, name in enumerate(NAMES):
+        wait = glance.wait(kind)
+        shown = (
+            "" if wait is None else f"; p50 {wait[0]:.2f} s, max {wait[1]:.2f} s of {LIMITS[kind]} s allowed"
+        )
+        table.add_row(name, f"{pulse.by_type[kind]:,}{shown}")
+    table.add_row(
+        "accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute"
+    )
+    table.add_row("tolls charged", f"{pulse.charged:,} in {pulse.charges:,} charges")
+    return table

@@ -1,0 +1,51 @@
+"""What a finished run comes to: a table of the five types, and a few lines about load, clock and validity."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from penstock.linear_road.run.response_times import NAMES
+
+
+def show_run(record: dict[str, Any], out: Path) -> None:
+    """The summary of a run."""
+    table = Table(title=f"Linear Road run in {out}", title_justify="left")
+    table.add_column("type")
+    for name in ("answers", "late", "p50 s", "p95 s", "p99 s", "max s"):
+        table.add_column(name, justify="right")
+    for kind, name in enumerate(NAMES):
+        figures = record["latency"].get(str(kind), {})
+        cells = [_seconds(figures.get(key)) for key in ("p50", "p95", "p99", "max")]
+        late = f"{figures['late']:,}" if figures else "-"
+        table.add_row(f"{kind} {name}", f"{record['answers'][str(kind)]:,}", late, *cells)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    for line in _lines(record, out):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
+    rows, cost = record["input"]["rows"], record["cost"]
+    size = "" if record["input"]["xways"] is None else f" at L = {record['input']['xways']:g}"
+    yield f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up {record['warm_up']['seconds']:.1f} s apart."
+    rates = record["rates"]
+    used = f", {cost['cores']:.2f} cores, {cost['memory_mb']:,.0f} MB" if cost else ""
+    yield f"{rates['tuples_in_per_s']:,.0f} tuples/s in, {rates['answers_per_s']:,.0f} answers/s out{used}."
+    yield f"Clock: {record['clock']}."
+    yield f"{out}/answers.csv, {out}/dead_letters.csv, {out}/run.json"
+    if not record["finished"]:
+        yield "Stopped; the same command goes on."
+    elif record["driver"].get("late_seconds"):
+        yield "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
+    elif not record["valid"]:
+        yield "The run was killed on the way: its answers hold, its response times tell of the kill (run.json, `attempts`)."
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
