@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from diffusion.worlds import ArrowEngine, LoopsEngine, network, run, worlds
 from penstock.engine.local import LocalEngine
-from penstock.model.diffusion import Diffusion
+from penstock.model.join_distribution import Diffusion
 from penstock.model.writing.network import Network
 
 ENGINES = pytest.mark.parametrize("kind", [LoopsEngine, ArrowEngine], ids=["loops", "arrow"])

@@ -13,7 +13,7 @@ from penstock.model.boxes import Join
 from penstock.model.diffused.owner import producer
 from penstock.model.diffused.placement import PLACES, least_loaded, round_robin
 from penstock.model.diffused.roles import NEVER, Report, Roles, first_roles, step
-from penstock.model.diffusion import Diffusion
+from penstock.model.join_distribution import Diffusion
 
 SECOND = 1_000_000
 FAR = (1000 * SECOND, 1000 * SECOND)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import ClassVar
 
-from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.errors import Where
 from penstock.model.formats.description import SinkFormat, SourceFormat
+from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function

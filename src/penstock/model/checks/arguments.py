@@ -12,11 +12,11 @@ from types import UnionType
 from typing import TYPE_CHECKING
 
 from penstock.model.boxes import Node
-from penstock.model.diffusion import Diffusion
 from penstock.model.durations import Extent
 from penstock.model.error_location import located
 from penstock.model.errors import ExpressionError, shown
 from penstock.model.formats.description import SinkFormat, SourceFormat
+from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.model.boxes import Join
-from penstock.model.diffusion import DISTRIBUTIONS, MASTERS, PLACEMENTS, WHEN_FULL, Diffusion
 from penstock.model.error_location import node_error
 from penstock.model.errors import did_you_mean
+from penstock.model.join_distribution import DISTRIBUTIONS, MASTERS, PLACEMENTS, WHEN_FULL, Diffusion
 
 
 def check_distribution(node: Join) -> None:

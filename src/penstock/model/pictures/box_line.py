@@ -24,8 +24,8 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
-from penstock.model.diffusion import EVEN
 from penstock.model.durations import format_duration
+from penstock.model.join_distribution import EVEN
 
 
 def argument(node: Node) -> str:

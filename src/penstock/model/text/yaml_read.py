@@ -27,9 +27,9 @@ from penstock.model.boxes import (
     Union,
     View,
 )
-from penstock.model.diffusion import Diffusion
 from penstock.model.durations import parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
+from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_format import read_function, read_pairs, read_schema, read_sink, read_source
 from penstock.model.text.yaml_value import YamlValue

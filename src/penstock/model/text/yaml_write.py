@@ -27,9 +27,9 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
-from penstock.model.diffusion import Diffusion
 from penstock.model.durations import format_duration
 from penstock.model.error_location import located
+from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_format import format_form, function_text
 from penstock.model.text.yaml_style import Dumper, Flow, FlowMap, Form, given, one_or_flow

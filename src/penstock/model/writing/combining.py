@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.model.boxes import GroupBy, Join, Union
-from penstock.model.diffusion import Diffusion
 from penstock.model.errors import ExpressionError, shown
+from penstock.model.join_distribution import Diffusion
 from penstock.model.writing.arguments import names
 from penstock.model.writing.arrow import first_of
 from penstock.model.writing.box_builder import BoxBuilder, Duration
@@ -66,7 +66,7 @@ class CombiningBoxes(StatelessBoxes):
         `distribution`: 'hash' sends a key to one server. 'diffused' spreads one stream over `servers` and
         sends the other to all of them, so no key is too hot and no key is needed. 'auto' goes from hash to
         diffused when a server gets too hot. The other arguments are those of
-        `penstock.model.diffusion.Diffusion`. See docs/diffusion.md.
+        `penstock.model.join_distribution.Diffusion`. See docs/diffusion.md.
 
         >>> import penstock as ps
         >>> net = ps.Network("n")
