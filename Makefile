@@ -32,11 +32,12 @@ test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
 soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/<date>
 	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
 
-lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter
+lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter, figures in the documents
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above: run 'make format'"; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m benchmarks.check_figures
 
 format: $(READY) ## put every file into our form
 	@$(BIN)/ruff check --quiet --fix-only

@@ -8,11 +8,12 @@ Below the text it covers, a comment names a result file and says where each figu
     487,000: speed[0].tuples_per_s
     -->
 
-A comment covers the text back to the comment or heading before it. Each figure must be the value of its expression
-(`benchmarks/common/expressions.py`) at the printed precision. `given: 300,000 1.10` lists numbers that nobody measured: goals,
-options, dates. Several comments may follow one another; together they cover the text. README.md, docs/performance.md and
-docs/performance/ must cite every number; other documents are checked where they have such comments. In prose, whole
-numbers up to 12 need no source unless a unit follows.
+A comment covers the text back to the comment or heading before it. Each figure must be the value of its
+expression (`benchmarks/common/expressions.py`) at the printed precision. `given: 300,000 1.10` lists numbers
+that nobody measured: goals, options, dates. Several comments may follow one another; together they cover the
+text. In a table each figure needs a line of its own, even if two are equal. README.md, docs/performance.md
+and docs/performance/ must cite every number; other documents are checked where they have such comments. In
+prose, whole numbers up to 12 need no source unless a unit follows.
 
     python -m benchmarks.check_figures [FILE ...]
     python -m benchmarks.check_figures --suggest FILE     # where a figure without a source might come from
@@ -24,8 +25,9 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,7 @@ _NO_TEXT = (
     re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE),
     re.compile(r"^ {4}.*$", re.MULTILINE),
     re.compile(r"<!--.*?-->", re.DOTALL),
-    re.compile(r"`[^`\n]*`"),
+    re.compile(r"`[^`\n]*\n?[^`\n]*`"),
     re.compile(r"(?<=\])\([^)]*\)"),
     re.compile(r"\b\d{4}-\d\d-\d\d\b"),
     re.compile(r"kill -9"),
@@ -75,6 +77,7 @@ class Figure:
     text: str
     line: int
     needs_source: bool
+    in_table: bool
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ def figures_in(text: str, begin: int, end: int) -> list[Figure]:
         row = plain[plain.rfind("\n", 0, match.start()) + 1 :].startswith("|")
         small = "." not in number and abs(int(number.replace(",", ""))) <= SMALL
         needed = not small or row or match[2] is not None
-        found.append(Figure(number, text.count("\n", 0, match.start()) + 1, needed))
+        found.append(Figure(number, text.count("\n", 0, match.start()) + 1, needed, row))
     return found
 
 
@@ -155,6 +158,11 @@ def citation_of(body: str, line: int) -> Citation:
     else:
         citation.result = first.strip()
     for number, text in enumerate(rest, line + 1):
+        if text.startswith("  ") and citation.sources:
+            # An indented line goes on with the expression before it.
+            before = citation.sources.pop()
+            citation.sources.append(replace(before, expression=f"{before.expression} {text.strip()}"))
+            continue
         figure, colon, expression = text.strip().partition(":")
         if figure + colon == _GIVEN:
             citation.given.update(expression.split())
@@ -174,18 +182,27 @@ def check(file: Path, *, whole: bool) -> list[Problem]:
 
 def problems_of(passage: Passage) -> Iterator[tuple[int, str]]:
     in_text = {figure.text for figure in passage.figures}
-    sourced: set[str] = set()
     for citation in passage.citations:
-        sourced |= citation.given | {source.figure for source in citation.sources}
         for text in sorted(citation.given - in_text):
             yield citation.line, f"{text} is given, but the text above does not have it"
         for source in citation.sources:
             if source.figure not in in_text:
                 yield source.line, f"{source.figure} is not in the text above"
         yield from wrong_figures(citation)
+    yield from ((figure.line, f"{figure.text} has no source") for figure in without_source(passage))
+
+
+def without_source(passage: Passage) -> Iterator[Figure]:
+    """Each figure of a table needs a source of its own, so that no wrong one hides behind its neighbour."""
+    given = {text for citation in passage.citations for text in citation.given}
+    sources = Counter(source.figure for citation in passage.citations for source in citation.sources)
+    left = sources.copy()
     for figure in passage.figures:
-        if figure.needs_source and figure.text not in sourced:
-            yield figure.line, f"{figure.text} has no source"
+        if figure.text in given or not figure.needs_source:
+            continue
+        if not sources[figure.text] or (figure.in_table and not left[figure.text]):
+            yield figure
+        left[figure.text] -= figure.in_table
 
 
 def wrong_figures(citation: Citation) -> Iterator[tuple[int, str]]:
@@ -233,8 +250,7 @@ def agrees(figure: str, value: float) -> bool:
 def suggestions(file: Path) -> Iterator[str]:
     """For each figure without a source: expressions over the cited files that give it."""
     for passage in passages(file.read_text(encoding="utf-8")):
-        sourced = {name for c in passage.citations for name in (*c.given, *(s.figure for s in c.sources))}
-        missing = dict.fromkeys(f.text for f in passage.figures if f.needs_source and f.text not in sourced)
+        missing = dict.fromkeys(figure.text for figure in without_source(passage))
         for citation in passage.citations:
             if citation.result and (RESULTS / citation.result).is_file():
                 leaves = list(numbers(load(RESULTS / citation.result)))
@@ -262,15 +278,21 @@ def leaves_of(value: Any, path: str) -> Iterator[tuple[str, float]]:
             yield from leaves_of(part, (path + step).lstrip("."))
     elif isinstance(value, list):
         for number, part in enumerate(value):
-            name = (
-                next((k for k, v in part.items() if isinstance(v, str)), None)
-                if isinstance(part, dict)
-                else None
-            )
-            step = f"[{name}={part[name]}]" if name is not None else f"[{number}]"
-            yield from leaves_of(part, path + step)
+            yield from leaves_of(part, path + _selector(value, number))
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield path, float(value)
+
+
+def _selector(rows: list[Any], number: int) -> str:
+    """`[name=value]` for the texts that tell a row from its neighbours, `[number]` if none do."""
+    row, selector, left = rows[number], "", rows
+    for name, text in row.items() if isinstance(row, dict) else ():
+        if isinstance(text, str) and "]" not in text:
+            fewer = [other for other in left if other.get(name) == text]
+            selector, left = (
+                (selector + f"[{name}={text}]", fewer) if len(fewer) < len(left) else (selector, left)
+            )
+    return selector if len(left) == 1 and selector else f"[{number}]"
 
 
 def documents() -> dict[Path, bool]:

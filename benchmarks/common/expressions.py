@@ -1,8 +1,9 @@
 """Expressions over a result file: `jobs[job=tumble].ratio_s`, `max(samples.heap) / 1e3`.
 
-A path starts at the figures, or at another part of the file such as `config` or `load`. `[name=value]` picks the rows of a
-list in which `name` has this value, `[0]` one by its number, `["a b"]` a key with spaces. A name after several rows gives the
-list of their values, for `min`, `max`, `mean`, `median`, `sum` and `len`.
+A path starts at the figures, or at another part of the file such as `config` or `load`. `[name=value]` picks
+the rows of a list in which `name` has this value, `[0]` one by its number, `["a b"]` a key with spaces, `.*`
+all values. A name after several rows gives the list of their values, for `min`, `max`, `mean`, `median`,
+`sum` and `len`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _NAME = r"[A-Za-z_]\w*"
-_STEP = r"\.[\w-]+|\[[^\]]*\]"
+_STEP = r"\.\*|\.[\w-]+|\[[^\]]*\]"
 _PATH = re.compile(rf"(?:{_NAME}|(?=\[))(?:{_STEP})*")
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
@@ -95,6 +96,8 @@ def look_up(path: str, result: Mapping[str, Any]) -> Any:
 
 def _follow(value: Any, step: str, path: str) -> Any:
     key = step.strip(".[]").strip('"')
+    if step == ".*" and isinstance(value, dict):
+        return list(value.values())
     if isinstance(value, list) and step.startswith("[") and "=" in key:
         name, _, wanted = key.partition("=")
         rows = [row for row in value if str(row.get(name)) == wanted]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,20 +65,25 @@ class ChildUsage:
     wall_s: float
     cpu_s: float
     memory_mb: float
+    errors: str
 
 
 def run_child(command: Sequence[object], *, one_core: bool = False) -> ChildUsage:
     """Run a command to its end. `one_core` pins it to one core."""
     began, cores = time.perf_counter(), os.sched_getaffinity(0)
-    # The child inherits our cores, so we narrow them for its start.
-    os.sched_setaffinity(0, {min(cores)} if one_core else cores)
-    process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL)
-    os.sched_setaffinity(0, cores)
-    # wait4 gives the figures of this child alone, not the largest of all children so far.
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - began
-    return ChildUsage(process.returncode, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    with tempfile.TemporaryFile() as errors:
+        # The child inherits our cores, so we narrow them for its start.
+        os.sched_setaffinity(0, {min(cores)} if one_core else cores)
+        process = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=errors)
+        os.sched_setaffinity(0, cores)
+        # wait4 gives the figures of this child alone, not the largest of all children so far.
+        _, status, used = os.wait4(process.pid, 0)
+        wall, process.returncode = time.perf_counter() - began, os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")[-500:]
+    return ChildUsage(
+        process.returncode, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, said.strip()
+    )
 
 
 def kit_command(*words: object) -> list[str]:

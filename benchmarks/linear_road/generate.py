@@ -70,6 +70,8 @@ def run(case: Case, seed: int) -> dict[str, Any]:
             case.jobs,
         ]
         used = run_child(kit_command("generate", *size, "--seed", seed, "--out", out), one_core=case.one_core)
+        if used.exit_code:
+            print(used.errors, file=sys.stderr)
         return {
             **asdict(case),
             "case": case.name,

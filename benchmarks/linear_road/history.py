@@ -29,7 +29,7 @@ def run(source: Path, out: Path, days: int, form: str, seed: int) -> dict[str, A
     words = ["--input", source, "--out", out, "--days", days, "--format", form, "--seed", seed]
     used = run_child(kit_command("history", *words))
     if used.exit_code:
-        raise RuntimeError(f"lr history ended with {used.exit_code}")
+        raise RuntimeError(f"lr history ended with {used.exit_code}: {used.errors}")
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return {
         "format": form,

@@ -14,6 +14,7 @@ import cProfile
 import pstats
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,19 @@ from benchmarks.common.tables import show
 from benchmarks.linear_road.network import UNCOUNTED, prepared
 from penstock.testing.dry_run import DryRun
 
-# step -> end of the file's name, and the function in it
+# step -> the module and the function that it is
 STEPS = {
-    "all": ("testing/dry_run.py", "train"),
-    "the delivered text becomes columns": ("spark/feeds.py", "unpack_feed"),
-    "all boxes": ("spark/stage.py", "_box"),
-    "boxes with state": ("arrow/column_latch.py", "process"),
-    "- tracking": ("pipeline/tracking.py", "process"),
-    "- accounts": ("pipeline/accounts.py", "process"),
-    "- tolls": ("pipeline/tolls.py", "process"),
-    "travel times": ("pipeline/past.py", "journeys"),
-    "state, written and checked": ("spark/stage.py", "_keep"),
-    "- its file": ("spark/parts.py", "_store"),
-    "answers, as text into files": ("spark/sinks.py", "write"),
+    "all": ("penstock.testing.dry_run", "train"),
+    "the delivered text becomes columns": ("penstock.engine.spark.entry.feeds", "unpack_feed"),
+    "all boxes": ("penstock.engine.spark.tasks.stage", "_box"),
+    "boxes with state": ("penstock.engine.arrow.boxes.column_latch", "process"),
+    "- tracking": ("penstock.linear_road.network.tracking", "process"),
+    "- accounts": ("penstock.linear_road.network.accounts", "process"),
+    "- tolls": ("penstock.linear_road.network.tolls", "process"),
+    "travel times": ("penstock.linear_road.network.past", "journeys"),
+    "state, written and checked": ("penstock.engine.spark.tasks.stage", "_keep"),
+    "- its file": ("penstock.engine.spark.tasks.state_parts", "_store"),
+    "answers, as text into files": ("penstock.engine.spark.exits.sinks", "write"),
 }
 
 
@@ -59,10 +60,11 @@ def profiled(work: Path, trains: int) -> tuple[int, float, dict[str, float]]:
     return sum(taken), used, {step: _seconds(stats, *where) for step, where in STEPS.items()}
 
 
-def _seconds(stats: dict[tuple[str, int, str], Any], file: str, name: str) -> float:
-    spent = [times[3] for (path, _, called), times in stats.items() if path.endswith(file) and called == name]
+def _seconds(stats: dict[tuple[str, int, str], Any], module: str, name: str) -> float:
+    file = import_module(module).__file__
+    spent = [times[3] for (path, _, called), times in stats.items() if (path, called) == (file, name)]
     if not spent:
-        raise LookupError(f"nothing called {name} in {file}; if it was renamed, change STEPS")
+        raise LookupError(f"{module}.{name} was not called; if it was renamed, change STEPS")
     return float(sum(spent))
 
 

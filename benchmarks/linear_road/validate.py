@@ -45,9 +45,9 @@ def measure(source: Path, folder: Path, case: str) -> list[dict[str, Any]]:
 
 def generate(out: Path, xways: float, minutes: int, form: str, seed: int) -> None:
     words = ["--xways", xways, "--minutes", minutes, "--format", form, "--seed", seed, "--out", out]
-    code = run_child(kit_command("generate", *words)).exit_code
-    if code:
-        raise RuntimeError(f"generating {xways:g} expressways failed with exit code {code}")
+    used = run_child(kit_command("generate", *words))
+    if used.exit_code:
+        raise RuntimeError(f"generating {xways:g} expressways ended with {used.exit_code}: {used.errors}")
 
 
 def measure_all(chosen: argparse.Namespace, minutes: int, folder: Path) -> list[dict[str, Any]]:

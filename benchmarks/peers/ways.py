@@ -92,7 +92,7 @@ def oracle(setting: Setting, rows: Path, out: Path) -> dict[str, Any]:
     command = kit_command("validate", "--input", rows, "--history", setting.history, "--expected", out)
     used = run_child(command)
     if used.exit_code:
-        raise PeerError(f"the oracle ended with {used.exit_code}")
+        raise PeerError(f"the oracle ended with {used.exit_code}: {used.errors}")
     return {"cpu_s": used.cpu_s, "cpu_s_after_start": used.cpu_s, "wall_s": used.wall_s}
 
 
