@@ -20,7 +20,7 @@ _HOMES = {
     "Limits": "answers.registered_query",
     "NotRetainedError": "errors",
     "QueryError": "errors",
-    "QueryEngine": "answers.engine",
+    "QueryEngine": "answers.query_engine",
     "StandingQueries": "serving.service",
     "UnknownHandleError": "errors",
 }
