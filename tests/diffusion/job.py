@@ -1,4 +1,4 @@
-"""The process that the kill tests kill: one diffused join over the files of a folder, roles switched again and again.
+"""The process that the kill tests kill: one diffused join over a folder's files, with many role switches.
 
 `python job.py FOLDER [MASTER]`; exit code 0 when everything is through.
 """
@@ -92,7 +92,10 @@ def check(folder: Path) -> str:
     epochs, transitions = roles[-1].epoch, sum(r.both for r in roles)
     assert epochs >= 2, "roles were hardly switched"
     assert 0 < transitions < len(tickets) - 1, "no train, or every train, went to all servers"
-    return f"{sum(wanted.values())} pairs, {len(tickets)} trains, {epochs} switches, {transitions} trains in transition"
+    return (
+        f"{sum(wanted.values())} pairs, {len(tickets)} trains, {epochs} switches, "
+        f"{transitions} trains in transition"
+    )
 
 
 def main(folder: Path, master: str | None) -> None:

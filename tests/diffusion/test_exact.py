@@ -1,4 +1,4 @@
-"""No pair lost, none doubled: random streams, windows, skew, rates, switch moments and servers against two nested loops."""
+"""No pair is lost or doubled: random streams, skew, rates and switches, compared with two nested loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 and restart, and a worker of a cluster that dies: the pairs are those of two nested loops, while roles switch."""
+"""kill -9 and restart, and a dying cluster worker: the pairs stay right while roles switch."""
 
 from __future__ import annotations
 

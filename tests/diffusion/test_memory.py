@@ -1,4 +1,4 @@
-"""Bounded memory (S03): enough or an error with the sizes; drop and replace lose pairs, and count them; theorem 2's sizes."""
+"""Bounded memory (S03): an error with sizes, or counted losses with drop and replace; theorem 2's sizes."""
 
 from __future__ import annotations
 

@@ -23,9 +23,14 @@ def join(
     distribution="diffused", servers=2, within=(5 * SECOND, 3 * SECOND), on=(("k", "k"),), **options
 ) -> Join:
     return Join(
-        name="j", inputs=("a", "b"), on=on, within=within, distribution=distribution, servers=servers,
+        name="j",
+        inputs=("a", "b"),
+        on=on,
+        within=within,
+        distribution=distribution,
+        servers=servers,
         diffusion=Diffusion(**options),
-    )  # fmt: skip
+    )
 
 
 def reports(left: int, right: int, *, until: int, start: int = 0, operations=(0, 0)) -> list[Report]:
@@ -148,8 +153,9 @@ def test_the_producer_is_one_of_the_two_owners(case):
     left_epoch, left_master, left_owner, right_epoch, right_master, right_owner = case
     chosen = producer(*case)
     assert chosen in (left_owner, right_owner)
-    # it is the owner of the tuple that was master in the older epoch: only that one lies at its owner and nowhere else;
-    # in one epoch it is the master's, and where both were master (hash) equal keys have the same owner
+    # it is the owner of the tuple that was master in the older epoch: only that one lies at its owner and
+    # nowhere else; in one epoch it is the master's, and where both were master (hash) equal keys have the
+    # same owner
     older_is_left = left_epoch < right_epoch or (left_epoch == right_epoch and left_master)
     older_master = left_master if left_epoch <= right_epoch else right_master
     if left_epoch != right_epoch:

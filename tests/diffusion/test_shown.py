@@ -1,4 +1,4 @@
-"""What a join says about itself: `explain`, the YAML form, the layout, the catalog; and what a runtime may ask of it."""
+"""What a join says about itself: `explain`, YAML, layout, catalog; and what a runtime may ask of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def test_explain_says_how_it_is_spread():
         (5, 5), on=True, where="", distribution="auto", servers=4, memory=1000, when_full="replace"
     ).explain()
     assert (
-        "auto: hash until a server has more than 1.4 times its even share of the load, then diffused over 4 servers, "
+        "auto: hash until a server has more than 1.4 times its even share of the load, "
+        "then diffused over 4 servers, "
         "master the faster stream, sampled every 10 seconds, 1000 tuples a server, when full replace" in text
     )
     text = network(

@@ -1,4 +1,4 @@
-"""The simulator: with power and memory to spare it does exactly the operations of the join; short of them, what the paper says."""
+"""The simulator: with power to spare it does exactly the join's operations; else, what the paper says."""
 
 from __future__ import annotations
 

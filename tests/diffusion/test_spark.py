@@ -1,4 +1,4 @@
-"""Diffused joins on Spark: the same pairs as two nested loops, through switches; what is recorded; what is refused."""
+"""Diffused joins on Spark: the pairs of two nested loops, through switches; records and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(first: int, count: int, step: int = 1) -> list[tuple[int, int, int]]:
 
 
 def test_every_way_of_switching(spark):
-    """hash -> left -> right -> hash -> left within the windows of one another, and trains that only move horizons."""
+    """hash -> left -> right -> hash -> left in overlapping windows, and trains that only move horizons."""
     net = network((6, 4), on=True, where="v < v_right", distribution="auto", servers=3, sample=1000)
     trains = [{"left": rows(10 * n, 10), "right": rows(10 * n, 10, 2)} for n in range(6)]
     schemes = [None, "left", "right", "hash", "left", "left"]
@@ -63,7 +63,7 @@ def test_random_worlds(spark, world):
 
 @pytest.mark.slow
 def test_behind_windows_and_before_them(spark):
-    """A diffused join between other boxes: what feeds it has no unique place in the order, what follows has another key."""
+    """A diffused join between other boxes: its input has no unique order, its reader another key."""
     from penstock.model.writing.network import Network
     from penstock.testing import collect, rows_source, run_network
 

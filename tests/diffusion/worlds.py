@@ -1,4 +1,4 @@
-"""Random streams for diffused joins, the nested-loop truth, and Arrow servers behind the reference's proxy."""
+"""Random streams for diffused joins, the nested-loop truth, Arrow servers behind the reference's proxy."""
 
 from __future__ import annotations
 
@@ -86,11 +86,17 @@ def worlds(draw, *, forced: bool = True, late: bool = False, most: int = 40):
     distribution = draw(st.sampled_from(["diffused", "auto"]))
     disorder = draw(st.integers(0, 4))
     net = network(
-        within, on, where, lateness=0 if late else disorder, distribution=distribution, servers=draw(st.integers(1, 4)),
+        within,
+        on,
+        where,
+        lateness=0 if late else disorder,
+        distribution=distribution,
+        servers=draw(st.integers(1, 4)),
         master=draw(st.sampled_from(["higher", "lower", "left", "right"])),
-        placement=draw(st.sampled_from(["least_loaded", "round_robin"])), sample=draw(st.integers(1, 10)),
+        placement=draw(st.sampled_from(["least_loaded", "round_robin"])),
+        sample=draw(st.integers(1, 10)),
         threshold=draw(st.sampled_from([None, 0.3, 0.6])),
-    )  # fmt: skip
+    )
     ticks = draw(
         st.lists(
             st.tuples(st.sampled_from("llrrlr"), st.integers(0, 2), st.integers(0, disorder)), max_size=most

@@ -1,4 +1,4 @@
-"""Load diffusion on the paper's own cluster: the simulator and its experiments (Gu and Yu, Middleware 2005; S05, S13, S14).
+"""Load diffusion on the paper's own cluster: the simulator and its experiments (Gu and Yu; S05, S13, S14).
 
 The diffused join that runs on Spark lives in `penstock.engine`: `stream.join(..., distribution="diffused")`.
 """

@@ -1,7 +1,8 @@
-"""The simulated cluster and its workload (Sect. 4.1; S05): heterogeneous servers, costs, and streams that come in gaps.
+"""The simulated cluster and its workload (Gu and Yu, Sect. 4.1; S05): uneven servers, costs, streams.
 
-A server of 3,000 units a second does 60 join operations of 50 units in it, or receives 300 tuples of 10 units. The gap between two
-tuples of a stream is U(1/2r, 2/r), whose mean is 1.25/r: the true rate is 0.8 r ("Corrections").
+A server of 3,000 units a second does 60 join operations of 50 units in a second, or receives 300 tuples of 10
+units. The gap between two tuples of a stream is U(1/2r, 2/r). Its mean is 1.25/r, so the true rate is 0.8 r
+(docs/papers.md, "Corrections").
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Arrivals:
 
 
 def draw_rates(joins: int, seconds: float, seed: int, change_every: float | None = None) -> np.ndarray:
-    """Rates U[5, 20] of each join and stream, for each stretch of `change_every` seconds: (stretch, join, side)."""
+    """Rates U[5, 20] as an array (stretch, join, side); a stretch lasts `change_every` seconds."""
     stretches = 1 if change_every is None else max(1, int(np.ceil(seconds / change_every)))
     return np.random.default_rng([seed, 2]).uniform(5, 20, (stretches, joins, 2))
 
@@ -70,10 +71,10 @@ def arrivals(rates: np.ndarray, seconds: float, seed: int, change_every: float |
     times, joins, sides = [], [], []
     for (stretch, join, side), rate in np.ndenumerate(rates):
         begin, end = stretch * length, min(seconds, (stretch + 1) * length)
-        found = begin + _gaps(rate, end - begin, dice)
-        times.append(found)
-        joins.append(np.full(len(found), join, np.int32))
-        sides.append(np.full(len(found), side, np.int8))
+        stamps = begin + _gaps(rate, end - begin, dice)
+        times.append(stamps)
+        joins.append(np.full(len(stamps), join, np.int32))
+        sides.append(np.full(len(stamps), side, np.int8))
     time = np.concatenate(times)
     order = np.argsort(time, kind="stable")
     return Arrivals(
@@ -82,7 +83,7 @@ def arrivals(rates: np.ndarray, seconds: float, seed: int, change_every: float |
 
 
 def _gaps(rate: float, seconds: float, dice: np.random.Generator) -> np.ndarray:
-    # the shortest gap is 1 / 2r, so never more than 2 r tuples a second
-    made = np.cumsum(dice.uniform(0.5 / rate, 2.0 / rate, int(2 * rate * seconds) + 2))
-    within: np.ndarray = made[made < seconds]
+    # The shortest gap is 1 / 2r, so there are never more than 2 r tuples a second.
+    stamps = np.cumsum(dice.uniform(0.5 / rate, 2.0 / rate, int(2 * rate * seconds) + 2))
+    within: np.ndarray = stamps[stamps < seconds]
     return within

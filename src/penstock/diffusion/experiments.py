@@ -1,7 +1,7 @@
 """The paper's four experiments (SE1-SE4), each a pure function from a set-up to figures.
 
-Where the paper leaves something open we say what we took: the sampling period is 50 s (`Scheme.sample`), memory is that of the server
-and shared by its joins, a full memory drops the new tuple, and among equal loads the lot decides.
+Where the paper leaves something open, we chose: the sampling period is 50 s (`Scheme.sample`), the joins of a
+server share its memory, a full memory drops the new tuple, and a lot decides among equal loads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CURVES = {"higher": ("higher", "eager"), "lower": ("lower", "eager"), "literal":
 
 @dataclass(frozen=True)
 class Setup:
-    """The paper's cluster by default; `repeats`: each figure is the mean over so many draws of cluster and streams."""
+    """The paper's cluster by default. Each figure is the mean over `repeats` draws of cluster and streams."""
 
     nodes: int = 100
     joins: int = 10
@@ -54,7 +54,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Scaling:
-    """SE1 and SE2: operations done and mean effective utilisation, by servers a join; LLF does not depend on them."""
+    """SE1 and SE2: operations and mean effective utilisation, by servers a join (for LLF, one figure)."""
 
     servers: tuple[int, ...]
     throughput: dict[str, list[float]]
@@ -84,38 +84,38 @@ class Adaptation:
     switches: dict[str, int]
 
 
-def scaling(setup: Setup, told: ReportProgress = lambda *_: None) -> Scaling:
+def scaling(setup: Setup, progress: ReportProgress = lambda *_: None) -> Scaling:
     """SE1 and SE2 (Fig. 4, 5): throughput and utilisation against servers per join."""
     sizes, worlds = setup.sizes(), {seed: _world(setup, seed) for seed in setup.seeds()}
-    found = {curve: np.zeros((2, len(sizes))) for curve in CURVES}
+    curves = {curve: np.zeros((2, len(sizes))) for curve in CURVES}
     # the longest runs first, so that no core waits at the end
     todo = [(s, p, c) for p in reversed(range(len(sizes))) for c in CURVES for s in worlds]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = pool.map(lambda t: _ssp(setup, *worlds[t[0]], t[0], sizes[t[1]], *CURVES[t[2]]), todo)
-        for done, ((_, place, curve), run) in enumerate(zip(todo, runs, strict=True), 1):
-            found[curve][:, place] += _figures(run) / setup.repeats
-            told("SE1 SE2", done, len(todo))
+        for done, ((_, index, curve), run) in enumerate(zip(todo, runs, strict=True), 1):
+            curves[curve][:, index] += _figures(run) / setup.repeats
+            progress("SE1 SE2", done, len(todo))
     llf = sum((_figures(_llf(setup, *worlds[seed], seed)) for seed in worlds), np.zeros(2)) / setup.repeats
     return Scaling(
         sizes,
-        {curve: figures[0].tolist() for curve, figures in found.items()},
-        {curve: figures[1].tolist() for curve, figures in found.items()},
+        {curve: figures[0].tolist() for curve, figures in curves.items()},
+        {curve: figures[1].tolist() for curve, figures in curves.items()},
         *llf.tolist(),
     )
 
 
-def balance(setup: Setup, told: ReportProgress = lambda *_: None) -> Balance:
+def balance(setup: Setup, progress: ReportProgress = lambda *_: None) -> Balance:
     """SE3 (Fig. 6): two joins on ten nodes, SSP over all ten."""
     rates = draw_rates(2, setup.seconds, setup.seed)
     cluster, tuples = heterogeneous(10, setup.seed), arrivals(rates, setup.seconds, setup.seed)
     ssp = _ssp(setup, cluster, rates, tuples, setup.seed, 10)
-    told("SE3", 1, 2)
+    progress("SE3", 1, 2)
     llf = _llf(setup, cluster, rates, tuples, setup.seed)
-    told("SE3", 2, 2)
+    progress("SE3", 2, 2)
     return Balance(ssp.utilisation.tolist(), llf.utilisation.tolist())
 
 
-def adaptation(setup: Setup, told: ReportProgress = lambda *_: None) -> Adaptation:
+def adaptation(setup: Setup, progress: ReportProgress = lambda *_: None) -> Adaptation:
     """SE4 (Fig. 7): rates change every 500 s; static against adaptive with both rules, and LLF."""
     seed, scheme = setup.seed, setup.scheme
     rates = draw_rates(setup.joins, setup.seconds, seed, setup.change_every)
@@ -129,9 +129,9 @@ def adaptation(setup: Setup, told: ReportProgress = lambda *_: None) -> Adaptati
         runs[name] = simulate(
             cluster, tuples, hosts, replace(scheme, master=name), bin_seconds=setup.bin_seconds
         )
-        told("SE4", len(runs), 4)
+        progress("SE4", len(runs), 4)
     runs["llf"] = _llf(setup, cluster, rates, tuples, seed)
-    told("SE4", 4, 4)
+    progress("SE4", 4, 4)
     bins = len(runs["static"].operations)
     times = [(n + 1) * setup.bin_seconds for n in range(bins)]
     return Adaptation(

@@ -1,9 +1,10 @@
-"""The simulator's inner loop, compiled: one pass over the arrivals in order of time, server by server where they go.
+"""The simulator's inner loop, compiled: one pass over the arrivals in order of time.
 
-A queue is a ring of `room` places; `heads` is the oldest tuple kept, `following` the next to be processed (the paper's pointers p1,
-p2), `tails` the next free place. Arrays are indexed by slot (a join at a server) and side.
+A queue is a ring of `room` entries. `heads` is the oldest tuple kept, `following` the next to be processed
+(the paper's pointers p1, p2), `tails` the next free entry. Arrays are indexed by slot (a join at a server)
+and side.
 """
-# numba infers the types: annotations would only repeat them
+# numba infers the types; annotations would only repeat them.
 # ruff: noqa: ANN001, ANN201, ANN202
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, check-untyped-defs=False
 
@@ -45,9 +46,17 @@ def _compare(v, q, s, stamps, epochs, owners, masters, heads, following, window,
     for i in range(heads[q, o], following[q, o]):
         other = i % room
         if s == 0:
-            who = _producer(epochs[q, 0, mine], masters[q, 0, mine], owners[q, 0, mine], epochs[q, 1, other], masters[q, 1, other], owners[q, 1, other])  # fmt: skip
+            left, right = mine, other
         else:
-            who = _producer(epochs[q, 0, other], masters[q, 0, other], owners[q, 0, other], epochs[q, 1, mine], masters[q, 1, mine], owners[q, 1, mine])  # fmt: skip
+            left, right = other, mine
+        who = _producer(
+            epochs[q, 0, left],
+            masters[q, 0, left],
+            owners[q, 0, left],
+            epochs[q, 1, right],
+            masters[q, 1, right],
+            owners[q, 1, right],
+        )
         operations += who == v
     return operations, expired
 
@@ -168,7 +177,8 @@ def run_joins(
             receiving[v] += per_tuple
             received[v] += 1
             q = slot_of[v, j]
-            # a full server that has processed nothing since the last look has little to drop: look again after a while
+            # a full server that has processed nothing since the last look has little to drop: look again
+            # after a while
             if eager and used[v] >= memory[v] and (processed[v] or now > looked[v] + 0.5):
                 processed[v], looked[v] = False, now
                 used[v] -= _expire(v, now, hosted, stamps, heads, following, tails, slot_of, window, room)

@@ -23,17 +23,31 @@ _COLOURS = {
 }
 
 
-def plot_scaling(found: Scaling, folder: Path) -> list[Path]:
+def plot_scaling(scaling: Scaling, folder: Path) -> list[Path]:
     """Fig. 4 and Fig. 5."""
-    made = []
+    paths = []
     for name, title, curves, flat, unit, label in (
-        ("se1", "SE1 (Fig. 4): throughput", found.throughput, found.llf_throughput, 1e6, "join operations, millions"),
-        ("se2", "SE2 (Fig. 5): effective CPU utilisation", found.utilisation, found.llf_utilisation, 0.01, "mean, per cent"),
-    ):  # fmt: skip
+        (
+            "se1",
+            "SE1 (Fig. 4): throughput",
+            scaling.throughput,
+            scaling.llf_throughput,
+            1e6,
+            "join operations, millions",
+        ),
+        (
+            "se2",
+            "SE2 (Fig. 5): effective CPU utilisation",
+            scaling.utilisation,
+            scaling.llf_utilisation,
+            0.01,
+            "mean, per cent",
+        ),
+    ):
         figure, axes = _axes(title, "servers per join", label)
         for rule, values in curves.items():
             axes.plot(
-                found.servers,
+                scaling.servers,
                 [v / unit for v in values],
                 "o-",
                 ms=3,
@@ -42,26 +56,26 @@ def plot_scaling(found: Scaling, folder: Path) -> list[Path]:
             )
             best = max(range(len(values)), key=values.__getitem__)
             axes.annotate(
-                f"k = {found.servers[best]}", (found.servers[best], values[best] / unit), fontsize=8
+                f"k = {scaling.servers[best]}", (scaling.servers[best], values[best] / unit), fontsize=8
             )
         axes.axhline(flat / unit, color=_COLOURS["llf"], ls="--", label=_NAMES["llf"])
         axes.axvline(15, color="#cccccc", lw=0.8, zorder=0)
-        made.append(_save(figure, axes, folder / f"{name}.svg"))
-    return made
+        paths.append(_save(figure, axes, folder / f"{name}.svg"))
+    return paths
 
 
-def plot_balance(found: Balance, folder: Path) -> list[Path]:
+def plot_balance(balance: Balance, folder: Path) -> list[Path]:
     """Fig. 6."""
     figure, axes = _axes(
         "SE3 (Fig. 6): load balance, 2 joins on 10 nodes", "node", "effective CPU utilisation, per cent"
     )
-    nodes = range(1, len(found.ssp) + 1)
+    nodes = range(1, len(balance.ssp) + 1)
     axes.bar(
-        [n - 0.2 for n in nodes], [u * 100 for u in found.ssp], 0.4, color=_COLOURS["higher"], label="SSP"
+        [n - 0.2 for n in nodes], [u * 100 for u in balance.ssp], 0.4, color=_COLOURS["higher"], label="SSP"
     )
     axes.bar(
         [n + 0.2 for n in nodes],
-        [u * 100 for u in found.llf],
+        [u * 100 for u in balance.llf],
         0.4,
         color=_COLOURS["llf"],
         label=_NAMES["llf"],
@@ -69,14 +83,14 @@ def plot_balance(found: Balance, folder: Path) -> list[Path]:
     return [_save(figure, axes, folder / "se3.svg")]
 
 
-def plot_adaptation(found: Adaptation, folder: Path) -> list[Path]:
+def plot_adaptation(adaptation: Adaptation, folder: Path) -> list[Path]:
     """Fig. 7."""
     figure, axes = _axes(
         "SE4 (Fig. 7): rates change every 500 s", "time, s", "join operations in 50 s, thousands"
     )
-    for name, values in found.throughput.items():
+    for name, values in adaptation.throughput.items():
         label = _NAMES[name] if name in ("static", "llf") else _NAMES[name].replace("SSP", "SSP adaptive")
-        axes.plot(found.times, [v / 1e3 for v in values], lw=1.2, color=_COLOURS[name], label=label)
+        axes.plot(adaptation.times, [v / 1e3 for v in values], lw=1.2, color=_COLOURS[name], label=label)
     return [_save(figure, axes, folder / "se4.svg")]
 
 

@@ -27,19 +27,24 @@ def chosen(names: str) -> tuple[str, ...]:
     >>> chosen("se4, SE1")
     ('SE4', 'SE1')
     """
-    found = tuple(name.strip().upper() for name in names.split(",") if name.strip())
-    for name in found:
+    experiments = tuple(name.strip().upper() for name in names.split(",") if name.strip())
+    for name in experiments:
         if name not in EXPERIMENTS:
             raise PenstockError(
-                f"no experiment '{name}'; expected: some of {', '.join(EXPERIMENTS)}. {did_you_mean(name, EXPERIMENTS)}"
+                f"no experiment '{name}'",
+                expected=f"some of {', '.join(EXPERIMENTS)}",
+                hint=did_you_mean(name, EXPERIMENTS),
             )
-    return found
+    return experiments
 
 
 def report(
-    setup: Setup, folder: Path, only: tuple[str, ...] = EXPERIMENTS, told: ReportProgress = lambda *_: None
+    setup: Setup,
+    folder: Path,
+    only: tuple[str, ...] = EXPERIMENTS,
+    progress: ReportProgress = lambda *_: None,
 ) -> list[Claim]:
-    """SimulatedRun what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
+    """Run what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     claims: list[Claim] = []
     figures: dict[str, Any] = {"setup": asdict(setup)}
@@ -47,10 +52,10 @@ def report(
         if not set(names) & set(only):
             continue
         begin = time.perf_counter()
-        found: Any = run(setup, told)
-        figures[names[0]] = asdict(found) | {"took_seconds": round(time.perf_counter() - begin, 2)}
-        claims += [claim for claim in judge(found) if claim.id in only]
-        plot(found, folder)
+        figure: Any = run(setup, progress)
+        figures[names[0]] = asdict(figure) | {"took_seconds": round(time.perf_counter() - begin, 2)}
+        claims += [claim for claim in judge(figure) if claim.id in only]
+        plot(figure, folder)
     figures["claims"] = [asdict(claim) for claim in claims]
     (folder / "table.md").write_text(as_markdown(claims))
     (folder / "figures.json").write_text(json.dumps(figures, indent=1))

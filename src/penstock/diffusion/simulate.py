@@ -1,8 +1,9 @@
-"""The simulator (S05, S08, S11-S14): a proxy routes tuples, servers receive and join them, second by second of made-up time.
+"""The simulator (S05, S08, S11-S14): a proxy routes tuples, servers receive and join them, in simulated time.
 
-Every server has its own processor and memory; each join has two queues there (S03). A server works on the oldest tuple
-that it has not processed, compares it with the other queue's window, and only then drops what has left the window (S04).
-Pairs are really compared, tuple by tuple, under the owner rule, so a run counts exactly the operations that were done.
+Every server has its own processor and memory; each join has two queues there (S03). A server takes the oldest
+tuple that it has not processed, compares it with the other queue's window, and only then drops what has left
+the window (S04). It really compares tuple by tuple, under the owner rule, so a run counts exactly the
+operations done.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ EXPIRY = ("eager", "literal")
 
 @dataclass(frozen=True)
 class Scheme:
-    """How tuples are spread: the master rule ('lower' is the paper's sentence), placement, sampling period, full memory.
+    """How tuples are distributed: master rule ('lower' is the paper's text), placement, sampling, memory.
 
-    `expiry`: 'literal' drops what has left the window only when a tuple of the other stream is processed, as Sect. 2.1
-    says. A memory full of such tuples then refuses the very tuple that would clear it, and the server stands still for ever.
-    'eager' looks for them also when a tuple finds the memory full; the set of operations allowed is the same.
+    `expiry`: 'literal' drops what has left the window only when a tuple of the other stream is processed, as
+    Sect. 2.1 says. A memory full of such tuples then refuses the very tuple that would clear it, and the
+    server stops forever. 'eager' also looks for them when a tuple finds the memory full; both allow the same
+    operations.
     """
 
     master: str = "higher"
@@ -86,7 +88,7 @@ def random_hosts(joins: int, servers: int, nodes: int, seed: int) -> np.ndarray:
 def least_loaded_hosts(
     cluster: Cluster, rates: np.ndarray, window: tuple[float, float], seed: int
 ) -> np.ndarray:
-    """LLF-Distribution (S13): each join as a whole goes to the server with the least load so far, ties by lot."""
+    """LLF-Distribution (S13): each whole join goes to the server with the least load so far, ties by lot."""
     load, lot = np.zeros(cluster.size), np.random.default_rng([seed, 5]).random(cluster.size)
     hosts = []
     for r1, r2 in rates:
@@ -105,20 +107,45 @@ def simulate(
     first: np.ndarray | None = None,
     bin_seconds: float = 50.0,
 ) -> SimulatedRun:
-    """SimulatedRun the joins; `first`: the stream (0 or 1) of each join that is master at the start."""
+    """Run the joins. `first`: the stream (0 or 1) of each join that is master at the start."""
     masters = np.zeros(tuples.joins, np.int64) if first is None else first.astype(np.int64)
     bins = np.zeros(max(1, int(np.ceil(tuples.seconds / bin_seconds))))
     per_server = np.zeros((5, cluster.size))
     switches = run_joins(
-        tuples.time, tuples.join, tuples.side, float(tuples.seconds), cluster.speed, cluster.memory.astype(np.int64),
-        cluster.costs.operation, cluster.costs.receive, hosts, _hosted(hosts, cluster.size), masters,
-        MASTER_RULES.index(scheme.master), PLACEMENTS.index(scheme.placement), scheme.when_full == "replace", scheme.expiry == "eager",
-        float(scheme.sample), np.array(scheme.window), bins, float(bin_seconds), per_server,
-    )  # fmt: skip
+        tuples.time,
+        tuples.join,
+        tuples.side,
+        float(tuples.seconds),
+        cluster.speed,
+        cluster.memory.astype(np.int64),
+        cluster.costs.operation,
+        cluster.costs.receive,
+        hosts,
+        _hosted(hosts, cluster.size),
+        masters,
+        MASTER_RULES.index(scheme.master),
+        PLACEMENTS.index(scheme.placement),
+        scheme.when_full == "replace",
+        scheme.expiry == "eager",
+        float(scheme.sample),
+        np.array(scheme.window),
+        bins,
+        float(bin_seconds),
+        per_server,
+    )
     joining, receiving, received, dropped, replaced = per_server
     return SimulatedRun(
-        bins, bin_seconds, joining, receiving, received, dropped, replaced, int(switches), tuples.seconds, cluster.speed
-    )  # fmt: skip
+        operations=bins,
+        bin_seconds=bin_seconds,
+        joining=joining,
+        receiving=receiving,
+        received=received,
+        dropped=dropped,
+        replaced=replaced,
+        switches=int(switches),
+        seconds=tuples.seconds,
+        speed=cluster.speed,
+    )
 
 
 def chosen_first(rates: np.ndarray, master: str) -> np.ndarray:
@@ -129,9 +156,9 @@ def chosen_first(rates: np.ndarray, master: str) -> np.ndarray:
 
 def _hosted(hosts: np.ndarray, nodes: int) -> np.ndarray:
     """The joins of each server, filled up with -1."""
-    found: list[list[int]] = [[] for _ in range(nodes)]
+    joins_of: list[list[int]] = [[] for _ in range(nodes)]
     for join, servers in enumerate(hosts):
         for server in servers:
-            found[server].append(join)
-    width = max(1, *(len(joins) for joins in found))
-    return np.array([joins + [-1] * (width - len(joins)) for joins in found], np.int64)
+            joins_of[server].append(join)
+    width = max(1, *(len(joins) for joins in joins_of))
+    return np.array([joins + [-1] * (width - len(joins)) for joins in joins_of], np.int64)
