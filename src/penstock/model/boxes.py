@@ -21,15 +21,22 @@ from penstock.model.user_functions import Function
 
 
 class Trait(Flag):
-    """What the rest of the system may do with a box (style: ask for the trait, never for the class)."""
+    """What the rest of the system may do with a node. Ask for the trait, not for the class."""
 
+    ENTERS = auto()  # tuples enter the network here
+    KEPT = auto()  # keeps its tuples for readers to come: connection points and views
+    LEAVES = auto()  # tuples leave here to an application
     STATELESS = auto()  # a tuple's fate depends on that tuple alone
-    ORDERED = auto()  # the answer depends on the order of the tuples
-    WINDOWED = auto()  # works on windows
     STATEFUL = auto()  # keeps something between trains
-    SPLITTABLE = auto()  # may run in parallel by key
+    OWN_PARTS = auto()  # keeps its state in parts that its own logic writes
+    SELECTS = auto()  # lets fewer tuples through than come, and refuses none
+    # The shedder and the optimizer to come read these two. Until then a test fixes which boxes have them.
     SHEDDABLE = auto()  # a drop box may be put in front of it
     COMMUTES = auto()  # may change places with a neighbour that reads none of what it writes
+
+
+Keys = tuple[str, ...]
+NO_PROMISE = -(2**63) + 1  # the horizon of an arrow about which nothing is known
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,49 @@ class Node:
     inputs: tuple[str, ...] = ()
     about: About = field(default=About())
     where: Where = field(default=Where(), compare=False)
+    origin: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The names it was written under. A rewrite that merges or splits boxes sets `origin`; others need not.
+
+        >>> Filter(name="slow").origins, Filter(name="both", origin=("slow", "near")).origins
+        (('slow',), ('slow', 'near'))
+        """
+        return self.origin or (self.name,)
+
+    @property
+    def is_box(self) -> bool:
+        """True for what works on tuples; False where they enter, are kept or leave."""
+        return not self.traits & (Trait.ENTERS | Trait.KEPT | Trait.LEAVES)
+
+    @property
+    def user_function(self) -> Function | None:
+        """The function that a user gave, if the box has one."""
+        function: Function | None = getattr(self, "function", None)
+        return function
+
+    @property
+    def spread(self) -> bool:
+        """True if tuples may go elsewhere than the hash of their key says: only some joins."""
+        return False
+
+    def partition_keys(self, index: int, stream_keys: Keys) -> Keys | None:
+        """Tuples of input `index` that agree in these columns must meet in one task; None: none need meet."""
+        del index
+        return None if Trait.STATELESS in self.traits else stream_keys
+
+    def carries(self, keys: Keys) -> bool:
+        """True if these columns leave with the values with which they came in.
+
+        A user's function that produces a column of such a name is taken at its word; the engine checks it.
+        """
+        del keys
+        return True
+
+    def promise(self, horizon: int) -> int:
+        """The horizon behind the box: it gives no tuple that is older, if it gets none older than `horizon`."""
+        return horizon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +114,7 @@ class Source(Node):
     """
 
     kind: ClassVar[str] = "source"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.ENTERS
 
     format: SourceFormat
     schema: Schema
@@ -78,7 +129,7 @@ class Filter(Node):
     """Passes the tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14)."""
 
     kind: ClassVar[str] = "filter"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.SHEDDABLE | Trait.COMMUTES
 
     predicate: str = ""
     function: Function | None = None
@@ -90,7 +141,7 @@ class Map(Node):
     """Applies expressions (or a function batch -> batch) to each tuple (A16). `keep`: other columns stay."""
 
     kind: ClassVar[str] = "map"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE | Trait.COMMUTES
 
     columns: tuple[tuple[str, str], ...] = ()
     keep: bool = True
@@ -98,13 +149,17 @@ class Map(Node):
     reads: tuple[str, ...] = ()
     produces: Schema = field(default=Schema())
 
+    def carries(self, keys: Keys) -> bool:
+        """Unless an expression gives one of them another value."""
+        return not any(column in keys and text != column for column, text in self.columns)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Drop(Node):
     """Drops tuples at a rate 0..1 that can be changed while running; a hash of name, seed and `_seq` decides (A15)."""
 
     kind: ClassVar[str] = "drop"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.COMMUTES
 
     rate: float = 0.0
     seed: int = 0
@@ -125,7 +180,7 @@ class Union(Node):
     """Merges streams of one schema."""
 
     kind: ClassVar[str] = "union"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +188,7 @@ class GroupBy(Node):
     """Partitions the tuples of one or more streams into streams of equal key values (A17); no aggregate."""
 
     kind: ClassVar[str] = "group_by"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SPLITTABLE | Trait.SHEDDABLE
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE
 
     keys: tuple[str, ...] = ()
 
@@ -146,7 +201,7 @@ class Windowed(Node):
     timestamp: 'earliest' (A21) or 'latest'. `window_start()` and `window_end()` may be used in time windows.
     """
 
-    traits: ClassVar[Trait] = Trait.WINDOWED | Trait.STATEFUL | Trait.SPLITTABLE | Trait.SHEDDABLE
+    traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SHEDDABLE
 
     size: Extent = Time(60_000_000)
     aggregates: tuple[tuple[str, str], ...] = ()
@@ -159,6 +214,15 @@ class Windowed(Node):
     def ordered(self) -> bool:
         """Count windows and user functions depend on the order of tuples, time aggregates do not."""
         return isinstance(self.size, Count) or self.function is not None
+
+    @property
+    def step(self) -> Extent:
+        """How far apart two windows begin."""
+        return self.size
+
+    def promise(self, horizon: int) -> int:
+        """Open windows hold tuples back, as far as the oldest tuple in them."""
+        return _behind_windows(self.size, self.stamp, horizon, aligned=self.kind == "tumble")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +240,11 @@ class Slide(Windowed):
 
     every: Extent = Time(60_000_000)
 
+    @property
+    def step(self) -> Extent:
+        """How far apart two windows begin."""
+        return self.every
+
 
 @dataclass(frozen=True, kw_only=True)
 class Latch(Node):
@@ -188,7 +257,7 @@ class Latch(Node):
     """
 
     kind: ClassVar[str] = "latch"
-    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+    traits: ClassVar[Trait] = Trait.STATEFUL
 
     size: Extent | None = None
     aggregates: tuple[tuple[str, str], ...] = ()
@@ -197,6 +266,17 @@ class Latch(Node):
     reads: tuple[str, ...] = ()
     produces: Schema = field(default=Schema())
     stamp: str = "earliest"
+
+    @property
+    def step(self) -> Extent | None:
+        """With aggregates: how far apart two windows begin, as with Tumble."""
+        return self.size
+
+    def promise(self, horizon: int) -> int:
+        """With aggregates as Tumble; a function answers at once."""
+        if self.size is None or self.function is not None:
+            return horizon
+        return _behind_windows(self.size, self.stamp, horizon, aligned=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +293,7 @@ class ColumnLatch(Node):
     """
 
     kind: ClassVar[str] = "column_latch"
-    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+    traits: ClassVar[Trait] = Trait.STATEFUL | Trait.OWN_PARTS
 
     logic: Function
     produces: Schema = field(default=Schema())
@@ -228,11 +308,15 @@ class Resample(Node):
     """
 
     kind: ClassVar[str] = "resample"
-    traits: ClassVar[Trait] = Trait.ORDERED | Trait.STATEFUL | Trait.SPLITTABLE
+    traits: ClassVar[Trait] = Trait.STATEFUL
 
     every: int = 1_000_000
     limit: int = 10_000_000
     columns: tuple[str, ...] = ()
+
+    def promise(self, horizon: int) -> int:
+        """Between two actual tuples lie synthetic ones, up to `limit` old."""
+        return horizon - self.limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +331,7 @@ class Join(Node):
     """
 
     kind: ClassVar[str] = "join"
-    traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SPLITTABLE | Trait.SHEDDABLE
+    traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SHEDDABLE
 
     on: tuple[tuple[str, str], ...] = ()
     predicate: str = ""
@@ -262,12 +346,26 @@ class Join(Node):
         """True if it has servers of its own: tuples may go elsewhere than the hash of their key over all partitions says."""
         return self.distribution != "hash" or (self.servers is not None and bool(self.on))
 
+    def partition_keys(self, index: int, stream_keys: Keys) -> Keys:
+        """The columns of `on`, whatever the streams are grouped by."""
+        del stream_keys
+        return tuple(pair[index] for pair in self.on)
+
+    def carries(self, keys: Keys) -> bool:
+        """Only the left columns of `on` are those by which both sides met."""
+        return keys == tuple(pair[0] for pair in self.on)
+
+    def promise(self, horizon: int) -> int:
+        """A pair has the earlier of two timestamps, which lie up to the longer side of `within` apart."""
+        return horizon - max(self.within)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionPoint(Node):
     """An arc where boxes may be added and deleted while running; keeps its tuples for a time (A25, A26, A70)."""
 
     kind: ClassVar[str] = "connection_point"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
 
     keep: int = 7_200_000_000
     key: str | None = None
@@ -278,6 +376,7 @@ class View(Node):
     """A path with no application, its QoS telling its importance; an application may connect at any time (A28)."""
 
     kind: ClassVar[str] = "view"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
 
     keep: int = 7_200_000_000
     qos: QoS | None = None
@@ -288,6 +387,7 @@ class Output(Node):
     """Where tuples leave to an application, with the QoS that governs the path (A05, A24)."""
 
     kind: ClassVar[str] = "output"
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.LEAVES
 
     to: SinkFormat
     qos: QoS | None = None
@@ -300,3 +400,12 @@ class Arrow:
     tail: str
     head: str
     index: int = 0
+
+
+def _behind_windows(size: Extent, stamp: str, horizon: int, *, aligned: bool) -> int:
+    """Windows that do not overlap (`aligned`) and give their earliest stamp go back to the start of the open one."""
+    if not isinstance(size, Time):
+        return NO_PROMISE if stamp == "earliest" else horizon
+    if aligned and stamp == "earliest":
+        return horizon // size.us * size.us
+    return horizon - size.us

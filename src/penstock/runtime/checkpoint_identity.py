@@ -61,7 +61,7 @@ def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Any]:
 
 
 def _configuration(node: Node) -> dict[str, Any]:
-    skipped = ("name", "where", "about", "inputs")
+    skipped = ("name", "where", "about", "inputs", "origin")
     found = {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped}
     if isinstance(node, Join) and not node.spread:
         # a join by hash says nothing about servers: checkpoints made before there were any stay good

@@ -7,7 +7,7 @@ Input and output tables have exactly `arrow_schema` of their stream type: visibl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -54,44 +54,59 @@ class Logic(Protocol):
 
 def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
     """The logic of a box, for one partition."""
-    place = _place(node)
-    if place is None:
+    line = LOGICS.get(node.kind)
+    if line is None:
         raise NetworkError(
             f"a {node.kind} has no logic on Arrow tables",
             box=node.name,
             where=node.where,
-            expected=f"one of: {', '.join(sorted(_PLACES))}",
+            expected=f"one of: {', '.join(sorted(LOGICS))}",
             hint="sources, connection points, views and outputs are run by the engine itself",
         )
-    module, name = place.split(":")
-    make = getattr(import_module(f"penstock.engine.arrow.boxes.{module}"), name)
+    module, name = (line if isinstance(line, str) else line(node)).split(":")
+    make = getattr(import_module(module), name)
     logic: Logic = make(node, inputs, output)
     return logic
 
 
-# by name, so that a worker loads only the boxes it runs
-_PLACES = {
-    **dict.fromkeys(("filter", "map", "drop", "union", "group_by"), "stateless:stateless_logic"),
-    **dict.fromkeys(("tumble", "slide"), "windows:time_windows"),
-    "latch": "latch:LatchFunction",
-    "column_latch": "column_latch:ColumnLatchLogic",
-    "resample": "resample:ResampleLogic",
-    "join": "join:JoinLogic",
+_BOXES = "penstock.engine.arrow.boxes"
+
+
+def _windows(node: Windowed) -> str:
+    if isinstance(node.size, Count):
+        return f"{_BOXES}.count_windows:CountWindows"
+    return (
+        f"{_BOXES}.windows:time_windows"
+        if node.function is None
+        else f"{_BOXES}.function_windows:KeptWindows"
+    )
+
+
+def _latch(node: Latch) -> str:
+    if node.function is not None:
+        return f"{_BOXES}.latch:LatchFunction"
+    return f"{_BOXES}.latch_aggregates:{'LatchCounts' if isinstance(node.size, Count) else 'LatchTimes'}"
+
+
+def _join(node: Join) -> str:
+    return f"{_BOXES}.diffused_join:DiffusedJoin" if node.spread else f"{_BOXES}.join:JoinLogic"
+
+
+# A line for each kind of box: where its logic is, 'module:name', or a function of the box that says so. By name, so
+# that a worker loads only the boxes it runs.
+LOGICS: dict[str, str | Callable[[Any], str]] = {
+    "filter": f"{_BOXES}.stateless:FilterLogic",
+    "map": f"{_BOXES}.stateless:MapLogic",
+    "drop": f"{_BOXES}.stateless:DropLogic",
+    "union": f"{_BOXES}.stateless:Pass",
+    "group_by": f"{_BOXES}.stateless:Pass",
+    "tumble": _windows,
+    "slide": _windows,
+    "latch": _latch,
+    "column_latch": f"{_BOXES}.column_latch:ColumnLatchLogic",
+    "resample": f"{_BOXES}.resample:ResampleLogic",
+    "join": _join,
 }
-
-
-def _place(node: Node) -> str | None:
-    if isinstance(node, Windowed) and isinstance(node.size, Count):
-        return "count_windows:CountWindows"
-    if isinstance(node, Windowed) and node.function is not None:
-        return "function_windows:KeptWindows"
-    if isinstance(node, Latch) and node.function is None:
-        return (
-            "latch_aggregates:LatchCounts" if isinstance(node.size, Count) else "latch_aggregates:LatchTimes"
-        )
-    if isinstance(node, Join) and node.spread:
-        return "diffused_join:DiffusedJoin"
-    return _PLACES.get(node.kind)
 
 
 def dead_letters(rows: Any, reasons: Sequence[str], box: str) -> Any:

@@ -10,37 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.engine.local.boxes.column_latch import ColumnLatchLogic
-from penstock.engine.local.boxes.diffused_join import DiffusedJoin
-from penstock.engine.local.boxes.join import JoinLogic
-from penstock.engine.local.boxes.latch import CountLatch, FunctionLatch, TimeLatch
-from penstock.engine.local.boxes.resample import ResampleLogic
-from penstock.engine.local.boxes.stateless import DropLogic, FilterLogic, MapLogic, Pass
-from penstock.engine.local.boxes.windows import CountWindows, TimeWindows
+from penstock.engine.local.box_logics import logic_for
+from penstock.engine.local.boxes.stateless import DropLogic
 from penstock.engine.local.functions import table_of
 from penstock.engine.local.rows import Answer, DeadLetter, Logic, Row, raw_text, visible
 from penstock.engine.local.source import SourceLogic
-from penstock.model.boxes import (
-    ColumnLatch,
-    ConnectionPoint,
-    Drop,
-    Filter,
-    Join,
-    Latch,
-    Map,
-    Node,
-    Output,
-    Resample,
-    Source,
-    View,
-    Windowed,
-)
+from penstock.model.boxes import Node, Output, Source, Trait
 from penstock.model.checks.horizons import MIN, after, lift
-from penstock.model.durations import Time
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.formats.callback import Callback
 from penstock.model.formats.memory import Memory
-from penstock.model.types import SEQ, StreamType
+from penstock.model.types import SEQ
 from penstock.model.writing.network import Network
 
 Train = Mapping[str, Iterable[Any]]
@@ -85,11 +65,11 @@ class LocalEngine:
         self.sources = {
             n.name: SourceLogic(n, clock) for n in network.nodes.values() if isinstance(n, Source)
         }
-        self.logics = {n.name: self._logic(n) for n in network.nodes.values() if not isinstance(n, Source)}
+        self.logics = {n.name: self._logic(n) for n in network.nodes.values() if Trait.ENTERS not in n.traits}
         # a box promises what it promised before, even when an idle input wakes up behind it
         self._promised = dict.fromkeys(network.nodes, MIN)
         for node in network.nodes.values():
-            if isinstance(node, Output | ConnectionPoint | View):
+            if node.traits & (Trait.KEPT | Trait.LEAVES):
                 self._shelf(node)
 
     def run(
@@ -111,7 +91,7 @@ class LocalEngine:
         self._set_rates(drop_rates or {})
         flows: dict[str, _Flow] = {}
         for name, node in self.network.nodes.items():
-            if isinstance(node, Source):
+            if Trait.ENTERS in node.traits:
                 flows[name] = self._enter(name, rows.get(name, ()))
             else:
                 flows[name] = self._through(node, [flows[tail] for tail in node.inputs], final=final)
@@ -133,13 +113,13 @@ class LocalEngine:
         horizons = lift([flow.horizon for flow in inputs], idle)
         answer = self.logics[node.name].process([flow.rows for flow in inputs], horizons, final=final)
         self._bury(answer, self._source_of(node), node.name)
-        if isinstance(node, Output | ConnectionPoint | View):
+        if node.traits & (Trait.KEPT | Trait.LEAVES):
             self._deliver(node, answer.out)
         self._promised[node.name] = max(self._promised[node.name], after(node, horizons))
         return _Flow(answer.out, self._promised[node.name], all(idle))
 
     def _shelf(self, node: Node) -> list[Row]:
-        shelves = self.result.outputs if isinstance(node, Output) else self.result.points
+        shelves = self.result.outputs if Trait.LEAVES in node.traits else self.result.points
         return shelves.setdefault(node.name, [])
 
     def _deliver(self, node: Node, rows: list[Row]) -> None:
@@ -161,7 +141,7 @@ class LocalEngine:
         names, todo = set(), [node]
         while todo:
             one = todo.pop()
-            if isinstance(one, Source):
+            if Trait.ENTERS in one.traits:
                 names.add(one.name)
             todo += [self.network.nodes[tail] for tail in one.inputs]
         return names.pop() if len(names) == 1 else ""
@@ -183,39 +163,3 @@ class LocalEngine:
         return logic_for(
             node, [self.network.types[tail] for tail in node.inputs], self.network.types[node.name]
         )
-
-
-def logic_for(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
-    """The reference logic of a box."""
-    match node:
-        case Filter():
-            return FilterLogic(node, inputs)
-        case Map():
-            return MapLogic(node, inputs, output)
-        case Drop():
-            return DropLogic(node)
-        case Windowed():
-            return (
-                TimeWindows(node, inputs, output)
-                if isinstance(node.size, Time)
-                else CountWindows(node, inputs, output)
-            )
-        case Latch() if node.function is not None:
-            return FunctionLatch(node, inputs, output)
-        case Latch():
-            return (
-                TimeLatch(node, inputs, output)
-                if isinstance(node.size, Time)
-                else CountLatch(node, inputs, output)
-            )
-        case ColumnLatch():
-            return ColumnLatchLogic(node, inputs, output)
-        case Resample():
-            return ResampleLogic(node, inputs, output)
-        case Join() if node.spread and node.diffusion.memory is not None:
-            # Only a bound on memory makes servers visible: it loses pairs, and which depends on where tuples lie.
-            return DiffusedJoin(node, inputs, output)
-        case Join():
-            return JoinLogic(node, inputs, output)
-        case _:
-            return Pass()

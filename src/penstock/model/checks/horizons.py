@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.model.boxes import Join, Latch, Node, Resample, Tumble, Windowed
-from penstock.model.durations import Count, Time
+from penstock.model.boxes import NO_PROMISE, Node
 
-MIN = -(2**63) + 1  # the horizon of an arrow about which nothing is known
+MIN = NO_PROMISE
 
 
 def lift(horizons: list[int], idle: list[bool]) -> tuple[int, ...]:
@@ -31,7 +30,7 @@ def after(node: Node, horizons: tuple[int, ...]) -> int:
     least = min(horizons)
     if least == MIN:
         return MIN
-    return max(MIN, _behind(node, least))
+    return max(MIN, node.promise(least))
 
 
 def throughout(nodes: Iterable[Node], given: Mapping[str, int]) -> dict[str, int]:
@@ -41,23 +40,3 @@ def throughout(nodes: Iterable[Node], given: Mapping[str, int]) -> dict[str, int
         inputs = tuple(found[up] for up in node.inputs)
         found[node.name] = after(node, inputs) if inputs else given.get(node.name, MIN)
     return found
-
-
-def _behind(node: Node, least: int) -> int:
-    if isinstance(node, Windowed) or (isinstance(node, Latch) and node.function is None):
-        return _behind_windows(node, least)
-    if isinstance(node, Resample):
-        return least - node.limit
-    if isinstance(node, Join):
-        return least - max(node.within)
-    return least
-
-
-def _behind_windows(node: Windowed | Latch, least: int) -> int:
-    if isinstance(node.size, Time):
-        if isinstance(node, Tumble | Latch) and node.stamp == "earliest":
-            return least // node.size.us * node.size.us
-        return least - node.size.us
-    if isinstance(node.size, Count) and node.stamp == "earliest":
-        return MIN
-    return least

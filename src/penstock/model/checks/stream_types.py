@@ -77,7 +77,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         )
     with located(node.name, node.where):
         check_arguments(node)
-        made = _RULES[type(node)](node, inputs)
+        made = RULES[type(node)](node, inputs)
     no_twins(node, made.schema)
     return made
 
@@ -358,7 +358,8 @@ _INPUTS: dict[type[Node], tuple[int, int]] = {
     Latch: (1, 1000),
     ColumnLatch: (1, 1000),
 }
-_RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
+# A line for each kind of box: what leaves it, given what enters.
+RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
     Source: _source,
     Filter: _filter,
     Map: _map,

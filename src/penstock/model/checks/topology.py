@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from penstock.model.boxes import ConnectionPoint, Node, Output, View
+from penstock.model.boxes import Node, Trait
 from penstock.model.error_location import node_error
 from penstock.model.errors import NetworkError, Where, did_you_mean
 
@@ -32,7 +32,7 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 def check_name(node: Node, others: Mapping[str, Node]) -> None:
     """A name that is free, and that can stand in paths, SQL and pictures."""
     # people query points and views by name, so theirs are SQL names
-    table = isinstance(node, ConnectionPoint | View)
+    table = Trait.KEPT in node.traits
     if not isinstance(node.name, str) or not (_TABLE if table else _NAME).fullmatch(node.name):
         what = "letters, digits and '_'" if table else "letters, digits, blanks and any of _ . : -"
         raise node_error(
@@ -64,7 +64,7 @@ def check_inputs(node: Node, others: Mapping[str, Node]) -> None:
                 expected="the name of a node of this network",
                 hint=did_you_mean(name, others),
             )
-        if isinstance(others[name], Output):
+        if Trait.LEAVES in others[name].traits:
             raise node_error(
                 node,
                 f"reads from the output '{name}'",

@@ -35,7 +35,7 @@ def argument(node: Node) -> str:
     >>> argument(Drop(name="d", rate=0.25))
     '25 % of the tuples'
     """
-    return _ARGUMENTS[type(node)](node)
+    return _ARGUMENTS.get(type(node), lambda _node: "")(node)
 
 
 def kind(node: Node) -> str:

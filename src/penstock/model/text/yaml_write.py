@@ -29,6 +29,7 @@ from penstock.model.boxes import (
 )
 from penstock.model.durations import format_duration
 from penstock.model.error_location import located
+from penstock.model.errors import NetworkError
 from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_format import format_form, function_text
@@ -59,6 +60,8 @@ def _lived_in(network: Network) -> set[tuple[str, ...]]:
 
 def _node(node: Node) -> Form:
     with located(node.name, node.where, part="no text form"):
+        if type(node) not in _FORMS:
+            raise NetworkError(f"a {node.kind} has no text form", box=node.name, where=node.where)
         form = _FORMS[type(node)](node)
     if node.inputs and not isinstance(node, Union | Join):
         head = next(iter(form))

@@ -18,7 +18,7 @@ from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Reorder
 from penstock.engine.arrow.state import Buffer, KeyedTable, Parts
-from penstock.model.boxes import Latch, Slide, Windowed
+from penstock.model.boxes import Latch, Windowed
 from penstock.model.durations import Count
 from penstock.model.types import StreamType
 
@@ -26,7 +26,7 @@ PLACE, SEEN = "_place", "_seen"
 
 
 def _spans(node: Windowed | Latch) -> Spans:
-    every = node.every if isinstance(node, Slide) else node.size
+    every = node.step
     assert isinstance(node.size, Count)
     assert isinstance(every, Count)
     return Spans(node.size.tuples, every.tuples)

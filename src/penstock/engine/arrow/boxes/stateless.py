@@ -11,7 +11,7 @@ from penstock.engine.arrow.columns.columns import concat, empty, integers, to_nu
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.engine.arrow.columns.hashing import drop_hash
 from penstock.engine.arrow.functions import same_length, table_from, wrong
-from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic, dead_letters
+from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.state import Parts
 from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, StreamType, arrow_schema
@@ -20,19 +20,10 @@ from penstock.model.user_functions import Function
 Pieces = list[tuple[Any, Any]]  # rows, and what a function answered for them
 
 
-def stateless_logic(node: Node, inputs: list[StreamType], output: StreamType) -> Logic:
-    """The logic of a box without state."""
-    if isinstance(node, Filter):
-        return FilterLogic(node, inputs, output)
-    if isinstance(node, Map):
-        return MapLogic(node, inputs, output)
-    return DropLogic(node) if isinstance(node, Drop) else Pass(output)
-
-
 class Pass(Parts):
     """Union and GroupBy: tuples pass, those of the first input first."""
 
-    def __init__(self, output: StreamType) -> None:
+    def __init__(self, _node: Node, _inputs: list[StreamType], output: StreamType) -> None:
         super().__init__()
         self.schema = arrow_schema(output.schema)
 
@@ -158,7 +149,7 @@ def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pi
 class DropLogic(Parts):
     """Drops by a hash of name, seed and `_seq`: a replayed train loses the same tuples. `rate` may be set between trains."""
 
-    def __init__(self, node: Drop) -> None:
+    def __init__(self, node: Drop, _inputs: list[StreamType], _output: StreamType) -> None:
         super().__init__()
         self.lot, self.rate = node.lot, node.rate
 

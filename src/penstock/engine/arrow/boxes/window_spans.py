@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.model.boxes import Latch, Slide, Windowed
+from penstock.model.boxes import Latch, Windowed
 from penstock.model.durations import Time
 
 Bound = Any  # one number, or one for each place
@@ -35,7 +35,7 @@ class Spans:
     def of(node: Windowed | Latch) -> Spans:
         """Those of a box over time."""
         assert isinstance(node.size, Time)
-        every = node.every if isinstance(node, Slide) else node.size
+        every = node.step
         assert isinstance(every, Time)
         return Spans(node.size.us, every.us)
 

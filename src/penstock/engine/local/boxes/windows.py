@@ -15,7 +15,7 @@ from penstock.engine.local.expressions.evaluate import ExpressionFailure
 from penstock.engine.local.functions import call, rows_of, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, canonical, group, value_order
-from penstock.model.boxes import Latch, Slide, Windowed
+from penstock.model.boxes import Latch, Windowed
 from penstock.model.checks.window_types import latch_schema
 from penstock.model.durations import Count, Time
 from penstock.model.expressions.values import moment
@@ -111,7 +111,7 @@ class TimeWindows:
         self.shaper = Shaper(node, inputs, output)
         self.gate = Gate(len(inputs))
         self.size = length(node.size)
-        self.every = length(node.every) if isinstance(node, Slide) else self.size
+        self.every = length(node.step)
         self.open: dict[tuple[Any, ...], Open] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
@@ -170,7 +170,7 @@ class CountWindows:
         self.shaper = Shaper(node, inputs, output)
         self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
         self.size = length(node.size)
-        self.every = length(node.every) if isinstance(node, Slide) else self.size
+        self.every = length(node.step)
         self.groups: dict[tuple[Any, ...], Counted] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:

@@ -7,55 +7,56 @@ millisecond, a train is made of some hundred of them if one is careless.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from penstock.engine.spark.entry.admission import by_reference, raw_text
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.trains.watch import Watch
-from penstock.model.boxes import Drop, Filter, GroupBy, Map, Node, Union
+from penstock.model.boxes import Node
 from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
 
-def apply_box(
-    node: Node,
-    frames: list[DataFrame],
-    types: list[StreamType],
-    output: StreamType,
-    drop_rates: dict[str, float],
-    watch: Watch,
-    *,
-    guarded: bool = False,
-) -> DataFrame:
-    """One native box; `guarded`: what it would refuse has been taken out already, at the source."""
-    match node:
-        case Filter():
-            return _filter(node, frames[0], types[0].schema, None if guarded else watch)
-        case Map():
-            return _map(node, frames[0], types[0].schema, output.schema, None if guarded else watch)
-        case Drop():
-            return _drop(node, frames[0], drop_rates.get(node.name, node.rate))
-        case Union() | GroupBy():
-            return _union(frames, output.schema)
-    raise TypeError(f"a {node.kind} is not native")
+@dataclass(frozen=True)
+class NativeBox:
+    """A box and what stands around it in one train. `watch` None: what it refuses was taken out at the source."""
+
+    node: Any  # the box of the table's line
+    frames: list[DataFrame]
+    inputs: list[StreamType]
+    output: StreamType
+    drop_rates: Mapping[str, float]
+    watch: Watch | None
 
 
-def _filter(node: Filter, frame: DataFrame, schema: Schema, watch: Watch | None) -> DataFrame:
-    sql = to_spark(node.predicate, schema)
-    if sql.failure is not None and watch is not None:
-        frame = _watched(node, frame, schema, sql.failure, watch)
+def apply_box(box: NativeBox) -> DataFrame:
+    """The tuples behind a native box."""
+    return _NATIVE[box.node.kind](box)
+
+
+def _filter(box: NativeBox) -> DataFrame:
+    frame, schema = box.frames[0], box.inputs[0].schema
+    sql = to_spark(box.node.predicate, schema)
+    if sql.failure is not None and box.watch is not None:
+        frame = _watched(box.node, frame, schema, sql.failure, box.watch)
     return frame.where(sql.value)
 
 
-def _map(node: Map, frame: DataFrame, schema: Schema, output: Schema, watch: Watch | None) -> DataFrame:
-    sqls = {name: to_spark(text, schema) for name, text in node.columns}
+def _map(box: NativeBox) -> DataFrame:
+    frame, schema = box.frames[0], box.inputs[0].schema
+    sqls = {name: to_spark(text, schema) for name, text in box.node.columns}
     failures = [sql.failure for sql in sqls.values() if sql.failure is not None]
-    if failures and watch is not None:
+    if failures and box.watch is not None:
         failure = f"coalesce({', '.join(failures)})" if len(failures) > 1 else failures[0]
-        frame = _watched(node, frame, schema, failure, watch)
-    types = {c.name: c.type for c in output}
+        frame = _watched(box.node, frame, schema, failure, box.watch)
+    types = {c.name: c.type for c in box.output.schema}
     # the cast settles only what the model's type says anyway: a literal's width, a null's type
     columns = [
-        f"CAST({sqls[c].value} AS {types[c]}) AS `{c}`" if c in sqls else f"`{c}`" for c in output.names
+        f"CAST({sqls[c].value} AS {types[c]}) AS `{c}`" if c in sqls else f"`{c}`"
+        for c in box.output.schema.names
     ]
     return frame.selectExpr(*columns, STAMP, SEQ)
 
@@ -64,8 +65,9 @@ def _watched(node: Node, frame: DataFrame, schema: Schema, failure: str, watch: 
     return watch.guard(frame, node.name, f"concat('0:', {failure})", (raw_text(schema), SEQ), (node.name,))
 
 
-def _drop(node: Drop, frame: DataFrame, rate: float) -> DataFrame:
-    threshold = round(rate * 1_000_000)
+def _drop(box: NativeBox) -> DataFrame:
+    node, frame = box.node, box.frames[0]
+    threshold = round(box.drop_rates.get(node.name, node.rate) * 1_000_000)
     if threshold <= 0:
         return frame
     # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where negative
@@ -74,9 +76,19 @@ def _drop(node: Drop, frame: DataFrame, rate: float) -> DataFrame:
     return frame.where(f"pmod({remainder}, 1000000) >= {by_reference(threshold, SEQ)}")
 
 
-def _union(frames: list[DataFrame], schema: Schema) -> DataFrame:
-    columns = [*(f"`{name}`" for name in schema.names), STAMP, SEQ]
-    merged = frames[0].selectExpr(*columns)
-    for frame in frames[1:]:
+def _union(box: NativeBox) -> DataFrame:
+    columns = [*(f"`{name}`" for name in box.output.schema.names), STAMP, SEQ]
+    merged = box.frames[0].selectExpr(*columns)
+    for frame in box.frames[1:]:
         merged = merged.unionByName(frame.selectExpr(*columns))
     return merged
+
+
+# A line for each native kind; `plan.NATIVE_KINDS` are its keys.
+_NATIVE: dict[str, Callable[[NativeBox], DataFrame]] = {
+    "filter": _filter,
+    "map": _map,
+    "drop": _drop,
+    "union": _union,
+    "group_by": _union,
+}

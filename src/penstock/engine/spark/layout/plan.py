@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.model.boxes import Drop, Filter, GroupBy, Join, Map, Node, Source, Trait, Union
+from penstock.model.boxes import Join, Keys, Node, Source, Trait
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
-Keys = tuple[str, ...]
+# Boxes that `native.py` can do as DataFrame operations.
+NATIVE_KINDS = frozenset({"filter", "map", "drop", "union", "group_by"})
 FED = "_fed"  # with a partial aggregate: how many tuples went into it
 SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no box finds them among its own
 
@@ -81,7 +82,7 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
         home[name] = Stage(name, _partitioned_by(net.nodes[name]))
         stages.append(home[name])
     for node in net.nodes.values():
-        if not _is_box(node):
+        if not node.is_box:
             continue
         stage = _stage_for(net, node, home, fuse=fuse)
         if stage is None:
@@ -100,30 +101,22 @@ def _partitioned_by(node: Node) -> Keys | None:
     return node.format.partitioned_by if isinstance(node, Source) else None
 
 
-def _is_box(node: Node) -> bool:
-    return node.kind not in ("source", "output", "connection_point", "view")
-
-
 def vectorised(node: Node) -> bool:
-    """True for a box that needs Python: it keeps state, or is a user's function."""
-    return Trait.STATELESS not in node.traits or getattr(node, "function", None) is not None
+    """True for a box that needs Python: it has no native form, or is a user's function."""
+    return node.kind not in NATIVE_KINDS or node.user_function is not None
 
 
 def behind(net: Network, name: str) -> str:
     """The box whose tuples an arrow carries: connection points inside a sub-network only pass them on."""
     node = net.nodes[name]
-    while node.kind in ("connection_point", "view") and node.inputs:
+    while Trait.KEPT in node.traits and node.inputs:
         node = net.nodes[node.inputs[0]]
     return node.name
 
 
 def box_keys(net: Network, node: Node, index: int) -> Keys | None:
     """By which columns of input `index` the box must be partitioned."""
-    if Trait.STATELESS in node.traits:
-        return None
-    if isinstance(node, Join):
-        return tuple(pair[index] for pair in node.on)
-    return net.types[node.inputs[index]].keys
+    return node.partition_keys(index, net.types[node.inputs[index]].keys)
 
 
 def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) -> Stage | None:
@@ -158,7 +151,7 @@ def _compatible(net: Network, node: Node, index: int, stage: Stage) -> bool:
         return True
     if not stage.keys or not wanted:
         return stage.keys == wanted == ()
-    if isinstance(node, Join) or len(node.inputs) > 1:
+    if len(node.inputs) > 1:
         # other inputs enter by the same columns, so these must be the very keys, in order
         return wanted == stage.keys and _carried(net, node.inputs[index], stage, stage.keys)
     return set(stage.keys) <= set(wanted) and _carried(net, node.inputs[index], stage, stage.keys)
@@ -175,9 +168,7 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
     schema = net.types[node.name].schema
     if not all(key in schema for key in keys):
         return False
-    if isinstance(node, Map) and any(column in keys and text != column for column, text in node.columns):
-        return False
-    if isinstance(node, Join) and keys != tuple(pair[0] for pair in node.on):
+    if not node.carries(keys):
         return False
     return all(_carried(net, up, stage, keys) for up in node.inputs)
 
@@ -189,7 +180,7 @@ def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
         node = net.nodes[name]
         fused = any(reader in stage.nodes for reader in net.readers(name))
         keys = tuple(key for key in stage.keys or () if key in net.types[name].schema)
-        if fused and keys and getattr(node, "function", None) is not None:
+        if fused and keys and node.user_function is not None:
             found[name] = keys
     return found
 
@@ -204,6 +195,3 @@ def _enter(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> No
     for index, name in enumerate(node.inputs):
         if home.get(behind(net, name)) is not stage:
             stage.entries.append(Entry(behind(net, name), node.name, index, box_keys(net, node, index) or ()))
-
-
-NATIVE = (Filter, Map, Drop, Union, GroupBy)

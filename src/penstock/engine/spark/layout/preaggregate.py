@@ -19,7 +19,7 @@ from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import FED, Entry, Layout
-from penstock.model.boxes import Slide, Tumble
+from penstock.model.boxes import Windowed
 from penstock.model.durations import Time
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
@@ -32,7 +32,7 @@ def may_preaggregate(net: Network, layout: Layout, entry: Entry) -> bool:
     """True if a native frame feeds a time window whose aggregates Spark can make partials of."""
     node = net.nodes[entry.head]
     if (
-        not isinstance(node, Tumble | Slide)
+        not isinstance(node, Windowed)
         or not isinstance(node.size, Time)
         or node.function is not None
         or len(node.inputs) > 1
@@ -87,7 +87,7 @@ def partial_schema(net: Network, entry: Entry) -> Any:
 def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
     """One row for each pane and key of the train (a few, as Spark pleases: the stage merges them)."""
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
-    assert isinstance(node, Tumble | Slide)
+    assert isinstance(node, Windowed)
     width = Spans.of(node).width
     schema = net.types[entry.tail].schema
     keys = [f"`{k}`" for k in shaper.keys]

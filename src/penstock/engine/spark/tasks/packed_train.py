@@ -28,12 +28,12 @@ from penstock.engine.contract.ticket import Slice, Ticket
 from penstock.engine.spark.entry.decode import unpack
 from penstock.engine.spark.entry.packing import pack
 from penstock.engine.spark.entry.slice_placement import by_group
-from penstock.engine.spark.layout.plan import Entry, Keys, Stage
+from penstock.engine.spark.layout.plan import Entry, Stage
 from penstock.engine.spark.tasks.stage import StageTask, _Work
 from penstock.engine.spark.tasks.worker_gc import calm
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
-from penstock.model.boxes import Source
+from penstock.model.boxes import Keys, Source
 from penstock.model.types import STAMP, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
 

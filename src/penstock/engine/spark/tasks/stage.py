@@ -22,9 +22,9 @@ from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Logic, logic_for
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.spark.exits.sinks import StagedFiles
-from penstock.engine.spark.layout.plan import FED, Keys
+from penstock.engine.spark.layout.plan import FED
 from penstock.engine.spark.tasks.state import PartitionState, Resident
-from penstock.model.boxes import ColumnLatch, Drop, Latch, Node, Trait
+from penstock.model.boxes import Drop, Keys, Latch, Node, Trait
 from penstock.model.diffused.roles import Report, Roles
 from penstock.model.errors import PenstockError
 from penstock.model.types import STAMP, StreamType
@@ -95,7 +95,7 @@ class StageTask:
     def _state(self, partition: int) -> PartitionState | None:
         if not self.stateful:
             return None
-        plain = any(Trait.STATEFUL in n.traits and not isinstance(n, ColumnLatch) for n in self.nodes)
+        plain = any(Trait.STATEFUL in n.traits and Trait.OWN_PARTS not in n.traits for n in self.nodes)
         return PartitionState(
             self.state_root, partition, self._make, self.state_base, self.epoch, plain=plain
         )

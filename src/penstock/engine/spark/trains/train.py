@@ -196,7 +196,7 @@ class Trains:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
         found = []
         for reader in self.net.readers(name):
-            if self.net.nodes[reader].kind in ("output", "connection_point", "view"):
+            if not self.net.nodes[reader].is_box:
                 found += [reader, *self.terminals(reader)]
         return found
 

@@ -20,13 +20,13 @@ from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
 from penstock.engine.spark.entry.points import point_frame
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
-from penstock.engine.spark.layout.native import apply_box
+from penstock.engine.spark.layout.native import NativeBox, apply_box
 from penstock.engine.spark.layout.plan import Entry, Layout, Stage, behind, guarded
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import Watch
-from penstock.model.boxes import ConnectionPoint, Drop, Filter, Node, Source, View
+from penstock.model.boxes import Drop, Node, Source, Trait
 from penstock.model.formats.files import Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc
@@ -93,7 +93,7 @@ class TrainRun:
     # -- tuples into the JVM
 
     def _input(self, node: Node) -> DataFrame:
-        if isinstance(node, ConnectionPoint | View):
+        if Trait.KEPT in node.traits:
             if not self.ticket.slices.get(node.name):
                 return self._nothing(node.name)
             frame, skipped = point_frame(
@@ -129,24 +129,17 @@ class TrainRun:
         return self.trains.spark.createDataFrame([], ddl(self.net.types[name].schema))
 
     def _native(self, node: Node) -> None:
-        inputs = [behind(self.net, name) for name in node.inputs]
-        types = self.net.input_types(node.name)
-        frame = apply_box(
-            node,
-            [self.frames[i] for i in inputs],
-            types,
-            self.net.types[node.name],
-            self.ticket.drop_rates,
-            self.watch,
-            guarded=node.name in self.trains.guarded,
-        )
+        frames = [self.frames[behind(self.net, name)] for name in node.inputs]
+        watch = None if node.name in self.trains.guarded else self.watch
+        types = self.net.input_types(node.name), self.net.types[node.name]
+        frame = apply_box(NativeBox(node, frames, *types, self.ticket.drop_rates, watch))
         if self.sampled and self._must_be_counted(node):
             frame = self.watch.on(frame, f"{node.name}#out", rows="count(1)")
         self._keep(node.name, frame)
 
     def _must_be_counted(self, node: Node) -> bool:
         """What other boxes let through is what comes less what they refuse; what is written is counted there."""
-        return isinstance(node, Filter | Drop) and not self.trains.terminals(node.name)
+        return Trait.SELECTS in node.traits and not self.trains.terminals(node.name)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
         """Tuples that several jobs need are computed once."""
@@ -160,7 +153,7 @@ class TrainRun:
             1
             for node in self.net.nodes.values()
             for up in node.inputs
-            if behind(self.net, up) == name and node.kind not in ("output", "connection_point", "view")
+            if behind(self.net, up) == name and node.is_box
         )
         return boxes + len(self.trains.terminals(name))
 
@@ -299,7 +292,7 @@ class TrainRun:
         files, points, driver = [], [], False
         for reader in self.trains.terminals(name):
             node = self.net.nodes[reader]
-            if node.kind != "output":
+            if Trait.LEAVES not in node.traits:
                 points.append(self.trains.writers[reader])
             elif isinstance(node.to, Files):  # type: ignore[attr-defined]
                 files.append(self.trains.staged_files(reader))
@@ -363,7 +356,7 @@ class TrainRun:
         taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
         if name in self.outcome.written:
             return self.outcome.written[name] + taken
-        if not isinstance(node, Filter | Drop):
+        if Trait.SELECTS not in node.traits:
             return sound
         if not sound or self._share(node) == 1.0:
             return sound
