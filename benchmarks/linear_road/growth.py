@@ -24,8 +24,8 @@ from benchmarks.common.spark import scratch
 from benchmarks.common.tables import show
 from penstock.linear_road.rate.plan import RatePlan
 from penstock.linear_road.rate.prepared_input import prepare_set
-from penstock.linear_road.rate.rating import Attempt, Trial
-from penstock.linear_road.rate.search import Next
+from penstock.linear_road.rate.rating import Trial, TrialRun
+from penstock.linear_road.rate.search import NextTrial
 
 
 def row(trial: Trial) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def main() -> int:
         rows: list[dict[str, Any]] = []
         record.figures = {"rows": rows}
         for number, length in enumerate(lengths):
-            rows.append(row(Attempt(plan, prepared, Next("try", length), number).run()))
+            rows.append(row(TrialRun(plan, prepared, NextTrial("try", length), number).run()))
             print(rows[-1], flush=True)
             if rows[-1]["wrong"]:
                 record.found_wrong(f"L = {length:g}: {rows[-1]['wrong']} wrong answers")

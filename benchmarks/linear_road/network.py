@@ -32,7 +32,7 @@ UNCOUNTED = 33
 
 def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
     """The delivered peak: `xways` copies of the last seconds of one expressway."""
-    from penstock.linear_road.drive.driver import Drive, drive
+    from penstock.linear_road.drive.driver import DrivePlan, drive
     from penstock.linear_road.traffic.generate import generate
 
     if city is None:
@@ -40,7 +40,7 @@ def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
         generate(city, xways=1, seed=7)
     begin = 10_799 - seconds
     drive(
-        Drive(
+        DrivePlan(
             city, to=str(folder / "in"), speed=float("inf"), groups=2, copies=xways, begin=begin, end=10_799
         )
     )
@@ -67,7 +67,7 @@ def measured(work: Path, spark: Any) -> dict[str, Any]:
     from penstock.linear_road.network import road_network, road_runtime
 
     net = road_network(None, work / "in", work / "answers")
-    run = road_runtime(net, work / "checkpoint", spark=spark, once=True, length=1)
+    run = road_runtime(net, work / "checkpoint", spark=spark, once=True, train_length=1)
     trains: list[tuple[float, float, int]] = []
     cost: collections.Counter[str] = collections.Counter()
     begun: list[Any] = []

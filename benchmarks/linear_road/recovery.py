@@ -28,8 +28,8 @@ from penstock.linear_road.drive.driver import read_note
 from penstock.linear_road.rate.plan import RatePlan, Window, busiest
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
 from penstock.linear_road.rows.copies import copies_of
-from penstock.linear_road.run.response_times import Responses
-from penstock.linear_road.validate.shifted import Judged, validate_copies
+from penstock.linear_road.run.response_times import ResponseTimes
+from penstock.linear_road.validate.shifted import JudgedCopies, validate_copies
 
 TOLL_LIMIT = 5.0
 _TICK = 0.05
@@ -66,7 +66,7 @@ def kill_and_resume(words: list[str], out: Path, at: int) -> tuple[float, float]
 
 def recovered_at(answers: Path, window: Window, limit: float) -> int:
     """The first second from which on the slowest answer of every second is in time."""
-    responses = Responses()
+    responses = ResponseTimes()
     responses.add_file(answers)
     slowest = responses.by_second(1.0, window.begin, window.end)
     late = [window.begin + i for i, wait in enumerate(slowest) if wait is not None and wait > limit]
@@ -83,9 +83,9 @@ def measure(prepared: RateSet, length: float, kill_after: int, rest: int, out: P
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     back = recovered_at(out / "answers.csv", window, TOLL_LIMIT)
     whole, part = prepared.copies(length)
-    parts = [Judged(prepared.truth(prepared.base, window), range(whole))] if whole else []
+    parts = [JudgedCopies(prepared.truth(prepared.base, window), range(whole))] if whole else []
     if part:
-        parts.append(Judged(prepared.truth(part, window), range(whole, whole + 1)))
+        parts.append(JudgedCopies(prepared.truth(part, window), range(whole, whole + 1)))
     assert prepared.slices.span is not None
     shift = copies_of(prepared.slices.span, count=whole + (1 if part else 0))
     verdict = validate_copies(out / "answers.csv", parts, shift, history=prepared.history)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from golden_input import balance, by_time, daily, report, travel
 
-from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.network import answer_files, dead_letters, road_network
 from penstock.testing.dry_run import DryRun
 
 
 def delivered(source: Path, out: Path, groups: int = 1) -> Path:
     """Drive an input at maximum speed into out/in."""
-    drive(Drive(source, to=str(out / "in"), speed=float("inf"), lenient=True, groups=groups))
+    drive(DrivePlan(source, to=str(out / "in"), speed=float("inf"), lenient=True, groups=groups))
     return out / "in"
 
 

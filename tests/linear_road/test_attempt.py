@@ -16,21 +16,21 @@ from road_run import answers, dry
 from test_rate import plan, record
 
 from penstock.cli.lr.rate import line, table_of
-from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
-from penstock.linear_road.rate.search import Next
+from penstock.linear_road.rate.search import NextTrial
 from penstock.linear_road.report import rating_page
 from penstock.process import child_process as child
 
-SMALL = {"begin": 2, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
+SMALL = {"begin": 2, "base": 0.5, "traffic_minutes": 4, "minutes": 1, "days": 1}
 
 FAKE = """
 import json, sys
 from pathlib import Path
 plan = json.loads(sys.argv[1])
-out, length = Path(plan["out"]), plan["length"]
+out, expressways = Path(plan["out"]), plan["expressways"]
 out.mkdir()
 """
 CRASHES = "print('starting'); print('java.lang.OutOfMemoryError: heap'); sys.exit(1)\n"
@@ -42,14 +42,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> RateSet:
 
 
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    """Let this script stand in for a run; it knows `out` and `length`."""
+    """Let this script stand in for a run; it knows `out` and `expressways`."""
     script = tmp_path / "fake.py"
     script.write_text(FAKE + body)
     monkeypatch.setattr(rating, "_RUN", (sys.executable, str(script)))
 
 
-def attempt(tmp_path: Path, prepared: RateSet, length: float = 1.5) -> rating.Attempt:
-    return rating.Attempt(plan(tmp_path, **SMALL), prepared, Next("try", length), 3)
+def attempt(tmp_path: Path, prepared: RateSet, expressways: float = 1.5) -> rating.TrialRun:
+    return rating.TrialRun(plan(tmp_path, **SMALL), prepared, NextTrial("try", expressways), 3)
 
 
 def test_a_crash_is_a_failed_trial_with_its_last_words(
@@ -86,7 +86,7 @@ def test_a_run_that_was_stopped_before_it_drove_is_void(
 
 def test_after_a_crash_the_search_goes_on_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = json.dumps(record(finished=False, driver={"stopped_at": 9}))
-    body = f"if length > 1: {CRASHES}(out / 'run.json').write_text('''{kept}''')\n"
+    body = f"if expressways > 1: {CRASHES}(out / 'run.json').write_text('''{kept}''')\n"
     fake(tmp_path, monkeypatch, body)
     result = rating.rate(plan(tmp_path, **SMALL))
     tried = [(t["L"], "crashed" in t, t["void"]) for t in result["trials"]]
@@ -137,17 +137,17 @@ def test_a_driver_that_fell_behind_voids_what_was_judged(
 def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
     chosen = plan(tmp_path, **{**SMALL, "base": 1})
     prepared = prepare_set(chosen, lambda _name, _done, _total: None, 1)
-    tried = rating.Attempt(chosen, prepared, Next("try", 1.5), 0)
+    tried = rating.TrialRun(chosen, prepared, NextTrial("try", 1.5), 0)
     assert prepared.copies(1.5) == (1, 0.5)
     window = tried.window
     drive(
-        Drive(
+        DrivePlan(
             prepared.slices.path,
             to=str(tmp_path / "in"),
             speed=float("inf"),
             begin=window.begin,
             end=window.end,
-            length=1.5,
+            expressways=1.5,
             groups=2,
         )
     )

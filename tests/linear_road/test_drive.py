@@ -14,7 +14,7 @@ import pytest
 from penstock.linear_road.drive import driver as drive_module
 from penstock.linear_road.drive import targets
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
-from penstock.linear_road.drive.driver import STATE_FILE, Drive, drive, prepare_for, read_note
+from penstock.linear_road.drive.driver import STATE_FILE, DrivePlan, drive, prepare_for, read_note
 from penstock.linear_road.drive.targets import DirectoryTarget, StreamTarget, open_target
 from penstock.linear_road.errors import InputError, TargetError
 from penstock.store.file_names import delivered_file
@@ -47,7 +47,7 @@ def text_of(folder):
 
 
 def test_a_directory_gets_one_file_a_second_in_time_order(source, tmp_path):
-    report = drive(Drive(source, str(tmp_path / "to"), speed=50, most_late=50))
+    report = drive(DrivePlan(source, str(tmp_path / "to"), speed=50, most_late=50))
     names = sorted(file.name for file in (tmp_path / "to").glob("t*"))
     assert names == [delivered_file(t, 0, "csv") for t in range(SECONDS) if t != 5]
     assert text_of(tmp_path / "to") == source.read_text()
@@ -57,7 +57,7 @@ def test_a_directory_gets_one_file_a_second_in_time_order(source, tmp_path):
 
 
 def test_no_file_is_early_and_lateness_is_what_was_measured(source, tmp_path):
-    report = drive(Drive(source, str(tmp_path / "to"), speed=20))
+    report = drive(DrivePlan(source, str(tmp_path / "to"), speed=20))
     clock = Clock.load(tmp_path / "to")
     assert (clock.t0, clock.speed) == (0, 20)
     # A rename sets the change time. The kernel's coarse clock may lag by a tick.
@@ -71,12 +71,12 @@ def test_no_file_is_early_and_lateness_is_what_was_measured(source, tmp_path):
 
 def test_the_run_takes_its_time(source, tmp_path):
     began = time.perf_counter()
-    drive(Drive(source, str(tmp_path / "to"), speed=20, end=11))
+    drive(DrivePlan(source, str(tmp_path / "to"), speed=20, end=11))
     assert time.perf_counter() - began >= 10 / 20
 
 
 def test_from_and_until_bound_the_seconds_and_t0(source, tmp_path):
-    report = drive(Drive(source, str(tmp_path / "to"), speed=100, begin=3, end=8))
+    report = drive(DrivePlan(source, str(tmp_path / "to"), speed=100, begin=3, end=8))
     assert DirectoryTarget(tmp_path / "to").delivered() == [3, 4, 6, 7]
     assert Clock.load(tmp_path / "to").t0 == 3
     assert (report.t0, report.t1) == (3, 8)
@@ -86,7 +86,7 @@ def test_t0_is_the_first_second_of_the_input(tmp_path):
     file = tmp_path / "rows.dat"
     file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows_of(first=7000, seconds=3)))
     began = time.perf_counter()
-    report = drive(Drive(file, str(tmp_path / "to"), speed=10))
+    report = drive(DrivePlan(file, str(tmp_path / "to"), speed=10))
     assert report.t0 == 7000
     assert time.perf_counter() - began < 20, "waited for the clock to come from 0 to 7000"
 
@@ -94,7 +94,7 @@ def test_t0_is_the_first_second_of_the_input(tmp_path):
 def test_standard_output_gets_the_same_bytes(source, monkeypatch):
     out = io.BytesIO()
     monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: StreamTarget(out))
-    drive(Drive(source, "-", speed=100))
+    drive(DrivePlan(source, "-", speed=100))
     assert out.getvalue() == source.read_bytes()
 
 
@@ -111,7 +111,7 @@ def test_tcp_gets_the_same_bytes_and_an_end(source):
         got = []
         reader = threading.Thread(target=receive, args=(server, got))
         reader.start()
-        drive(Drive(source, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=100))
+        drive(DrivePlan(source, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=100))
         reader.join(10)
     assert b"".join(got) == source.read_bytes()
 
@@ -128,7 +128,9 @@ def test_a_receiver_that_goes_away_makes_the_run_invalid(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         closer = threading.Thread(target=hang_up, args=(server,))
         closer.start()
-        report = drive(Drive(file, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=60), say=said.append)
+        report = drive(
+            DrivePlan(file, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=60), say=said.append
+        )
         closer.join(10)
     assert not report.valid
     assert "was lost at second" in str(report.lost)
@@ -146,7 +148,7 @@ class SlowTarget(StreamTarget):
 def test_a_driver_that_falls_behind_says_so_drops_nothing_and_is_invalid(source, monkeypatch):
     out, said = io.BytesIO(), []
     monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: SlowTarget(out))
-    report = drive(Drive(source, "-", speed=100), say=said.append)
+    report = drive(DrivePlan(source, "-", speed=100), say=said.append)
     assert not report.valid
     assert report.late_seconds > 5
     assert report.first_late is not None
@@ -156,11 +158,11 @@ def test_a_driver_that_falls_behind_says_so_drops_nothing_and_is_invalid(source,
 
 def test_what_counts_as_late_can_be_said(source, monkeypatch):
     monkeypatch.setattr(drive_module, "open_target", lambda *_a, **_k: SlowTarget(io.BytesIO()))
-    assert drive(Drive(source, "-", speed=100, most_late=1000)).valid
+    assert drive(DrivePlan(source, "-", speed=100, most_late=1000)).valid
 
 
 def test_maximum_speed_has_no_clock_and_says_so(source, tmp_path):
-    report = drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+    report = drive(DrivePlan(source, str(tmp_path / "to"), speed=MAXIMUM))
     assert report.lateness_ms is None
     assert report.speed == "max"
     assert "Emit = Time" in report.clock
@@ -169,18 +171,18 @@ def test_maximum_speed_has_no_clock_and_says_so(source, tmp_path):
 
 
 def test_the_clock_can_be_written_elsewhere(source, tmp_path):
-    drive(Drive(source, str(tmp_path / "to"), speed=100, clock_file=tmp_path / "clock.json"))
+    drive(DrivePlan(source, str(tmp_path / "to"), speed=100, clock_file=tmp_path / "clock.json"))
     assert Clock.load(tmp_path / "clock.json") == Clock.load(tmp_path / "to")
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_prepared_slices_drive_the_same_rows_with_or_without_copies(source, tmp_path, form):
-    plan = Drive(source, groups=2, format=form, copies=2)
+    plan = DrivePlan(source, groups=2, format=form, copies=2)
     prepare_for(plan, tmp_path / "with")
-    prepare_for(Drive(source, format=form), tmp_path / "without")
-    one = drive(Drive(tmp_path / "with", str(tmp_path / "a"), speed=MAXIMUM))
-    two = drive(Drive(tmp_path / "without", str(tmp_path / "b"), speed=MAXIMUM, copies=2, groups=2))
-    three = drive(Drive(source, str(tmp_path / "c"), speed=MAXIMUM, length=2, groups=2, format=form))
+    prepare_for(DrivePlan(source, format=form), tmp_path / "without")
+    one = drive(DrivePlan(tmp_path / "with", str(tmp_path / "a"), speed=MAXIMUM))
+    two = drive(DrivePlan(tmp_path / "without", str(tmp_path / "b"), speed=MAXIMUM, copies=2, groups=2))
+    three = drive(DrivePlan(source, str(tmp_path / "c"), speed=MAXIMUM, expressways=2, groups=2, format=form))
     files = [{file.name: file.read_bytes() for file in (tmp_path / x).glob("t*")} for x in "abc"]
     assert files[0] == files[1] == files[2]
     assert len(files[0]) == 2 * (SECONDS - 1)
@@ -191,27 +193,27 @@ def test_prepared_slices_drive_the_same_rows_with_or_without_copies(source, tmp_
 
 
 def test_slices_in_another_format_are_refused(source, tmp_path):
-    prepare_for(Drive(source), tmp_path / "p")
+    prepare_for(DrivePlan(source), tmp_path / "p")
     with pytest.raises(InputError, match="are csv; --format parquet needs another --prepare"):
-        drive(Drive(tmp_path / "p", str(tmp_path / "to"), format="parquet"))
+        drive(DrivePlan(tmp_path / "p", str(tmp_path / "to"), format="parquet"))
 
 
 def test_seconds_outside_the_slices_are_refused(source, tmp_path):
-    prepare_for(Drive(source, begin=4), tmp_path / "p")
+    prepare_for(DrivePlan(source, begin=4), tmp_path / "p")
     with pytest.raises(InputError, match=r"hold seconds 4\.\.11; --from 2 is outside"):
-        drive(Drive(tmp_path / "p", str(tmp_path / "to"), begin=2))
+        drive(DrivePlan(tmp_path / "p", str(tmp_path / "to"), begin=2))
 
 
 def test_lenient_slices_need_lenient_driving(source, tmp_path):
     source.write_text("nonsense\n" + source.read_text())
     with pytest.raises(InputError, match=r"row 1 of rows\.dat breaks the format"):
-        drive(Drive(source, str(tmp_path / "to")))
-    prepare_for(Drive(source, lenient=True), tmp_path / "p")
+        drive(DrivePlan(source, str(tmp_path / "to")))
+    prepare_for(DrivePlan(source, lenient=True), tmp_path / "p")
     with pytest.raises(InputError, match="hold 1 rows that break the format; --lenient passes them on"):
-        drive(Drive(tmp_path / "p", str(tmp_path / "to")))
+        drive(DrivePlan(tmp_path / "p", str(tmp_path / "to")))
     with pytest.raises(InputError, match="such rows cannot be shifted"):
-        drive(Drive(tmp_path / "p", str(tmp_path / "to"), lenient=True, copies=2))
-    report = drive(Drive(tmp_path / "p", str(tmp_path / "to"), lenient=True, speed=MAXIMUM))
+        drive(DrivePlan(tmp_path / "p", str(tmp_path / "to"), lenient=True, copies=2))
+    report = drive(DrivePlan(tmp_path / "p", str(tmp_path / "to"), lenient=True, speed=MAXIMUM))
     assert text_of(tmp_path / "to") == source.read_text()
     assert report.refused_rows_passed_on == 1
 
@@ -219,16 +221,16 @@ def test_lenient_slices_need_lenient_driving(source, tmp_path):
 def test_a_clean_stop_pauses_the_clock_and_a_resumed_drive_goes_on(source, tmp_path):
     target = tmp_path / "to"
     timer = threading.Timer(0.25, os.kill, (os.getpid(), signal.SIGTERM))
-    prepare_for(Drive(source), tmp_path / "p")
+    prepare_for(DrivePlan(source), tmp_path / "p")
     timer.start()
-    first = drive(Drive(tmp_path / "p", str(target), speed=20, most_late=5))
+    first = drive(DrivePlan(tmp_path / "p", str(target), speed=20, most_late=5))
     timer.join()
     assert first.stopped_at is not None
     assert not first.valid
     assert Clock.load(target).paused_at is not None
     assert not list(target.glob(".t*"))
     time.sleep(0.5)  # longer than a delivery may be late: only a paused clock forgives it
-    second = drive(Drive(tmp_path / "p", str(target), speed=20, resume=True, most_late=5))
+    second = drive(DrivePlan(tmp_path / "p", str(target), speed=20, resume=True, most_late=5))
     assert second.valid
     assert text_of(target) == source.read_text()
     assert second.rows + first.rows == len(rows_of())
@@ -237,12 +239,12 @@ def test_a_clean_stop_pauses_the_clock_and_a_resumed_drive_goes_on(source, tmp_p
 
 def test_after_a_crash_the_clock_has_gone_on_and_nothing_comes_twice(source, tmp_path):
     target = tmp_path / "to"
-    drive(Drive(source, str(target), speed=100, end=6))
+    drive(DrivePlan(source, str(target), speed=100, end=6))
     Clock(time.time() - 1, 0, 100).save(target / CLOCK_FILE)
     (target / STATE_FILE).write_text(json.dumps({"next": 4, "report": None}))
     (target / ".t000006-g000.csv.tmp").write_text("half a row")
     before = {file: file.stat().st_mtime_ns for file in target.glob("t*")}
-    report = drive(Drive(source, str(target), speed=100, resume=True))
+    report = drive(DrivePlan(source, str(target), speed=100, resume=True))
     assert text_of(target) == source.read_text()
     assert all(file.stat().st_mtime_ns == kept for file, kept in before.items())
     assert not report.valid, "what came after the crash came late"
@@ -254,11 +256,11 @@ def test_after_a_crash_the_clock_has_gone_on_and_nothing_comes_twice(source, tmp
 @pytest.mark.parametrize("report", [None, {"late_seconds": 9, "valid": True}])
 def test_what_an_earlier_attempt_was_behind_is_not_forgotten(source, tmp_path, report):
     target = tmp_path / "to"
-    drive(Drive(source, str(target), speed=100, end=6, most_late=100))
+    drive(DrivePlan(source, str(target), speed=100, end=6, most_late=100))
     behind = {"late_seconds": 2, "first_late": 1, "overdue": 3}
     (target / STATE_FILE).write_text(json.dumps({"next": 6, "behind": behind, "report": report}))
     Clock.load(target).paused().save(target / CLOCK_FILE)
-    found = drive(Drive(source, str(target), speed=100, resume=True, most_late=100))
+    found = drive(DrivePlan(source, str(target), speed=100, resume=True, most_late=100))
     assert (found.late_seconds, found.first_late, found.overdue_at_resume) == (2, 1, 3)
     assert not found.valid
     assert read_note(target)["behind"] == behind
@@ -266,18 +268,18 @@ def test_what_an_earlier_attempt_was_behind_is_not_forgotten(source, tmp_path, r
 
 def test_what_was_overdue_at_a_clean_stop_is_so_afterwards(source, tmp_path):
     target = tmp_path / "to"
-    drive(Drive(source, str(target), speed=100, end=6, most_late=100))
+    drive(DrivePlan(source, str(target), speed=100, end=6, most_late=100))
     (target / STATE_FILE).write_text(json.dumps({"next": 6, "report": None}))
     # Killed at second 6, gone on with at 500, stopped before anything went out.
     Clock(time.time() - 5, 0, 100).paused().save(target / CLOCK_FILE)
-    report = drive(Drive(source, str(target), speed=100, resume=True))
+    report = drive(DrivePlan(source, str(target), speed=100, resume=True))
     assert (report.overdue_at_resume, report.late_seconds) == (SECONDS - 6, 0), "the driver was not slow"
 
 
 def test_resuming_at_another_speed_is_refused(source, tmp_path):
-    drive(Drive(source, str(tmp_path / "to"), speed=100, end=2))
+    drive(DrivePlan(source, str(tmp_path / "to"), speed=100, end=2))
     with pytest.raises(InputError, match="runs at speed 100; --resume needs the same --speed"):
-        drive(Drive(source, str(tmp_path / "to"), speed=50, resume=True))
+        drive(DrivePlan(source, str(tmp_path / "to"), speed=50, resume=True))
 
 
 def test_a_full_disk_leaves_no_half_file_and_an_invalid_run(source, tmp_path, monkeypatch):
@@ -291,7 +293,7 @@ def test_a_full_disk_leaves_no_half_file_and_an_invalid_run(source, tmp_path, mo
         return real(descriptor, data)
 
     monkeypatch.setattr(targets.os, "write", full)
-    report = drive(Drive(source, str(tmp_path / "to"), speed=100))
+    report = drive(DrivePlan(source, str(tmp_path / "to"), speed=100))
     assert not report.valid
     assert "No space left on device" in str(report.lost)
     assert DirectoryTarget(tmp_path / "to").delivered() == [0, 1, 2, 3]
@@ -299,11 +301,11 @@ def test_a_full_disk_leaves_no_half_file_and_an_invalid_run(source, tmp_path, mo
 
 
 def test_a_used_directory_is_not_mixed_with_a_new_drive(source, tmp_path):
-    drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+    drive(DrivePlan(source, str(tmp_path / "to"), speed=MAXIMUM))
     with pytest.raises(
         TargetError, match="already holds 11 delivered seconds; choose an empty directory, or --resume"
     ):
-        drive(Drive(source, str(tmp_path / "to"), speed=MAXIMUM))
+        drive(DrivePlan(source, str(tmp_path / "to"), speed=MAXIMUM))
 
 
 @pytest.mark.parametrize(
@@ -340,10 +342,10 @@ def test_targets_that_cannot_be_used(tmp_path):
         ({"speed": 0}, "--speed 0 is not above 0"),
         ({"begin": -1}, "--from -1 is below 0"),
         ({"begin": 5, "end": 5}, "--until 5 is not after --from 5"),
-        ({"copies": 2, "length": 2}, "say the same thing"),
+        ({"copies": 2, "expressways": 2}, "say the same thing"),
         ({"groups": 0}, "--groups 0 is too few"),
     ],
 )
 def test_bad_options_are_refused(tmp_path, options, sentence):
     with pytest.raises(InputError, match=sentence):
-        Drive(tmp_path, "-", **options)
+        DrivePlan(tmp_path, "-", **options)

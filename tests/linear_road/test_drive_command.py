@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from penstock.cli.lr import drive as lr_drive
 from penstock.linear_road.drive import targets
 from penstock.linear_road.drive.clock import Clock
-from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.drive.driver import DrivePlan, drive
 
 app = typer.Typer()
 app.command("drive")(lr_drive.drive)
@@ -129,7 +129,7 @@ def test_falling_behind_exits_3(source, tmp_path):
 
 
 def test_the_tool_is_a_function_too(source, tmp_path):
-    assert drive(Drive(source, str(tmp_path / "to"), speed=100)).rows == 8
+    assert drive(DrivePlan(source, str(tmp_path / "to"), speed=100)).rows == 8
 
 
 @pytest.mark.parametrize(

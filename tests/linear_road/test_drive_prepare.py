@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import decode, group_plan, open_slices
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import read_blocks as reading
@@ -68,7 +68,7 @@ def shifted(rows, k, span):
 def test_every_row_is_in_its_second_and_group_in_order(tmp_path, form, groups):
     rows = rows_of()
     source = write(tmp_path, rows)
-    slices = prepare(Plan(source, groups, form, span=span_of(source)), tmp_path / "out")
+    slices = prepare(PreparePlan(source, groups, form, span=span_of(source)), tmp_path / "out")
     expected = {}
     for found in rows:
         group = max(found[4], 0) * groups // XWAYS
@@ -83,7 +83,7 @@ def test_copies_are_shifted_whole(tmp_path, form, groups):
     rows = rows_of(seconds=5)
     source = write(tmp_path, rows)
     span = span_of(source)
-    slices = prepare(Plan(source, groups, form, copies_of(span, count=3), span), tmp_path / "out")
+    slices = prepare(PreparePlan(source, groups, form, copies_of(span, count=3), span), tmp_path / "out")
     found = sorted(tuple(one) for part in delivered(slices).values() for one in part)
     assert found == sorted(tuple(one) for k in range(3) for one in shifted(rows, k, span))
     assert slices.span == span.times(3)
@@ -97,7 +97,7 @@ def test_copies_are_shifted_whole(tmp_path, form, groups):
 def test_span_counts_halves_and_ignores_refused_rows(tmp_path):
     rows = [row(0, 10, 0), row(0, 12, 1), row(1, 5, 0, 2, 3)]
     source = write(tmp_path, [*rows, [7, 1, 999, 0, 9, 0, 0, 0, 0, 77, 0, 0, 0, 0, 0]])
-    assert span_of(source) == Span(vids=13, qids=4, xways=2, length=1.0)
+    assert span_of(source) == Span(vids=13, qids=4, xways=2, expressways=1.0)
 
 
 def test_a_generated_input_states_its_span(tmp_path):
@@ -109,12 +109,12 @@ def test_a_generated_input_states_its_span(tmp_path):
 
 def test_copies_by_the_number_of_expressways():
     span = Span(100, 10, 1, 0.5)
-    assert copies_of(span, length=2).count == 4
+    assert copies_of(span, expressways=2).count == 4
     assert copies_of(span, count=1) == Copies()
     with pytest.raises(
         InputError, match=r"--xways 2\.7 is no multiple of the 0\.5 expressways .* take --xways 2\.5"
     ):
-        copies_of(span, length=2.7)
+        copies_of(span, expressways=2.7)
     with pytest.raises(InputError, match="--copies 0 is too few"):
         copies_of(span, count=0)
     with pytest.raises(InputError, match="need VIDs, QIDs or XWays above 2147483647"):
@@ -131,7 +131,7 @@ def test_units_are_spread_evenly():
 
 def test_a_window_is_cut_out(tmp_path):
     source = write(tmp_path, rows_of())
-    slices = prepare(Plan(source, begin=10, end=20), tmp_path / "out")
+    slices = prepare(PreparePlan(source, begin=10, end=20), tmp_path / "out")
     assert (slices.t0, slices.t1) == (10, 20)
     assert {second for second, _ in delivered(slices)} == set(range(10, 20))
 
@@ -145,7 +145,7 @@ def test_a_killed_preparation_goes_on_and_ends_the_same(tmp_path, monkeypatch, f
     monkeypatch.setattr(reading, "CHUNK_BYTES", 2000)
     source = write(tmp_path, rows_of())
     span = span_of(source)
-    plan = Plan(source, 2, form, copies_of(span, count=2), span)
+    plan = PreparePlan(source, 2, form, copies_of(span, count=2), span)
     whole = prepare(plan, tmp_path / "whole")
     calls = 0
 
@@ -172,19 +172,19 @@ def test_a_killed_preparation_goes_on_and_ends_the_same(tmp_path, monkeypatch, f
 
 def test_done_is_done_and_other_options_are_refused(tmp_path):
     source = write(tmp_path, rows_of(5))
-    prepare(Plan(source), tmp_path / "out")
+    prepare(PreparePlan(source), tmp_path / "out")
     before = (tmp_path / "out" / "g000.slices").stat().st_mtime_ns
-    prepare(Plan(source), tmp_path / "out")
+    prepare(PreparePlan(source), tmp_path / "out")
     assert (tmp_path / "out" / "g000.slices").stat().st_mtime_ns == before
     with pytest.raises(InputError, match="holds slices of another input or other options"):
-        prepare(Plan(source, format="parquet"), tmp_path / "out")
+        prepare(PreparePlan(source, format="parquet"), tmp_path / "out")
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match="is not empty and holds no slices"):
-        prepare(Plan(write(tmp_path, rows_of(2))), tmp_path / "out")
+        prepare(PreparePlan(write(tmp_path, rows_of(2))), tmp_path / "out")
     assert (tmp_path / "out" / "letter.txt").read_text() == "dear"
 
 
@@ -195,9 +195,9 @@ def test_bad_rows_are_refused_with_place_reason_and_hint(tmp_path):
     with pytest.raises(
         InputError, match=r"row 5 of rows\.dat breaks the format: not 15 integers, found '0,0,5'; --lenient"
     ):
-        prepare(Plan(source), tmp_path / "out")
+        prepare(PreparePlan(source), tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
-    slices = prepare(Plan(source, lenient=True), tmp_path / "out")
+    slices = prepare(PreparePlan(source, lenient=True), tmp_path / "out")
     text = b"".join(slices.slice(t, 0).data.tobytes() for t in range(3))
     assert text == source.path.read_bytes()
     assert slices.manifest["refused_rows_passed_on"] == slices.manifest["unparsed_rows_passed_on"] == 1
@@ -206,8 +206,8 @@ def test_bad_rows_are_refused_with_place_reason_and_hint(tmp_path):
 def test_rows_that_are_no_numbers_cannot_be_shifted_nor_made_columnar(tmp_path):
     source = write(tmp_path, [*rows_of(2), [1, 2]])
     for plan in (
-        Plan(source, format="parquet", lenient=True),
-        Plan(source, copies=Copies(2, 1000, 10, 4), lenient=True),
+        PreparePlan(source, format="parquet", lenient=True),
+        PreparePlan(source, copies=Copies(2, 1000, 10, 4), lenient=True),
     ):
         with pytest.raises(InputError, match="can neither be shifted nor go into or come out of parquet"):
             prepare(plan, tmp_path / "out")
@@ -215,11 +215,11 @@ def test_rows_that_are_no_numbers_cannot_be_shifted_nor_made_columnar(tmp_path):
 
 def test_an_empty_window_is_refused(tmp_path):
     with pytest.raises(InputError, match="no rows to deliver in the asked range"):
-        prepare(Plan(write(tmp_path, rows_of(3)), begin=100), tmp_path / "out")
+        prepare(PreparePlan(write(tmp_path, rows_of(3)), begin=100), tmp_path / "out")
 
 
 def test_a_damaged_directory_names_the_missing_file(tmp_path):
-    prepare(Plan(write(tmp_path, rows_of(3))), tmp_path / "out")
+    prepare(PreparePlan(write(tmp_path, rows_of(3))), tmp_path / "out")
     (tmp_path / "out" / "g000.slices").unlink()
     with pytest.raises(InputError, match=r"lacks its file g000\.slices"):
         open_slices(tmp_path / "out")
@@ -228,7 +228,7 @@ def test_a_damaged_directory_names_the_missing_file(tmp_path):
 def test_an_expressway_may_have_any_number(tmp_path):
     rows = [row(0, 1, 0), row(0, 2, 1_200_000_000), row(1, 3, 2_147_483_647), row(1, 4, 5)]
     source = write(tmp_path, rows)
-    slices = prepare(Plan(source, 2, span=span_of(source)), tmp_path / "out")
+    slices = prepare(PreparePlan(source, 2, span=span_of(source)), tmp_path / "out")
     assert delivered(slices) == {
         (0, 0): rows[:1],
         (0, 1): rows[1:2],
@@ -241,9 +241,9 @@ def test_an_expressway_may_have_any_number(tmp_path):
 def test_requests_alone_are_an_input_but_cannot_be_copied(tmp_path):
     source = write(tmp_path, [row(t, 7, -1, 2, t) for t in range(3)])
     span = span_of(source)
-    assert (span.xways, span.length) == (1, 0)
-    assert prepare(Plan(source, span=span), tmp_path / "out").manifest["rows"] == 3
-    for asked in ({"count": 2}, {"length": 4}):
+    assert (span.xways, span.expressways) == (1, 0)
+    assert prepare(PreparePlan(source, span=span), tmp_path / "out").manifest["rows"] == 3
+    for asked in ({"count": 2}, {"expressways": 4}):
         with pytest.raises(InputError, match="without position reports has no expressways"):
             copies_of(span, **asked)
     (tmp_path / "rubbish.dat").write_text("rubbish\n")

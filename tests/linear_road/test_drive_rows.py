@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows import read_blocks as reading
@@ -224,11 +224,11 @@ def test_a_parquet_row_with_an_empty_value_is_no_row_and_cannot_be_passed_on(tmp
     with pytest.raises(
         InputError, match=r"row 2 of rows.parquet .* found 'a row with empty values'; --lenient"
     ):
-        prepare(Plan(source), tmp_path / "slices")
+        prepare(PreparePlan(source), tmp_path / "slices")
     with pytest.raises(
         InputError, match=r"such a row can neither be shifted nor go into or come out of parquet"
     ):
-        prepare(Plan(source, lenient=True), tmp_path / "slices")
+        prepare(PreparePlan(source, lenient=True), tmp_path / "slices")
 
 
 def test_the_driver_says_what_it_expected(tmp_path):
@@ -236,7 +236,7 @@ def test_the_driver_says_what_it_expected(tmp_path):
         InputError,
         match=r"row 2 of rows.dat breaks the format: speed out of range, found '0,30,7,101,.*; expected Spd 0..100; --lenient",
     ):
-        prepare(Plan(write(tmp_path, [REPORT, changed(Spd=101)])), tmp_path / "slices")
+        prepare(PreparePlan(write(tmp_path, [REPORT, changed(Spd=101)])), tmp_path / "slices")
 
 
 def test_a_reading_goes_on_where_another_stopped(tmp_path, monkeypatch):

@@ -13,23 +13,23 @@ import pytest
 from golden_input import report
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive.driver import STATE_FILE, Drive, feed_of
+from penstock.linear_road.drive.driver import STATE_FILE, DrivePlan, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import open_slices
 from penstock.linear_road.errors import RunError
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.run.plan import RunPlan
-from penstock.linear_road.run.run_folder import open_place
-from penstock.linear_road.run.runner import Watcher, _Run
+from penstock.linear_road.run.run_folder import open_run_folder
+from penstock.linear_road.run.runner import Watcher, _NetworkRun
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Drive:
+def plan(tmp_path: Path) -> DrivePlan:
     rows = tmp_path / "rows.dat"
     rows.write_text("".join(report(t, 1, 6000) + "\n" for t in range(1000)))
-    prepare(Plan(open_input(rows)), tmp_path / "slices")
-    return Drive(tmp_path / "slices", to=str(tmp_path / "feed"), speed=20)
+    prepare(PreparePlan(open_input(rows)), tmp_path / "slices")
+    return DrivePlan(tmp_path / "slices", to=str(tmp_path / "feed"), speed=20)
 
 
 def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
@@ -39,14 +39,14 @@ def wait_for(what: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def started(plan: Drive, tmp_path: Path) -> DriverProcess:
+def started(plan: DrivePlan, tmp_path: Path) -> DriverProcess:
     driver = DriverProcess.start(plan, tmp_path / "driver.log")
     wait_for(lambda: driver.note().get("next", 0) > 2 or not driver.running)
     assert driver.running, (tmp_path / "driver.log").read_text()
     return driver
 
 
-def test_a_clean_stop_pauses_the_clock(plan: Drive, tmp_path: Path) -> None:
+def test_a_clean_stop_pauses_the_clock(plan: DrivePlan, tmp_path: Path) -> None:
     driver = started(plan, tmp_path)
     assert driver.failure() is None
     driver.stop()
@@ -56,7 +56,9 @@ def test_a_clean_stop_pauses_the_clock(plan: Drive, tmp_path: Path) -> None:
     assert driver.failure() == f"it was stopped at second {stopped_at}", "the input is not through"
 
 
-def test_when_the_run_is_killed_the_driver_ends_and_the_clock_goes_on(plan: Drive, tmp_path: Path) -> None:
+def test_when_the_run_is_killed_the_driver_ends_and_the_clock_goes_on(
+    plan: DrivePlan, tmp_path: Path
+) -> None:
     driver = started(plan, tmp_path)
     assert driver.process.stdin is not None
     # What the other end of a pipe sees when its process is killed.
@@ -66,10 +68,12 @@ def test_when_the_run_is_killed_the_driver_ends_and_the_clock_goes_on(plan: Driv
     assert driver.note()["report"] is None
 
 
-def test_the_report_of_an_earlier_attempt_does_not_count(plan: Drive, tmp_path: Path) -> None:
+def test_the_report_of_an_earlier_attempt_does_not_count(plan: DrivePlan, tmp_path: Path) -> None:
     driver = started(plan, tmp_path)
     driver.stop()
-    again = DriverProcess.start(Drive(tmp_path / "absent", to=plan.to, resume=True), tmp_path / "again.log")
+    again = DriverProcess.start(
+        DrivePlan(tmp_path / "absent", to=plan.to, resume=True), tmp_path / "again.log"
+    )
     assert again.note()["report"] is None
     again.process.wait(60)
     assert "absent" in (again.failure() or "")
@@ -77,7 +81,7 @@ def test_the_report_of_an_earlier_attempt_does_not_count(plan: Drive, tmp_path: 
     again.stop()
 
 
-def test_a_driver_that_lost_its_target_or_was_killed_has_failed(plan: Drive, tmp_path: Path) -> None:
+def test_a_driver_that_lost_its_target_or_was_killed_has_failed(plan: DrivePlan, tmp_path: Path) -> None:
     driver = started(plan, tmp_path)
     note = driver.note()
     driver.process.kill()
@@ -95,10 +99,10 @@ def test_a_driver_that_lost_its_target_or_was_killed_has_failed(plan: Drive, tmp
         assert driver.failure() == why
 
 
-def test_a_driver_that_stopped_short_does_not_end_a_run(plan: Drive, tmp_path: Path) -> None:
+def test_a_driver_that_stopped_short_does_not_end_a_run(plan: DrivePlan, tmp_path: Path) -> None:
     feed = feed_of(plan, open_slices(plan.source))
-    place = open_place(RunPlan(tmp_path / "rows.dat", tmp_path / "out"))
-    following = _Run(
+    place = open_run_folder(RunPlan(tmp_path / "rows.dat", tmp_path / "out"))
+    following = _NetworkRun(
         RunPlan(tmp_path / "rows.dat", tmp_path / "out"), place, plan, feed, threading.Event(), Watcher()
     )
     driver = SimpleNamespace(running=False, failure=lambda: None, note=lambda: {"next": 7})
@@ -106,8 +110,8 @@ def test_a_driver_that_stopped_short_does_not_end_a_run(plan: Drive, tmp_path: P
         following._follow(None, driver, None)  # type: ignore[arg-type]
 
 
-def test_a_driver_that_cannot_start_says_why(plan: Drive, tmp_path: Path) -> None:
-    broken = Drive(tmp_path / "absent", to=plan.to)
+def test_a_driver_that_cannot_start_says_why(plan: DrivePlan, tmp_path: Path) -> None:
+    broken = DrivePlan(tmp_path / "absent", to=plan.to)
     driver = DriverProcess.start(broken, tmp_path / "driver.log")
     driver.process.wait(60)
     assert "absent" in (driver.failure() or "")

@@ -19,7 +19,7 @@ from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.traffic import generate as generate_module
-from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, Plan, generate
+from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, TrafficPlan, generate
 from penstock.linear_road.traffic.vehicles import REST
 
 
@@ -257,7 +257,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("xways", [0, -1, 0.3, float("nan"), float("inf"), 20_000])
 def test_bad_number_of_expressways(xways: float) -> None:
     with pytest.raises(GenerateError, match=r"multiple of 0\.5"):
-        Plan(xways)
+        TrafficPlan(xways)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_bad_number_of_expressways(xways: float) -> None:
 )
 def test_bad_options(options: dict, message: str) -> None:
     with pytest.raises(GenerateError, match=message):
-        Plan(1, **options)
+        TrafficPlan(1, **options)
 
 
 def test_bad_jobs(tmp_path: Path) -> None:

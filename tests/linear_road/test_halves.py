@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from golden_input import balance, daily, report
 
-from penstock.linear_road.drive.driver import Drive, feed_of
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, half_plan
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.copies import span_of
@@ -32,11 +32,13 @@ def stored(tmp_path: Path, rows: list[str]) -> Slices:
     file.write_text("\n".join(rows) + "\n")
     source = open_input(file)
     span = span_of(source)
-    return prepare(Plan(source, round(2 * span.length), span=span, halves=True), tmp_path / "slices")
+    return prepare(
+        PreparePlan(source, round(2 * span.expressways), span=span, halves=True), tmp_path / "slices"
+    )
 
 
-def driven(slices: Slices, length: float, groups: int) -> list[list[list[int]]]:
-    feed = feed_of(Drive(slices.path, length=length, groups=groups), slices)
+def driven(slices: Slices, expressways: float, groups: int) -> list[list[list[int]]]:
+    feed = feed_of(DrivePlan(slices.path, expressways=expressways, groups=groups), slices)
     found: list[list[list[int]]] = [[] for _ in range(groups)]
     for second in range(feed.begin, feed.end):
         for group, piece in enumerate(feed.at(second)):
@@ -47,21 +49,21 @@ def driven(slices: Slices, length: float, groups: int) -> list[list[list[int]]]:
     return found
 
 
-@pytest.mark.parametrize("length", [0.5, 1, 1.5, 2, 2.5, 4, 7.5])
-def test_any_number_of_halves_comes_out_of_one_set(tmp_path: Path, length: float) -> None:
-    (rows,) = driven(stored(tmp_path, town()), length, 1)
+@pytest.mark.parametrize("expressways", [0.5, 1, 1.5, 2, 2.5, 4, 7.5])
+def test_any_number_of_halves_comes_out_of_one_set(tmp_path: Path, expressways: float) -> None:
+    (rows,) = driven(stored(tmp_path, town()), expressways, 1)
     halves = {(row[4], row[6]) for row in rows if row[0] == 0}
-    assert halves == {divmod(u, 2) for u in range(round(2 * length))}
-    assert len({row[2] for row in rows if row[0] == 0}) == 2 * length
+    assert halves == {divmod(u, 2) for u in range(round(2 * expressways))}
+    assert len({row[2] for row in rows if row[0] == 0}) == 2 * expressways
     # Each request is there with its vehicle, and its number is its own.
     asked = Counter(row[9] for row in rows if row[0] == 2)
-    assert len(asked) == 4 * int(length)
+    assert len(asked) == 4 * int(expressways)
     assert set(asked.values()) <= {1}
 
 
-@pytest.mark.parametrize(("length", "groups"), [(2, 2), (2.5, 2), (7.5, 3), (4, 1)])
-def test_an_expressway_stays_in_one_group(tmp_path: Path, length: float, groups: int) -> None:
-    found = driven(stored(tmp_path, town()), length, groups)
+@pytest.mark.parametrize(("expressways", "groups"), [(2, 2), (2.5, 2), (7.5, 3), (4, 1)])
+def test_an_expressway_stays_in_one_group(tmp_path: Path, expressways: float, groups: int) -> None:
+    found = driven(stored(tmp_path, town()), expressways, groups)
     roads = [{row[4] for row in rows if row[0] == 0} for rows in found]
     assert all(roads)
     assert sum(map(len, roads)) == len(set().union(*roads))
@@ -70,7 +72,7 @@ def test_an_expressway_stays_in_one_group(tmp_path: Path, length: float, groups:
 def test_what_is_no_half_is_refused(tmp_path: Path) -> None:
     slices = stored(tmp_path, town())
     with pytest.raises(InputError, match=r"--xways 1.3 is no number of half expressways"):
-        feed_of(Drive(slices.path, length=1.3), slices)
+        feed_of(DrivePlan(slices.path, expressways=1.3), slices)
     with pytest.raises(InputError, match=r"--groups 3 is out of range; expected 1..2"):
         half_plan(4, 2, 3)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from golden_input import GOLDEN, needs_data, report
 
-from penstock.linear_road.drive.driver import Drive, feed_of
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import open_slices
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.copies import span_of
@@ -24,15 +24,15 @@ from penstock.linear_road.run.collect_answers import (
     gather_answers,
     write_letters,
 )
-from penstock.linear_road.run.response_times import Responses
+from penstock.linear_road.run.response_times import ResponseTimes
 
 
 def letters_of(source: Input, place: Path, groups: int) -> list[Letter]:
     """What a pipeline would refuse: the rows that break the format, by delivered file and line."""
     refused = {row["raw"]: row["why"] for row in csv.DictReader((GOLDEN / "refused.csv").open())}
-    plan = Plan(source, groups, span=span_of(source), lenient=True)
+    plan = PreparePlan(source, groups, span=span_of(source), lenient=True)
     slices = prepare(plan, place)
-    feed = feed_of(Drive(place, lenient=True), slices)
+    feed = feed_of(DrivePlan(place, lenient=True), slices)
     found = []
     for second in range(feed.begin, feed.end):
         for group, piece in enumerate(feed.at(second)):
@@ -49,7 +49,7 @@ def letters_of(source: Input, place: Path, groups: int) -> list[Letter]:
 def test_letters_are_led_back_to_the_lines_of_the_input(tmp_path: Path, groups: int) -> None:
     source = open_input(GOLDEN / "rows.dat")
     letters = letters_of(source, tmp_path / "slices", groups)
-    feed = feed_of(Drive(tmp_path / "slices", lenient=True), open_slices(tmp_path / "slices"))
+    feed = feed_of(DrivePlan(tmp_path / "slices", lenient=True), open_slices(tmp_path / "slices"))
     traced = list(Origins(feed, source).trace(letters))
     expected = [
         (row["why"], "rows.dat", int(row["line"]), row["raw"])
@@ -62,8 +62,8 @@ def test_letters_are_led_back_to_the_lines_of_the_input(tmp_path: Path, groups: 
 @needs_data
 def test_a_letter_that_the_driver_does_not_know_keeps_its_place(tmp_path: Path) -> None:
     source = open_input(GOLDEN / "rows.dat")
-    slices = prepare(Plan(source, lenient=True), tmp_path / "slices")
-    origins = Origins(feed_of(Drive(slices.path, lenient=True), slices), source)
+    slices = prepare(PreparePlan(source, lenient=True), tmp_path / "slices")
+    origins = Origins(feed_of(DrivePlan(slices.path, lenient=True), slices), source)
     odd = [("speed out of range", "/feed/t000000-g000.csv", 1, "x"), ("late", "elsewhere", 7, "y")]
     assert list(origins.trace(odd)) == odd
 
@@ -88,7 +88,7 @@ def test_a_killed_preparation_keeps_the_places_of_refused_rows(
     rows[2:2] = ["rubbish", "more rubbish"]
     (tmp_path / "rows.dat").write_text("\n".join(rows) + "\n")
     monkeypatch.setattr(reading, "CHUNK_BYTES", 400)
-    plan, out = Plan(open_input(tmp_path / "rows.dat"), lenient=True), tmp_path / "slices"
+    plan, out = PreparePlan(open_input(tmp_path / "rows.dat"), lenient=True), tmp_path / "slices"
     blocks: list[int] = []
 
     def dies(done: int, _total: int) -> None:
@@ -123,7 +123,7 @@ def test_answers_become_one_file_and_are_timed(tmp_path: Path) -> None:
     for number, text in enumerate(["0,7,60,61.5,-1,0\n", "1,60,60.100,7,42\n0,8,120,125.001,35,1250\n", ""]):
         parts.append(tmp_path / f"part-{number}.csv")
         parts[-1].write_text(text)
-    responses = Responses(scored_from=100)
+    responses = ResponseTimes(scored_from=100)
     size = gather_answers(parts, tmp_path / "answers.csv", responses)
     assert (tmp_path / "answers.csv").read_text() == "".join(part.read_text() for part in parts)
     assert size == (tmp_path / "answers.csv").stat().st_size

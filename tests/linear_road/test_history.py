@@ -15,7 +15,7 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.fields import PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.traffic import history as module
-from penstock.linear_road.traffic.history import History, history, read_fleet
+from penstock.linear_road.traffic.history import HistoryPlan, history, read_fleet
 
 
 def report(t, vid, xway, direction, seg):
@@ -44,7 +44,7 @@ def table(folder, name):
 
 
 def test_rows_for_the_vehicles_and_expressways_of_the_input(source, tmp_path):
-    manifest = history(History(source, tmp_path / "h", days=2), workers=1)
+    manifest = history(HistoryPlan(source, tmp_path / "h", days=2), workers=1)
     tolls, segments = table(tmp_path / "h", "TollHistory"), table(tmp_path / "h", "SegmentHistory")
     assert list(tolls) == ["VID", "Day", "XWay", "Tolls"]
     assert list(segments) == ["Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll"]
@@ -63,7 +63,7 @@ def test_rows_for_the_vehicles_and_expressways_of_the_input(source, tmp_path):
 
 
 def test_the_toll_column_follows_the_toll_rule(source, tmp_path):
-    history(History(source, tmp_path / "h", days=3), workers=1)
+    history(HistoryPlan(source, tmp_path / "h", days=3), workers=1)
     found = table(tmp_path / "h", "SegmentHistory")
     due = (found["Lav"] < 40) & (found["Cnt"] > 50)
     assert np.array_equal(found["Toll"], np.where(due, 2 * (found["Cnt"] - 50) ** 2, 0))
@@ -73,9 +73,9 @@ def test_the_toll_column_follows_the_toll_rule(source, tmp_path):
 @pytest.mark.slow  # two fresh processes
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_same_seed_same_bytes_on_any_number_of_processes(source, tmp_path, form):
-    one = history(History(source, tmp_path / "one", days=2, format=form), workers=1)
-    two = history(History(source, tmp_path / "two", days=2, format=form), workers=2)
-    other = history(History(source, tmp_path / "other", days=2, format=form, seed=2), workers=1)
+    one = history(HistoryPlan(source, tmp_path / "one", days=2, format=form), workers=1)
+    two = history(HistoryPlan(source, tmp_path / "two", days=2, format=form), workers=2)
+    other = history(HistoryPlan(source, tmp_path / "other", days=2, format=form, seed=2), workers=1)
     assert one["hash"] == two["hash"]
     assert one["hash"][f"SegmentHistory.{form}"] != other["hash"][f"SegmentHistory.{form}"]
     for name in one["files"]:
@@ -85,7 +85,7 @@ def test_same_seed_same_bytes_on_any_number_of_processes(source, tmp_path, form)
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_same_seed_same_bytes(source, tmp_path, form):
     one, two, other = (
-        history(History(source, tmp_path / f"{i}", days=1, format=form, seed=seed), workers=1)
+        history(HistoryPlan(source, tmp_path / f"{i}", days=1, format=form, seed=seed), workers=1)
         for i, seed in enumerate((1, 1, 2))
     )
     assert one["hash"] == two["hash"]
@@ -93,15 +93,15 @@ def test_same_seed_same_bytes(source, tmp_path, form):
 
 
 def test_more_days_do_not_change_the_days_before(source, tmp_path):
-    history(History(source, tmp_path / "two", days=2), workers=1)
-    history(History(source, tmp_path / "three", days=3), workers=1)
+    history(HistoryPlan(source, tmp_path / "two", days=2), workers=1)
+    history(HistoryPlan(source, tmp_path / "three", days=3), workers=1)
     two, three = table(tmp_path / "two", "SegmentHistory"), table(tmp_path / "three", "SegmentHistory")
     assert np.array_equal(two["Cnt"], three["Cnt"][three["Day"] <= 2])
 
 
 def test_csv_has_no_header_and_the_same_numbers(source, tmp_path):
-    history(History(source, tmp_path / "c", days=1, format="csv"), workers=1)
-    history(History(source, tmp_path / "p", days=1), workers=1)
+    history(HistoryPlan(source, tmp_path / "c", days=1, format="csv"), workers=1)
+    history(HistoryPlan(source, tmp_path / "p", days=1), workers=1)
     for name in ("TollHistory", "SegmentHistory"):
         text = np.loadtxt(tmp_path / "c" / f"{name}.csv", dtype=np.int64, delimiter=",")
         assert np.array_equal(text.T, np.stack(list(table(tmp_path / "p", name).values())))
@@ -110,13 +110,13 @@ def test_csv_has_no_header_and_the_same_numbers(source, tmp_path):
 def test_parquet_input_gives_the_same_history(source, tmp_path):
     columns = [pa.array([row[j] for row in ROWS], pa.int32()) for j in range(15)]
     pq.write_table(pa.Table.from_arrays(columns, schema=PARQUET_SCHEMA), tmp_path / "rows.parquet")
-    one = history(History(source, tmp_path / "a", days=1), workers=1)
-    two = history(History(tmp_path / "rows.parquet", tmp_path / "b", days=1), workers=1)
+    one = history(HistoryPlan(source, tmp_path / "a", days=1), workers=1)
+    two = history(HistoryPlan(tmp_path / "rows.parquet", tmp_path / "b", days=1), workers=1)
     assert one["hash"] == two["hash"]
 
 
 def test_a_stopped_history_keeps_its_parts_and_ends_the_same(source, tmp_path, monkeypatch):
-    whole = history(History(source, tmp_path / "whole", days=2), workers=1)
+    whole = history(HistoryPlan(source, tmp_path / "whole", days=2), workers=1)
     calls = []
     real = module.write_piece
 
@@ -128,9 +128,9 @@ def test_a_stopped_history_keeps_its_parts_and_ends_the_same(source, tmp_path, m
 
     monkeypatch.setattr(module, "write_piece", dies_on_the_second)
     with pytest.raises(KeyboardInterrupt):
-        history(History(source, tmp_path / "h", days=2), workers=1)
+        history(HistoryPlan(source, tmp_path / "h", days=2), workers=1)
     assert [file.name for file in (tmp_path / "h").iterdir()] == [".parts"], "nothing looks whole"
-    again = history(History(source, tmp_path / "h", days=2), workers=1)
+    again = history(HistoryPlan(source, tmp_path / "h", days=2), workers=1)
     assert calls == [0, 1, 1], "the finished expressway was made again"
     assert again["hash"] == whole["hash"]
     assert not (tmp_path / "h" / ".parts").exists()
@@ -142,19 +142,19 @@ def test_parts_of_other_settings_are_not_used(source, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "_join", dies)
     with pytest.raises(KeyboardInterrupt):
-        history(History(source, tmp_path / "h", days=1, seed=9), workers=1)
+        history(HistoryPlan(source, tmp_path / "h", days=1, seed=9), workers=1)
     monkeypatch.undo()
-    fresh = history(History(source, tmp_path / "fresh", days=1), workers=1)
-    assert history(History(source, tmp_path / "h", days=1), workers=1)["hash"] == fresh["hash"]
+    fresh = history(HistoryPlan(source, tmp_path / "fresh", days=1), workers=1)
+    assert history(HistoryPlan(source, tmp_path / "h", days=1), workers=1)["hash"] == fresh["hash"]
 
 
 def test_done_is_done_and_another_history_is_not_overwritten(source, tmp_path):
-    first = history(History(source, tmp_path / "h", days=1), workers=1)
+    first = history(HistoryPlan(source, tmp_path / "h", days=1), workers=1)
     before = (tmp_path / "h" / "TollHistory.parquet").stat().st_mtime_ns
-    assert history(History(source, tmp_path / "h", days=1), workers=1) == first
+    assert history(HistoryPlan(source, tmp_path / "h", days=1), workers=1) == first
     assert (tmp_path / "h" / "TollHistory.parquet").stat().st_mtime_ns == before
     with pytest.raises(InputError, match="already holds something else"):
-        history(History(source, tmp_path / "h", days=2), workers=1)
+        history(HistoryPlan(source, tmp_path / "h", days=2), workers=1)
 
 
 def test_a_full_disk_leaves_no_file_that_looks_whole(source, tmp_path, monkeypatch):
@@ -163,13 +163,13 @@ def test_a_full_disk_leaves_no_file_that_looks_whole(source, tmp_path, monkeypat
 
     monkeypatch.setattr(module.pq.ParquetWriter, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
-        history(History(source, tmp_path / "h", days=1), workers=1)
+        history(HistoryPlan(source, tmp_path / "h", days=1), workers=1)
     assert [file.name for file in (tmp_path / "h").rglob("*") if file.is_file()] == ["config.json"]
 
 
 def test_copies_share_the_history_by_reference(source, tmp_path):
-    alone = history(History(source, tmp_path / "a", days=1), workers=1)
-    shared = history(History(source, tmp_path / "b", days=1, copies=20), workers=1)
+    alone = history(HistoryPlan(source, tmp_path / "a", days=1), workers=1)
+    shared = history(HistoryPlan(source, tmp_path / "b", days=1, copies=20), workers=1)
     assert alone["copies"] is None
     assert shared["hash"] == alone["hash"]
     assert shared["copies"]["count"] == 20
@@ -199,7 +199,7 @@ def test_rows_that_break_the_format_are_skipped_and_counted(source):
 )
 def test_bad_options_are_refused(tmp_path, options, sentence):
     with pytest.raises(InputError, match=sentence):
-        History(tmp_path, tmp_path, **options)
+        HistoryPlan(tmp_path, tmp_path, **options)
 
 
 def test_the_command_says_what_it_wrote_and_refuses_in_one_sentence(source, tmp_path):
@@ -225,4 +225,4 @@ def test_the_command_says_what_it_wrote_and_refuses_in_one_sentence(source, tmp_
 def test_an_input_without_reports_is_refused(tmp_path):
     (tmp_path / "rows.dat").write_text("2,0,1,-1,-1,-1,-1,-1,-1,0,-1,-1,-1,-1,-1\n")
     with pytest.raises(InputError, match="no position report that keeps to the format"):
-        history(History(tmp_path / "rows.dat", tmp_path / "h"), workers=1)
+        history(HistoryPlan(tmp_path / "rows.dat", tmp_path / "h"), workers=1)

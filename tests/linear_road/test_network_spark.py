@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from penstock.linear_road.network import road_network, road_runtime
 place = Path(sys.argv[1])
-with road_runtime(road_network(None, place / "in", place / "answers"), place / "checkpoint", once=True, length=400) as run:
+with road_runtime(road_network(None, place / "in", place / "answers"), place / "checkpoint", once=True, train_length=400) as run:
     run.wait()
 """
 
@@ -31,7 +31,7 @@ with road_runtime(road_network(None, place / "in", place / "answers"), place / "
 def test_golden_answers(tmp_path, spark):
     delivered(GOLDEN / "rows.dat", tmp_path, groups=2)
     net = road_network(GOLDEN, tmp_path / "in", tmp_path / "answers")
-    with road_runtime(net, tmp_path / "checkpoint", spark=spark, once=True, length=4000) as run:
+    with road_runtime(net, tmp_path / "checkpoint", spark=spark, once=True, train_length=4000) as run:
         run.wait()
     assert answers(tmp_path) == sorted(lines(GOLDEN / "expected.csv"))
 

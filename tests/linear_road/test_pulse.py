@@ -10,13 +10,13 @@ from rich.console import Console
 from road_run import answers, delivered, odd_rows
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive.driver import Drive, feed_of
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.network import road_network
 from penstock.linear_road.report.live_view import live_table
 from penstock.linear_road.rows.inputs import open_input
-from penstock.linear_road.run.live_answers import Glance
-from penstock.linear_road.run.progress import Pulse
+from penstock.linear_road.run.live_answers import LiveAnswers
+from penstock.linear_road.run.progress import RunProgress
 from penstock.testing.dry_run import DryRun
 
 LAST = 420
@@ -44,30 +44,30 @@ def test_trains_feed_the_live_view(tmp_path: Path) -> None:
     source.write_text("\n".join(rows) + "\n")
     feed = delivered(source, tmp_path)
     Clock(time.time() - BEHIND, 0, 1).save(feed / CLOCK_FILE)
-    slices = prepare(Plan(open_input(source), lenient=True), tmp_path / "slices")
-    pulse = Pulse(feed_of(Drive(slices.path, lenient=True), slices), feed)
-    glance = Glance()
+    slices = prepare(PreparePlan(open_input(source), lenient=True), tmp_path / "slices")
+    progress = RunProgress(feed_of(DrivePlan(slices.path, lenient=True), slices), feed)
+    newest = LiveAnswers()
     dry = DryRun(
         road_network(None, feed, tmp_path / "answers"),
         tmp_path / "checkpoint",
         length=2000,
-        listen=pulse.train_done,
+        listen=progress.train_done,
     )
     while dry.train():
-        glance.look(pulse.new_files())
+        newest.look(progress.new_files())
 
     given = [line.split(",") for line in answers(tmp_path)]
     owed = sum(int(row[5]) for row in given if row[0] == "2" and int(row[4]) >= 10_000)
-    assert pulse.charged == owed > 0
-    assert pulse.charges == 2
-    assert pulse.rows_out == len(given)
-    assert pulse.trains > 2
+    assert progress.charged == owed > 0
+    assert progress.charges == 2
+    assert progress.rows_out == len(given)
+    assert progress.trains > 2
     for kind in range(5):
-        wait = glance.wait(kind)
+        wait = newest.wait(kind)
         assert wait is not None, f"type {kind} was never looked at"
         assert BEHIND - LAST - 20 <= wait[0] <= wait[1] <= BEHIND + 60
     named = {int(row[4]): int(row[1]) for row in sorted(given, key=lambda row: row[2]) if row[0] == "1"}
-    assert glance.accidents(max(named.values())) >= 1
+    assert newest.accidents(max(named.values())) >= 1
     console = Console(width=120, record=True)
-    console.print(live_table(pulse, glance))
-    assert f"{owed:,} in {pulse.charges:,} charges" in console.export_text()
+    console.print(live_table(progress, newest))
+    assert f"{owed:,} in {progress.charges:,} charges" in console.export_text()

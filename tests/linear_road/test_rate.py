@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 
 from penstock.cli.lr import rate as lr_rate
 from penstock.cli.lr.commands import lr_app
-from penstock.linear_road.drive.driver import Drive, feed_of
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate import rating
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, cut_of, trial_of
 from penstock.linear_road.rate.prepared_input import prepare_set
-from penstock.linear_road.rate.search import Next
+from penstock.linear_road.rate.search import NextTrial
 from penstock.linear_road.rows.copies import Copies
 from penstock.linear_road.validate import validate
-from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
+from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 
 
 def plan(tmp_path: Path, **more: Any) -> RatePlan:
@@ -75,7 +75,7 @@ def record(**more: Any) -> dict[str, Any]:
 
 
 def test_a_trial_passes_only_if_all_is_right_and_nothing_late() -> None:
-    step, window, right = Next("try", 4), Window(0, 30, 90), ShiftedVerdict()
+    step, window, right = NextTrial("try", 4), Window(0, 30, 90), ShiftedVerdict()
     assert rating.judged(step, window, record(), right, 1.0)["pass"]
     one_late = record(latency={"0": {"p99": 1.0, "late": 1}})
     assert not rating.judged(step, window, one_late, right, 1.0)["pass"]
@@ -90,13 +90,13 @@ def test_a_trial_passes_only_if_all_is_right_and_nothing_late() -> None:
 
 def test_a_driver_that_fell_behind_voids_the_trial() -> None:
     late = record(driver={"late_seconds": 2, "first_late": 61})
-    found = rating.judged(Next("try", 4), Window(0, 30, 90), late, ShiftedVerdict(), 1.0)
+    found = rating.judged(NextTrial("try", 4), Window(0, 30, 90), late, ShiftedVerdict(), 1.0)
     assert found["void"] == "the driver fell behind in 2 seconds, first at 61"
     assert not found["pass"]
 
 
-def trial(length: float, *, passed: bool, void: str | None = None) -> dict[str, Any]:
-    return {"L": length, "pass": passed, "void": void, "confirming": False}
+def trial(expressways: float, *, passed: bool, void: str | None = None) -> dict[str, Any]:
+    return {"L": expressways, "pass": passed, "void": void, "confirming": False}
 
 
 def test_void_trials_do_not_count_until_they_are_void_again_and_again(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_void_trials_do_not_count_until_they_are_void_again_and_again(tmp_path: 
 
 def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Path) -> None:
     rating._Trials.open(plan(tmp_path)).add(trial(4, passed=True))
-    assert [t.length for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
+    assert [t.expressways for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
     with pytest.raises(InputError, match="holds a rating with minutes 2, not 3"):
         rating._Trials.open(plan(tmp_path, minutes=3))
 
@@ -147,7 +147,7 @@ class TestShiftedCopies:
     def judge(self, tmp_path: Path, answers: list[str]) -> ShiftedVerdict:
         file = tmp_path / "answers.csv"
         file.write_text("\n".join(answers) + "\n")
-        return validate_copies(file, [Judged(GOLDEN / "rows.dat", range(3))], SHIFT, history=GOLDEN)
+        return validate_copies(file, [JudgedCopies(GOLDEN / "rows.dat", range(3))], SHIFT, history=GOLDEN)
 
     def test_right_answers_hold(self, tmp_path: Path, right: list[str]) -> None:
         verdict = self.judge(tmp_path, right)
@@ -174,7 +174,7 @@ class TestShiftedCopies:
 
 # -- the whole, with a system that is known to carry 1.5 expressways
 
-SMALL = {"begin": 1, "base": 0.5, "length_of_day": 4, "minutes": 1, "days": 1}
+SMALL = {"begin": 1, "base": 0.5, "traffic_minutes": 4, "minutes": 1, "days": 1}
 
 
 @pytest.fixture
@@ -182,13 +182,13 @@ def carries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Trials without a run; gives the list of those made."""
     made: list[float] = []
 
-    def run(attempt: rating.Attempt) -> dict[str, Any]:
-        made.append(attempt.step.length)
-        late = 0 if attempt.step.length <= 1.5 else 3
+    def run(attempt: rating.TrialRun) -> dict[str, Any]:
+        made.append(attempt.step.expressways)
+        late = 0 if attempt.step.expressways <= 1.5 else 3
         figures = {str(kind): {"p99": 1.0, "late": late if kind == 0 else 0} for kind in range(5)}
         return rating.judged(attempt.step, attempt.window, record(latency=figures), ShiftedVerdict(), 0.1)
 
-    monkeypatch.setattr(rating.Attempt, "run", run)
+    monkeypatch.setattr(rating.TrialRun, "run", run)
     return made
 
 
@@ -244,7 +244,7 @@ def test_the_truth_of_a_copy_is_what_the_driver_delivers(tmp_path: Path) -> None
     window = Window(prepared.cut.begin, prepared.cut.begin, prepared.cut.begin + 20)
     truth = prepared.truth(0.5, window).read_bytes()
     feed = feed_of(
-        Drive(prepared.slices.path, length=0.5, begin=window.begin, end=window.end), prepared.slices
+        DrivePlan(prepared.slices.path, expressways=0.5, begin=window.begin, end=window.end), prepared.slices
     )
     driven = b"".join(feed.at(t)[0].data.tobytes() for t in range(window.begin, window.end))
     assert truth == driven

@@ -12,7 +12,7 @@ from golden_input import balance, report
 from hypothesis import given, settings
 from test_refusals_agree import by_the_page, dirty_inputs
 
-from penstock.linear_road.drive.driver import Drive, drive
+from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.network.rows_in import decode
 
@@ -20,7 +20,7 @@ from penstock.linear_road.network.rows_in import decode
 def by_the_pipeline(rows: list[str], directory: Path) -> tuple[list[tuple[str, str]], int]:
     """(reason, raw) of the refused rows of all delivered files, and how many were kept."""
     (directory / "rows.dat").write_bytes(("\n".join(rows) + "\n").encode())
-    drive(Drive(directory / "rows.dat", to=str(directory / "in"), speed=float("inf"), lenient=True))
+    drive(DrivePlan(directory / "rows.dat", to=str(directory / "in"), speed=float("inf"), lenient=True))
     found, kept = [], 0
     for line in (directory / "in" / "_delivered.jsonl").read_text().splitlines():
         delivery = json.loads(line)

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from penstock.cli.lr.commands import lr_app
 from penstock.cli.lr.rate import line, table_of
-from penstock.linear_road.drive.driver import Drive, feed_of
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.report.live_view import live_table
 from penstock.linear_road.rows.inputs import open_input
-from penstock.linear_road.run.live_answers import Glance
-from penstock.linear_road.run.progress import Pulse
+from penstock.linear_road.run.live_answers import LiveAnswers
+from penstock.linear_road.run.progress import RunProgress
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def call(*words: object) -> Any:
 def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path, rows: Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "answers.csv").touch()
-    parquet = prepare(Plan(open_input(rows), format="parquet"), tmp_path / "parquet").path
+    parquet = prepare(PreparePlan(open_input(rows), format="parquet"), tmp_path / "parquet").path
     for words, sentence in (
         (("run", "--input", tmp_path / "no", "--out", tmp_path / "o"), "does not exist"),
         (("run", "--input", rows, "--out", tmp_path / "old"), "its checkpoint is not at"),
@@ -56,13 +56,13 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path: Path, rows: Path) -> No
 
 
 def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
-    slices = prepare(Plan(open_input(rows)), tmp_path / "slices")
-    pulse = Pulse(feed_of(Drive(slices.path), slices), tmp_path / "feed")
-    pulse.second, pulse.rows_in, pulse.charges, pulse.charged = 61, 1234, 7, 5000
-    glance = Glance()
-    glance.read("1,60,60.900,107,42\n")
+    slices = prepare(PreparePlan(open_input(rows)), tmp_path / "slices")
+    progress = RunProgress(feed_of(DrivePlan(slices.path), slices), tmp_path / "feed")
+    progress.second, progress.rows_in, progress.charges, progress.charged = 61, 1234, 7, 5000
+    newest = LiveAnswers()
+    newest.read("1,60,60.900,107,42\n")
     console = Console(width=120, record=True)
-    console.print(live_table(pulse, glance))
+    console.print(live_table(progress, newest))
     shown = console.export_text()
     for part in (
         "1:01 of 2:00",

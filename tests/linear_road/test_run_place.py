@@ -9,7 +9,7 @@ import pytest
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.plan import RunPlan
-from penstock.linear_road.run.run_folder import open_place
+from penstock.linear_road.run.run_folder import open_run_folder
 from penstock.linear_road.run.runner import run
 
 
@@ -21,17 +21,17 @@ def rows(tmp_path: Path) -> Path:
 
 
 def test_the_checkpoint_lies_under_out_unless_it_is_named(tmp_path: Path, rows: Path) -> None:
-    place = open_place(RunPlan(rows, tmp_path / "out"))
+    place = open_run_folder(RunPlan(rows, tmp_path / "out"))
     assert place.checkpoint.parent == tmp_path / "out"
-    other = open_place(RunPlan(rows, tmp_path / "out2", checkpoint=tmp_path / "mine"))
+    other = open_run_folder(RunPlan(rows, tmp_path / "out2", checkpoint=tmp_path / "mine"))
     assert other.checkpoint == tmp_path / "mine"
     assert not place.resumed
 
 
 def test_the_same_call_goes_on(tmp_path: Path, rows: Path) -> None:
     plan = RunPlan(rows, tmp_path / "out", speed=math.inf)
-    open_place(plan)
-    assert open_place(plan).resumed
+    open_run_folder(plan)
+    assert open_run_folder(plan).resumed
 
 
 def test_an_out_without_its_checkpoint_is_refused(tmp_path: Path, rows: Path) -> None:
@@ -39,23 +39,23 @@ def test_an_out_without_its_checkpoint_is_refused(tmp_path: Path, rows: Path) ->
     out.mkdir()
     (out / "answers.csv").write_text("")
     with pytest.raises(InputError, match=r"holds files already, but its checkpoint is not at"):
-        open_place(RunPlan(rows, out))
+        open_run_folder(RunPlan(rows, out))
     with pytest.raises(InputError, match="its checkpoint is not at"):
-        open_place(RunPlan(rows, out, checkpoint=tmp_path / "elsewhere"))
+        open_run_folder(RunPlan(rows, out, checkpoint=tmp_path / "elsewhere"))
     assert not (tmp_path / "elsewhere").exists(), "nothing is touched"
 
 
 def test_another_run_with_the_same_checkpoint_is_refused(tmp_path: Path, rows: Path) -> None:
-    open_place(RunPlan(rows, tmp_path / "out", speed=2))
+    open_run_folder(RunPlan(rows, tmp_path / "out", speed=2))
     with pytest.raises(InputError, match=r"belongs to a run with --speed 2, not 1.0; give the same options"):
-        open_place(RunPlan(rows, tmp_path / "out"))
+        open_run_folder(RunPlan(rows, tmp_path / "out"))
     with pytest.raises(InputError, match="--until left out, not 60"):
-        open_place(RunPlan(rows, tmp_path / "out", speed=2, end=60))
+        open_run_folder(RunPlan(rows, tmp_path / "out", speed=2, end=60))
 
 
 def test_an_empty_directory_may_be_there_already(tmp_path: Path, rows: Path) -> None:
     (tmp_path / "out").mkdir()
-    assert not open_place(RunPlan(rows, tmp_path / "out")).resumed
+    assert not open_run_folder(RunPlan(rows, tmp_path / "out")).resumed
 
 
 def test_what_cannot_be_a_run_is_told_at_once(tmp_path: Path, rows: Path) -> None:
@@ -66,11 +66,11 @@ def test_what_cannot_be_a_run_is_told_at_once(tmp_path: Path, rows: Path) -> Non
     with pytest.raises(InputError, match=r"--history .* is no directory"):
         RunPlan(rows, tmp_path / "out", history=tmp_path / "absent")
     with pytest.raises(InputError, match=r"--out .*rows.dat is a file"):
-        open_place(RunPlan(rows, rows))
+        open_run_folder(RunPlan(rows, rows))
 
 
 def test_kills_and_clean_stops_are_told_apart(tmp_path: Path, rows: Path) -> None:
-    place = open_place(RunPlan(rows, tmp_path / "out"))
+    place = open_run_folder(RunPlan(rows, tmp_path / "out"))
     for event in ("started", "stopped", "started", "started", "finished"):
         place.note(event)
     assert place.attempts() == {"starts": 3, "clean_stops": 1, "kills": 1}
@@ -79,13 +79,13 @@ def test_kills_and_clean_stops_are_told_apart(tmp_path: Path, rows: Path) -> Non
 
 def test_a_place_whose_run_cannot_begin_is_left_as_it_was(tmp_path: Path, rows: Path) -> None:
     (tmp_path / "there").mkdir()
-    open_place(RunPlan(rows, tmp_path / "out", checkpoint=tmp_path / "there")).discard()
+    open_run_folder(RunPlan(rows, tmp_path / "out", checkpoint=tmp_path / "there")).discard()
     assert not (tmp_path / "out").exists()
     assert list((tmp_path / "there").iterdir()) == []
     with pytest.raises(InputError, match="no row that keeps to the format"):
         run(RunPlan(rubbish(tmp_path), tmp_path / "out"))
     assert not (tmp_path / "out").exists()
-    assert not open_place(RunPlan(rows, tmp_path / "out")).resumed, "another input is welcome"
+    assert not open_run_folder(RunPlan(rows, tmp_path / "out")).resumed, "another input is welcome"
 
 
 def rubbish(tmp_path: Path) -> Path:
@@ -95,9 +95,9 @@ def rubbish(tmp_path: Path) -> Path:
 
 def test_a_checkpoint_whose_out_is_gone(tmp_path: Path, rows: Path) -> None:
     plan = RunPlan(rows, tmp_path / "out", checkpoint=tmp_path / "kept")
-    open_place(plan)
+    open_run_folder(plan)
     (tmp_path / "out").rmdir()
-    place = open_place(plan)
+    place = open_run_folder(plan)
     assert place.resumed
     assert (tmp_path / "out").is_dir()
     place.note("finished")

@@ -14,7 +14,7 @@ from penstock.linear_road.errors import RunStopped
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.run import runner as running
 from penstock.linear_road.run.plan import RunPlan
-from penstock.linear_road.run.run_folder import open_place
+from penstock.linear_road.run.run_folder import open_run_folder
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_stopped_while_slices_are_cut_and_gone_on_with(
     with pytest.raises(RunStopped):
         running.run(plan, stop=stop, watcher=watcher, session=object())
     assert min(more) > cuts[-1], "what was cut is not cut again"
-    assert open_place(plan).attempts() == {"starts": 1, "clean_stops": 1, "kills": 0}
+    assert open_run_folder(plan).attempts() == {"starts": 1, "clean_stops": 1, "kills": 0}
 
 
 def test_stopped_while_the_history_is_loaded(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from golden_input import Case, by_time, report
 from road_run import answers, dry
 
-from penstock.linear_road.drive.driver import Drive, drive
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.driver import DrivePlan, drive
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.rows import wanderers
 from penstock.linear_road.rows.copies import Copies, Span, span_of
 from penstock.linear_road.rows.inputs import open_input
@@ -30,9 +30,9 @@ def written(place: Path, rows: list[str]) -> Path:
 def test_the_answers_are_the_oracles(tmp_path: Path, groups: int) -> None:
     expected = Case(tmp_path).expected(ROWS)
     source = open_input(tmp_path / "rows.dat")
-    slices = prepare(Plan(source, groups, span=span_of(source), lenient=True), tmp_path / "slices")
+    slices = prepare(PreparePlan(source, groups, span=span_of(source), lenient=True), tmp_path / "slices")
     chosen, feed = whole_feed(
-        Drive(slices.path, to=str(tmp_path / "in"), speed=float("inf"), lenient=True), slices
+        DrivePlan(slices.path, to=str(tmp_path / "in"), speed=float("inf"), lenient=True), slices
     )
     assert feed.groups == 1, "both expressways are in one group"
     drive(chosen)
@@ -69,8 +69,8 @@ def test_copies_of_such_an_input_keep_together_too(tmp_path: Path) -> None:
     source = open_input(written(tmp_path, ROWS))
     span = span_of(source)
     shift = Copies(2, span.vids, span.qids + 1, span.xways)
-    slices = prepare(Plan(source, 2, copies=shift, span=span), tmp_path / "slices")
+    slices = prepare(PreparePlan(source, 2, copies=shift, span=span), tmp_path / "slices")
     assert slices.span == span.times(2)
-    assert whole_feed(Drive(slices.path), slices)[1].groups == 2, "a copy a group tears nothing apart"
-    finer = prepare(Plan(source, 4, copies=shift, span=span), tmp_path / "finer")
-    assert whole_feed(Drive(finer.path), finer)[1].groups == 2
+    assert whole_feed(DrivePlan(slices.path), slices)[1].groups == 2, "a copy a group tears nothing apart"
+    finer = prepare(PreparePlan(source, 4, copies=shift, span=span), tmp_path / "finer")
+    assert whole_feed(DrivePlan(finer.path), finer)[1].groups == 2

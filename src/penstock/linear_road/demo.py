@@ -24,7 +24,7 @@ from penstock.linear_road.report import read_road, run_page, write_page
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.traffic.generate import generate
-from penstock.linear_road.traffic.history import History, history
+from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.linear_road.validate import Verdict, show, validate
 
 _MARK = ".penstock-demo"
@@ -110,7 +110,7 @@ def _make_folder(out: Path) -> None:
 def _generate(demo: Demo) -> str:
     made = generate(demo.city, xways=1, minutes=_MINUTES, seed=_SEED)
     driven = _cut(demo.city, demo.rows)
-    history(History(demo.rows, demo.history, days=demo.days), workers=1)
+    history(HistoryPlan(demo.rows, demo.history, days=demo.days), workers=1)
     return (
         f"{made['vehicles']:,} vehicles, {made['rows']:,} tuples; "
         f"seconds {_BEGIN}..{_END - 1} are driven: {driven:,} tuples"

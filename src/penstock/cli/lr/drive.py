@@ -17,7 +17,7 @@ from rich.table import Table
 from penstock.cli.lr.history import bars, history
 from penstock.cli.refusals import NOT_VALID, STOPPED, refusals
 from penstock.linear_road.drive.clock import MAXIMUM
-from penstock.linear_road.drive.driver import MOST_LATE, Drive, DriveReport, prepare_for
+from penstock.linear_road.drive.driver import MOST_LATE, DrivePlan, DriveReport, prepare_for
 from penstock.linear_road.drive.driver import drive as run_drive
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
@@ -60,7 +60,7 @@ def drive(
     """Deliver each tuple at its time on one clock: start + (t - T0) / speed."""
     with refusals(files=prepare or to):
         _check_json(json_file)
-        plan = Drive(
+        plan = DrivePlan(
             source,
             to=to or "-",
             speed=_speed(speed),
@@ -70,7 +70,7 @@ def drive(
             groups=groups,
             format=_form(form),
             copies=copies,
-            length=xways,
+            expressways=xways,
             clock_file=clock,
             resume=resume,
             most_late=most_late,
@@ -92,7 +92,7 @@ def _check_json(file: Path | None) -> None:
         raise InputError(f"--json {file} cannot be written: {what}.")
 
 
-def _drive(plan: Drive, prepare: Path | None, to: str | None) -> DriveReport | None:
+def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport | None:
     if prepare is None and to is None:
         raise InputError("Nothing to do; give --to TARGET, --prepare DIR, or both.")
     if prepare is not None:
@@ -102,7 +102,7 @@ def _drive(plan: Drive, prepare: Path | None, to: str | None) -> DriveReport | N
         if to is None:
             return None
         # The copies are in the slices now.
-        plan = Drive(
+        plan = DrivePlan(
             prepare,
             to=to,
             speed=plan.speed,

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from penstock.cli.refusals import refusals
 from penstock.linear_road.drive.prepare import Progress as Report
-from penstock.linear_road.traffic.history import History
+from penstock.linear_road.traffic.history import HistoryPlan
 from penstock.linear_road.traffic.history import history as make_history
 
 _console = Console(stderr=True)
@@ -34,7 +34,7 @@ def history(
 ) -> None:
     """Write TollHistory and SegmentHistory for the vehicles and expressways of an input."""
     with refusals(files=out):
-        plan = History(source, out, days, form, seed, copies)
+        plan = HistoryPlan(source, out, days, form, seed, copies)
         with bars(_console, "vehicles", "history") as (reading, writing):
             manifest = make_history(plan, workers=workers, reading=reading, writing=writing)
     _console.print(_summary(out, manifest), highlight=False)

@@ -65,7 +65,7 @@ def run(
             speed=float("inf") if max_speed else speed,
             master=master,
             checkpoint=checkpoint,
-            length=xways,
+            expressways=xways,
             begin=begin,
             end=end,
             scored_from=scored_from,

@@ -23,7 +23,7 @@ import numpy as np
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.drive.lateness import Behind, Lateness
-from penstock.linear_road.drive.prepare import Plan, Progress, prepare, silent
+from penstock.linear_road.drive.prepare import PreparePlan, Progress, prepare, silent
 from penstock.linear_road.drive.slices import (
     Slice,
     Slices,
@@ -54,10 +54,10 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Drive:
+class DrivePlan:
     """What to deliver and how: the options of `penstock lr drive`.
 
-    `begin` and `end` bound the seconds driven, begin <= t < end. `length` or `copies` make a larger input of shifted copies.
+    `begin` and `end` bound the seconds driven, begin <= t < end. `expressways` or `copies` make a larger input of shifted copies.
     """
 
     source: Path
@@ -69,7 +69,7 @@ class Drive:
     groups: int | None = None
     format: Format | None = None
     copies: int | None = None
-    length: float | None = None
+    expressways: float | None = None
     clock_file: Path | None = None
     resume: bool = False
     most_late: float = MOST_LATE
@@ -83,7 +83,7 @@ class Drive:
             raise InputError(f"--from {self.begin} is below 0; expected a second of the run.")
         if self.begin is not None and self.end is not None and self.end <= self.begin:
             raise InputError(f"--until {self.end} is not after --from {self.begin}.")
-        if self.copies is not None and self.length is not None:
+        if self.copies is not None and self.expressways is not None:
             raise InputError("--copies and --xways say the same thing; give one of them.")
         if not self.most_late >= 0:
             raise InputError(
@@ -146,14 +146,14 @@ class Feed:
         return len(self.plan)
 
     @property
-    def length(self) -> float | None:
+    def expressways(self) -> float | None:
         """The expressways delivered, halves counting 0.5; None if the slices do not know their span."""
         span = self.slices.span
         if span is None:
             return None
         if self.slices.halves:
             return sum(map(len, self.plan)) / 2
-        return span.length * self.copies.count
+        return span.expressways * self.copies.count
 
     @property
     def torn(self) -> bool:
@@ -181,23 +181,23 @@ class Feed:
 
 
 def drive(
-    plan: Drive, *, progress: Progress = silent, preparing: Progress = silent, say: Say = lambda _: None
+    plan: DrivePlan, *, progress: Progress = silent, preparing: Progress = silent, say: Say = lambda _: None
 ) -> DriveReport:
     """Deliver an input, prepared or not, and report how late it was."""
     # The target first: a wrong one shall not cost the cutting of a large input.
     target = open_target(plan.to, _form(plan), resume=plan.resume)
     try:
         with _slices_of(plan, preparing, say) as slices, StopSignal().on_signals() as stop:
-            return _Run(plan, feed_of(plan, slices), target, stop, progress, say).run()
+            return _Delivery(plan, feed_of(plan, slices), target, stop, progress, say).run()
     finally:
         target.close()
 
 
-def _form(plan: Drive) -> Format:
+def _form(plan: DrivePlan) -> Format:
     return open_slices(plan.source).format if is_slices(plan.source) else plan.format or "csv"
 
 
-def prepare_for(plan: Drive, out: Path, progress: Progress = silent) -> Slices:
+def prepare_for(plan: DrivePlan, out: Path, progress: Progress = silent) -> Slices:
     """`--prepare`: write the slices of an input, copies included, for driving them later."""
     if is_slices(plan.source):
         raise InputError(
@@ -205,15 +205,17 @@ def prepare_for(plan: Drive, out: Path, progress: Progress = silent) -> Slices:
         )
     source = open_input(plan.source)
     span = span_of(source)
-    copies = copies_of(span, count=plan.copies, length=plan.length)
+    copies = copies_of(span, count=plan.copies, expressways=plan.expressways)
     form = plan.format or "csv"
     return prepare(
-        Plan(source, plan.groups or 1, form, copies, span, plan.begin, plan.end, plan.lenient), out, progress
+        PreparePlan(source, plan.groups or 1, form, copies, span, plan.begin, plan.end, plan.lenient),
+        out,
+        progress,
     )
 
 
 @contextlib.contextmanager
-def _slices_of(plan: Drive, progress: Progress, say: Say) -> Iterator[Slices]:
+def _slices_of(plan: DrivePlan, progress: Progress, say: Say) -> Iterator[Slices]:
     """The prepared slices, or slices made for this drive only and removed after it."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
@@ -230,17 +232,19 @@ def _slices_of(plan: Drive, progress: Progress, say: Say) -> Iterator[Slices]:
         yield slices
 
 
-def _scratch_plan(plan: Drive) -> Plan:
+def _scratch_plan(plan: DrivePlan) -> PreparePlan:
     source = open_input(plan.source)
-    many = (plan.groups or 1) > 1 or plan.copies is not None or plan.length is not None
+    many = (plan.groups or 1) > 1 or plan.copies is not None or plan.expressways is not None
     span = span_of(source) if many else None
-    copies = 1 if span is None else copies_of(span, count=plan.copies, length=plan.length).count
+    copies = 1 if span is None else copies_of(span, count=plan.copies, expressways=plan.expressways).count
     stored = 1 if span is None else stored_groups(plan.groups or 1, copies, span.xways)
     # Copies are made on the way out, so the scratch slices stay as small as the input.
-    return Plan(source, stored, plan.format or "csv", Copies(), span, plan.begin, plan.end, plan.lenient)
+    return PreparePlan(
+        source, stored, plan.format or "csv", Copies(), span, plan.begin, plan.end, plan.lenient
+    )
 
 
-def feed_of(plan: Drive, slices: Slices) -> Feed:
+def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
     """What a drive delivers of prepared slices."""
     if plan.format is not None and plan.format != slices.format:
         raise InputError(
@@ -260,35 +264,35 @@ def feed_of(plan: Drive, slices: Slices) -> Feed:
     return Feed(slices, copies, units, begin, end)
 
 
-def _copies_and_units(plan: Drive, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
+def _copies_and_units(plan: DrivePlan, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
     """Which copies of the slices make up the size asked for, and in which groups they go out."""
     copies = Copies()
-    if plan.copies is not None or plan.length is not None:
+    if plan.copies is not None or plan.expressways is not None:
         if slices.span is None:
             raise InputError(
                 f"The slices {plan.source} do not know their span; prepare them again to make copies."
             )
-        if slices.halves and plan.length is not None:
-            return _halves(plan.length, plan.groups, slices)
-        copies = copies_of(slices.span, count=plan.copies, length=plan.length)
+        if slices.halves and plan.expressways is not None:
+            return _halves(plan.expressways, plan.groups, slices)
+        copies = copies_of(slices.span, count=plan.copies, expressways=plan.expressways)
     return copies, group_plan(slices.groups, copies.count, plan.groups or slices.groups)
 
 
-def _halves(length: float, groups: int | None, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
+def _halves(expressways: float, groups: int | None, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
     assert slices.span is not None
-    if length <= 0 or 2 * length != round(2 * length):
+    if expressways <= 0 or 2 * expressways != round(2 * expressways):
         raise InputError(
-            f"--xways {length:g} is no number of half expressways; expected 0.5, 1, 1.5 and so on."
+            f"--xways {expressways:g} is no number of half expressways; expected 0.5, 1, 1.5 and so on."
         )
-    copies = copies_of(slices.span, count=math.ceil(length / slices.span.length))
-    return copies, half_plan(slices.groups, length, groups or 1)
+    copies = copies_of(slices.span, count=math.ceil(expressways / slices.span.expressways))
+    return copies, half_plan(slices.groups, expressways, groups or 1)
 
 
 @dataclass
-class _Run:
+class _Delivery:
     """One delivery under way."""
 
-    plan: Drive
+    plan: DrivePlan
     feed: Feed
     target: Target
     stop: threading.Event
@@ -435,7 +439,7 @@ class _Run:
             speed="max" if self.plan.speed == MAXIMUM else self.plan.speed,
             t0=self.feed.begin,
             t1=self.feed.end,
-            xways=self.feed.length,
+            xways=self.feed.expressways,
             groups=self.feed.groups,
             copies=replace(step, count=count).as_json(),
             rows=self.rows,

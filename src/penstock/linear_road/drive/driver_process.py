@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.linear_road.drive.driver import Drive, drive, drop_report, read_note
+from penstock.linear_road.drive.driver import DrivePlan, drive, drop_report, read_note
 from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
 from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
 
@@ -27,7 +27,7 @@ class DriverProcess:
     log: Path
 
     @classmethod
-    def start(cls, plan: Drive, log: Path) -> DriverProcess:
+    def start(cls, plan: DrivePlan, log: Path) -> DriverProcess:
         """Start driving; what the driver says goes to `log`."""
         drop_report(Path(plan.to))
         command = [sys.executable, "-m", __name__, plan_to_text(plan)]
@@ -73,7 +73,7 @@ class DriverProcess:
 def main(text: str) -> None:
     """Drive by a plan in JSON."""
     when_parent_is_gone(end_at_once)
-    drive(plan_from_text(Drive, text), say=lambda sentence: print(sentence, flush=True))
+    drive(plan_from_text(DrivePlan, text), say=lambda sentence: print(sentence, flush=True))
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ PlanType = TypeVar("PlanType")
 def plan_to_text(plan: Any) -> str:
     """The fields of a plan as JSON.
 
-    >>> from penstock.linear_road.drive.driver import Drive
-    >>> plan = Drive(Path("slices"), to="feed", speed=float("inf"))
-    >>> plan_from_text(Drive, plan_to_text(plan)) == plan
+    >>> from penstock.linear_road.drive.driver import DrivePlan
+    >>> plan = DrivePlan(Path("slices"), to="feed", speed=float("inf"))
+    >>> plan_from_text(DrivePlan, plan_to_text(plan)) == plan
     True
     """
     return json.dumps({field.name: _plain(getattr(plan, field.name)) for field in fields(plan)})

@@ -48,7 +48,7 @@ def silent(_done: int, _total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PreparePlan:
     """What to prepare: everything that decides the bytes of the slices."""
 
     source: Input
@@ -82,7 +82,7 @@ class Plan:
         }
 
 
-def prepare(plan: Plan, out: Path, progress: Progress = silent) -> Slices:
+def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices:
     """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try; done already is done."""
     if plan.groups > 1 and plan.span is None:
         raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
@@ -100,7 +100,7 @@ def prepare(plan: Plan, out: Path, progress: Progress = silent) -> Slices:
     return open_slices(out)
 
 
-def _pack(plan: Plan, packer: _Packer, progress: Progress) -> None:
+def _pack(plan: PreparePlan, packer: _Packer, progress: Progress) -> None:
     total = size_of(plan.source)
     for rows in seconds_of(plan.source, origin=packer.origin, last=packer.last):
         _check(plan, rows)
@@ -112,7 +112,7 @@ def _pack(plan: Plan, packer: _Packer, progress: Progress) -> None:
     progress(total, total)
 
 
-def _finished(plan: Plan, out: Path) -> Slices | None:
+def _finished(plan: PreparePlan, out: Path) -> Slices | None:
     if not out.exists() or not any(out.iterdir()):
         return None
     if (out / MANIFEST).is_file():
@@ -125,7 +125,7 @@ def _finished(plan: Plan, out: Path) -> Slices | None:
     return None
 
 
-def _check(plan: Plan, rows: Rows) -> None:
+def _check(plan: PreparePlan, rows: Rows) -> None:
     assert rows.reasons is not None
     if not plan.lenient and rows.reasons.any():
         what = describe_refused(plan.source, rows)
@@ -141,7 +141,7 @@ def _check(plan: Plan, rows: Rows) -> None:
 class _Packer:
     """The packed files being written, and how far they are."""
 
-    plan: Plan
+    plan: PreparePlan
     out: Path
     origin: int = 0
     last: int = -1
@@ -161,7 +161,7 @@ class _Packer:
         self.xways = xways
 
     @classmethod
-    def restored(cls, plan: Plan, out: Path) -> _Packer:
+    def restored(cls, plan: PreparePlan, out: Path) -> _Packer:
         """A packer that goes on after the last recorded block, or a new one."""
         try:
             state = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))

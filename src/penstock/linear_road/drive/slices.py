@@ -150,17 +150,17 @@ def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
     return plan
 
 
-def half_plan(stored: int, length: float, groups: int) -> list[list[Unit]]:
-    """The first `length` expressways of copies of stored halves, in delivered groups; an expressway is never torn apart.
+def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
+    """The first `expressways` expressways of copies of stored halves, in delivered groups; an expressway is never torn apart.
 
-    >>> half_plan(stored=4, length=2.5, groups=2)
+    >>> half_plan(stored=4, expressways=2.5, groups=2)
     [[(0, 0), (0, 1)], [(0, 2), (0, 3), (1, 0)]]
     """
-    units = [divmod(u, stored) for u in range(round(2 * length))]
+    units = [divmod(u, stored) for u in range(round(2 * expressways))]
     roads = [units[u : u + 2] for u in range(0, len(units), 2)]
     if not 1 <= groups <= len(roads):
         raise InputError(
-            f"--groups {groups} is out of range; expected 1..{len(roads)} for {length:g} expressways."
+            f"--groups {groups} is out of range; expected 1..{len(roads)} for {expressways:g} expressways."
         )
     plan: list[list[Unit]] = [[] for _ in range(groups)]
     for r, road in enumerate(roads):

@@ -31,17 +31,17 @@ def road_runtime(
     spark: Any = None,
     partitions: int = 2,
     once: bool = False,
-    length: int = LENGTH,
+    train_length: int = LENGTH,
     master: str | None = None,
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
     `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by default one is made
-    with `penstock.engine.spark.session.local_session`. `length`: tuples in a train at most, but one second at least.
+    with `penstock.engine.spark.session.local_session`. `train_length`: tuples in a train at most, but one second at least.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
-    policy = AsSoonAsPossible(length)
+    policy = AsSoonAsPossible(train_length)
     return ps.Runtime(net, spark, checkpoint, once=once, policy=policy, partitions=partitions, master=master)
 
 
@@ -56,7 +56,7 @@ def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 50
         deliver(place / "in", warm_rows(partitions, trains, rows))
         net = road_network(None, place / "in", place / "answers")
         with road_runtime(
-            net, place / "checkpoint", spark=spark, partitions=partitions, once=True, length=1
+            net, place / "checkpoint", spark=spark, partitions=partitions, once=True, train_length=1
         ) as run:
             run.wait()
     return time.perf_counter() - begun

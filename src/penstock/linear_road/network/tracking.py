@@ -1,15 +1,15 @@
-"""Vehicle tracking: which report begins a trip, enters a segment, leaves one, or stands still (docs/linear-road-semantics.md, "Trips").
+"""Vehicle tracking: which report begins a trip, enters a segment, leaves one, or stands still.
 
-Idea: the previous report of a vehicle is the one exactly 30 s earlier, so the state is the reports of the last minute, second by
-second. A second is one part of the state: a train writes the seconds it brought and lets go of those a minute old, whatever
-else there is. Vehicles out of step with their 30 s are rare and looked up in all seconds of the minute.
+Meaning: docs/linear-road-semantics.md, "Trips". Idea: the previous report of a vehicle is the one exactly 30
+s earlier, so the state is the reports of the last minute, second by second. A second is one part of the
+state: a train writes the seconds it brought and drops those a minute old. Vehicles out of step with their 30
+s are rare; they are looked up in all seconds of the minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,25 +21,84 @@ PRODUCES = (
     "Second TIMESTAMP, VID INT, XWay INT, Dir INT, Lane INT, Seg INT, Pos INT, Spd INT, Moves TINYINT, Stops TINYINT, "
     "SegLeft INT, Quoted INT, Before INT, BeforeSpd INT"
 )
-"""`Moves`: 1 it enters its segment (and is told the toll), 2 it has left `SegLeft`, where it was told the toll at time `Quoted`;
-3 both. `Stops`: 2 its vehicle stands since four reports, 1 it does so no longer. `Before` and `BeforeSpd`: number and sum of speeds of the
-vehicle's earlier reports from this road segment in this minute."""
+"""`Moves`: 1 the vehicle enters its segment (and is told the toll), 2 it has left `SegLeft`, where it was
+told the toll at time `Quoted`; 3 both. `Stops`: 2 the vehicle has stood for four reports, 1 it no longer
+does. `Before` and `BeforeSpd`: number and sum of speeds of its earlier reports from this segment in this
+minute."""
 
 ENTERS, LEAVES = 1, 2
 FREED, STOPPED = 1, 2
 _SECOND, _MINUTE, _STEP = 1_000_000, 60, 30
-_EXIT = 4
+_FEET = 5280  # of a segment
+_EXIT = 4  # the exit lane; lanes 1 to 3 are travel lanes
+_STANDS = 4  # so many reports in a row from one place: the vehicle is stopped
 _MOST = 7  # a count of still reports above 4 need not be exact
 _KEPT = ("VID", "XWay", "Dir", "Lane", "Seg", "Pos", "Spd")
 
+# One report packed into 64 bits, from the lowest: how often the vehicle has reported from this place (4
+# bits), when it was last told a toll, plus 1 (24), speed (8), lane (4), position (24).
+_TOLD_AT, _SPD_AT, _LANE_AT, _POS_AT = 4, 28, 36, 40
+_TOLD_MASK, _SPD_MASK, _LANE_MASK, _COUNT_MASK = 0xFFFFFF, 0xFF, 0xF, 7
+_OUT_OF_STEP, _IN_BETWEEN = 1, 2
 
-@dataclass(frozen=True)
-class Bucket:
-    """The reports of one second: `keys` vehicle and road, `facts` packed (see `_pack`), `slots` the index of the keys."""
+
+class Bucket(NamedTuple):
+    """The reports of one second: `keys` vehicle and road, `facts` packed, `slots` a hash index of the keys."""
 
     keys: Array
     facts: Array
     slots: Array
+
+
+class _Reports(NamedTuple):
+    """The columns of one second's reports, in the order of `_KEPT`."""
+
+    vid: Array
+    xway: Array
+    direction: Array
+    lane: Array
+    seg: Array
+    pos: Array
+    spd: Array
+
+
+class _Packed(NamedTuple):
+    """The reports of the second at hand as its bucket will hold them."""
+
+    keys: Array
+    facts: Array
+
+
+class _Outcome(NamedTuple):
+    """What is to be known about each report; `look`: whether it must be looked at more closely."""
+
+    moves: Array
+    stops: Array
+    left: Array
+    quoted: Array
+    before: Array
+    before_spd: Array
+    look: Array
+
+    @classmethod
+    def empty(cls, rows: int) -> _Outcome:
+        moves, stops, look = (np.zeros(rows, np.int8) for _ in range(3))
+        left, quoted, before, before_spd = (np.zeros(rows, np.int32) for _ in range(4))
+        return cls(moves, stops, left, quoted, before, before_spd, look)
+
+    def cut(self, rows: slice) -> _Outcome:
+        """A view of some rows: what is written there is written here."""
+        return _Outcome(*(column[rows] for column in self))
+
+
+class _Age(NamedTuple):
+    """How far back a second of the last minute lies."""
+
+    near: bool
+    """Less than 30 s."""
+    this_minute: bool
+    step: bool
+    """Exactly 30 s."""
 
 
 NOBODY = Bucket(np.zeros(0, np.int64), np.zeros(0, np.int64), np.full(2, -1, np.int32))
@@ -94,196 +153,173 @@ class Tracking:
         """Reports in, the same reports out with what is to be known about them."""
         reports = inputs[0]
         seconds = column(reports, "Second")
-        found = _Found.of(len(seconds))
-        values = {name: column(reports, name) for name in _KEPT}
+        outcome = _Outcome.empty(len(seconds))
+        columns = _Reports(*(column(reports, name) for name in _KEPT))
         for first, last in spans(seconds):
             rows = slice(first, last)
-            self._second(
-                int(seconds[first]) // _SECOND, {n: v[rows] for n, v in values.items()}, found.cut(rows)
-            )
-        return _table(reports, found)
+            of_second = _Reports(*(values[rows] for values in columns))
+            self._second(int(seconds[first]) // _SECOND, of_second, outcome.cut(rows))
+        return _table(reports, outcome)
 
-    def _second(self, t: int, rows: dict[str, Array], found: _Found) -> None:
-        before = self._bucket(t - _STEP)
+    def _second(self, t: int, reports: _Reports, outcome: _Outcome) -> None:
         same_minute = t - _STEP >= t // _MINUTE * _MINUTE
-        keys, facts = np.empty(len(rows["VID"]), np.int64), np.empty(len(rows["VID"]), np.int64)
-        _follow(  # type: ignore[call-arg]
-            t, same_minute, *(rows[name] for name in _KEPT), before.keys, before.facts, before.slots, keys, facts,
-            found.moves, found.stops, found.left, found.quoted, found.before, found.spd, found.look,
-        )  # fmt: skip
-        self._look(t, keys, facts, rows["Seg"], found)
-        slots, twice = index(keys)
+        rows = len(reports.vid)
+        packed = _Packed(np.empty(rows, np.int64), np.empty(rows, np.int64))
+        _follow(t, same_minute, reports, self._bucket(t - _STEP), packed, outcome)
+        self._look(t, packed, reports.seg, outcome)
+        slots, twice = index(packed.keys)
         if twice:
-            _set_apart(keys, facts, found)
-        self._add(t, Bucket(keys, facts, slots))
+            _set_apart(packed, outcome)
+        self._add(t, Bucket(packed.keys, packed.facts, slots))
 
-    def _look(self, t: int, keys: Array, facts: Array, segs: Array, found: _Found) -> None:
+    def _look(self, t: int, packed: _Packed, segs: Array, outcome: _Outcome) -> None:
         """The rare ones: trips that begin, vehicles that stand still, vehicles out of step."""
-        rows = np.flatnonzero(found.look)
+        rows = np.flatnonzero(outcome.look)
         if self._odd:
             known = np.fromiter(self._odd, np.int64, len(self._odd))
-            rows = np.union1d(rows, np.flatnonzero(np.isin(keys, known)))
+            rows = np.union1d(rows, np.flatnonzero(np.isin(packed.keys, known)))
         if not len(rows):
             return
         seen = np.zeros((4, len(rows)), np.int32)
         minute = t // _MINUTE * _MINUTE
         for second in self._seconds:
             if t - _MINUTE < second < t:
-                bucket = self._bucket(second)
-                near, here = second > t - _STEP, second >= minute
-                _meet(
-                    rows,
-                    keys,
-                    segs,
-                    bucket.keys,
-                    bucket.facts,
-                    bucket.slots,
-                    near,
-                    here,
-                    second == t - _STEP,
-                    seen,
-                )
-        self._judge(t, rows, keys, facts, seen, found)
+                age = _Age(second > t - _STEP, second >= minute, second == t - _STEP)
+                _meet(rows, packed.keys, segs, self._bucket(second), age, seen)
+        self._judge(t, rows, packed, seen, outcome)
 
-    def _judge(self, t: int, rows: Array, keys: Array, facts: Array, seen: Array, found: _Found) -> None:
-        out_of_step, stood, before, spd = seen
-        found.before[rows], found.spd[rows] = before, spd
-        # a report in between: the four latest are not 30 s apart
-        broken = rows[(out_of_step & 2) > 0]
-        facts[broken] = (facts[broken] & ~np.int64(7)) | 1
-        found.stops[broken] = 0
-        found.stops[rows[stood > 0]] = FREED
-        for key in keys[rows[(out_of_step & 1) > 0]].tolist():
-            self._odd[key] = t
+    def _judge(self, t: int, rows: Array, packed: _Packed, seen: Array, outcome: _Outcome) -> None:
+        flags, stood, before, spd = seen
+        outcome.before[rows], outcome.before_spd[rows] = before, spd
+        # A report in between: the four latest are not 30 s apart, so the count of still reports begins again.
+        broken = rows[(flags & _IN_BETWEEN) > 0]
+        packed.facts[broken] = (packed.facts[broken] & ~np.int64(_COUNT_MASK)) | 1
+        outcome.stops[broken] = 0
+        outcome.stops[rows[stood > 0]] = FREED
+        self._remember_odd(t, packed.keys[rows[(flags & _OUT_OF_STEP) > 0]].tolist())
+
+    def _remember_odd(self, t: int, keys: list[int]) -> None:
+        """Vehicles out of step are looked up again in the next two minutes, whatever their reports look like."""
+        self._odd |= dict.fromkeys(keys, t)
         old = [key for key, at in self._odd.items() if at <= t - 2 * _MINUTE]
         for key in old:
             del self._odd[key]
-        if old or (out_of_step & 1).any():
+        if old or keys:
             odd = {"key": list(self._odd), "seen": list(self._odd.values())}
             self._changed["odd"] = pa.table({n: pa.array(v, pa.int64()) for n, v in odd.items()})
 
 
-def _set_apart(keys: Array, facts: Array, found: _Found) -> None:
-    """Vehicles that report from two roads in one second: no four reports 30 s apart have such a one among them."""
-    _, same, times = np.unique(keys >> 32, return_inverse=True, return_counts=True)
+def _set_apart(packed: _Packed, outcome: _Outcome) -> None:
+    """Vehicles that report from two roads in one second: such a report is not one of four 30 s apart."""
+    _, same, times = np.unique(packed.keys >> 32, return_inverse=True, return_counts=True)
     tied = times[same] > 1
-    facts[tied] &= ~np.int64(7)
-    found.stops[tied & (found.stops > 0)] = FREED
+    packed.facts[tied] &= ~np.int64(_COUNT_MASK)
+    outcome.stops[tied & (outcome.stops > 0)] = FREED
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What is found out about each report."""
-
-    moves: Array
-    stops: Array
-    left: Array
-    quoted: Array
-    before: Array
-    spd: Array
-    look: Array
-
-    @classmethod
-    def of(cls, rows: int) -> _Found:
-        moves, stops, look = (np.zeros(rows, np.int8) for _ in range(3))
-        left, quoted, before, spd = (np.zeros(rows, np.int32) for _ in range(4))
-        return cls(moves, stops, left, quoted, before, spd, look)
-
-    def cut(self, rows: slice) -> _Found:
-        return _Found(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
-
-
-def _table(reports: Any, found: _Found) -> pa.Table:
-    kept = {name: reports.column(name) for name in ("Second", *_KEPT)}
-    return pa.table({
-        "Second": kept["Second"], **kept, "Moves": found.moves, "Stops": found.stops, "SegLeft": found.left,
-        "Quoted": found.quoted, "Before": found.before, "BeforeSpd": found.spd,
-    })  # fmt: skip
+def _table(reports: pa.Table, outcome: _Outcome) -> pa.Table:
+    return pa.table(
+        {
+            **{name: reports.column(name) for name in ("Second", *_KEPT)},
+            "Moves": outcome.moves,
+            "Stops": outcome.stops,
+            "SegLeft": outcome.left,
+            "Quoted": outcome.quoted,
+            "Before": outcome.before,
+            "BeforeSpd": outcome.before_spd,
+        }
+    )
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _pack(pos: int, lane: int, spd: int, quoted: int, count: int) -> Any:
-    """Everything of a report that its follower needs, in one number; `quoted` is -1 if no toll was told here."""
+def _pack(pos: int, lane: int, spd: int, told: int, count: int) -> Any:
+    """Everything of a report that its follower needs, in one number; `told` is -1 if no toll was told here."""
     return (
-        (np.int64(pos) << 40)
-        | (np.int64(lane) << 36)
-        | (np.int64(spd) << 28)
-        | (np.int64(quoted + 1) << 4)
+        (np.int64(pos) << _POS_AT)
+        | (np.int64(lane) << _LANE_AT)
+        | (np.int64(spd) << _SPD_AT)
+        | (np.int64(told + 1) << _TOLD_AT)
         | count
     )
 
 
 @njit(cache=True, nogil=True)
 def _follow(
-    t: int, same_minute: bool, vid: Array, xway: Array, direction: Array, lane: Array, seg: Array, pos: Array,
-    spd: Array, old_keys: Array, old_facts: Array, old_slots: Array, keys: Array, facts: Array, moves: Array,
-    stops: Array, left: Array, quoted: Array, before: Array, before_spd: Array, look: Array,
-) -> None:  # fmt: skip
-    """Find each report's previous one and say what has happened in between."""
-    for i in range(len(vid)):
-        key: Any = (np.int64(vid[i]) << 32) | (np.int64(xway[i]) << 1) | np.int64(direction[i])
-        keys[i] = key
+    t: int, same_minute: bool, reports: _Reports, earlier: Bucket, packed: _Packed, outcome: _Outcome
+) -> None:
+    """Find each report's previous one, 30 s earlier, and say what has happened in between."""
+    for i in range(len(reports.vid)):
+        lane, seg, pos = reports.lane[i], reports.seg[i], reports.pos[i]
+        key: Any = (
+            (np.int64(reports.vid[i]) << 32)
+            | (np.int64(reports.xway[i]) << 1)
+            | np.int64(reports.direction[i])
+        )
+        packed.keys[i] = key
         told, count = -1, 1
-        j = find(key, old_keys, old_slots)
+        j = find(key, earlier.keys, earlier.slots)
         if j < 0:
-            look[i] = 1
-            if lane[i] != 4:
-                moves[i] = 1
+            # A trip begins, or the vehicle is out of step: `_look` finds out which.
+            outcome.look[i] = 1
+            if lane != _EXIT:
+                outcome.moves[i] = ENTERS
                 told = t
         else:
-            old = old_facts[j]
-            old_pos, old_lane = old >> 40, (old >> 36) & 15
-            old_told, old_count = ((old >> 4) & 0xFFFFFF) - 1, old & 7
-            old_seg = old_pos // 5280
-            first = old_lane == 4 and lane[i] != 4
-            moved = old_seg != seg[i]
+            old = earlier.facts[j]
+            old_pos, old_lane = old >> _POS_AT, (old >> _LANE_AT) & _LANE_MASK
+            old_told, old_count = ((old >> _TOLD_AT) & _TOLD_MASK) - 1, old & _COUNT_MASK
+            old_seg = old_pos // _FEET
+            # The trip before ended on the exit lane, so this report begins another one.
+            first = old_lane == _EXIT and lane != _EXIT
+            moved = old_seg != seg
+            # Whoever was told a toll pays it on leaving the segment.
             if moved and not first and old_told >= 0:
-                moves[i] = 2
-                left[i], quoted[i] = old_seg, old_told
-            if lane[i] != 4 and (first or moved):
-                moves[i] |= 1
+                outcome.moves[i] = LEAVES
+                outcome.left[i], outcome.quoted[i] = old_seg, old_told
+            if lane != _EXIT and (first or moved):
+                outcome.moves[i] |= ENTERS
                 told = t
             elif not moved:
                 told = old_told
-            if 1 <= lane[i] <= 3 and old_lane == lane[i] and old_pos == pos[i]:
-                count = min(old_count + 1, 7)
-                look[i] = 1
-                if count >= 4:
-                    stops[i] = 2
-            elif old_count >= 4:
-                stops[i] = 1
+            # Still on the same travel lane at the same place: four such reports in a row make a stopped
+            # vehicle.
+            if 1 <= lane < _EXIT and old_lane == lane and old_pos == pos:
+                count = min(old_count + 1, _MOST)
+                outcome.look[i] = 1
+                if count >= _STANDS:
+                    outcome.stops[i] = STOPPED
+            elif old_count >= _STANDS:
+                outcome.stops[i] = FREED
             if same_minute and not moved:
-                before[i] = 1
-                before_spd[i] = (old >> 28) & 255
-        facts[i] = _pack(pos[i], lane[i], spd[i], told, count)
+                outcome.before[i] = 1
+                outcome.before_spd[i] = (old >> _SPD_AT) & _SPD_MASK
+        packed.facts[i] = _pack(pos, lane, reports.spd[i], told, count)
 
 
 @njit(cache=True, nogil=True)
-def _meet(
-    rows: Array, keys: Array, segs: Array, old_keys: Array, old_facts: Array, old_slots: Array, near: bool,
-    here: bool, step: bool, seen: Array,
-) -> None:  # fmt: skip
+def _meet(rows: Array, keys: Array, segs: Array, earlier: Bucket, age: _Age, seen: Array) -> None:
     """Look for the vehicles of some reports in another second of the last minute.
 
-    `seen`: 0 bits: 1 out of step, 2 a report in between; 1 stood there; 2 and 3 number and speeds of reports from the same road
-    segment in this minute. `near`: less than 30 s ago; `here`: in this minute; `step`: exactly 30 s ago.
+    `seen`, a column for each report: 0 flags (out of step, a report in between), 1 whether it stood there, 2
+    and 3 number and speeds of its reports from the same road segment in this minute.
     """
-    size = len(old_slots)
+    size = len(earlier.slots)
     for r in range(len(rows)):
         key = keys[rows[r]]
+        # The index hashes the vehicle alone, so all its reports of a second lie in one chain of slots.
         slot = start(key, size)
-        while old_slots[slot] >= 0:
-            j = old_slots[slot]
+        while earlier.slots[slot] >= 0:
+            j = earlier.slots[slot]
             slot = (slot + 1) & (size - 1)
-            if old_keys[j] >> 32 != key >> 32:
+            if earlier.keys[j] >> 32 != key >> 32:
                 continue
-            if near:
-                seen[0, r] |= 2
-                if old_facts[j] & 7 >= 4:
+            if age.near:
+                seen[0, r] |= _IN_BETWEEN
+                if earlier.facts[j] & _COUNT_MASK >= _STANDS:
                     seen[1, r] = 1
-            if old_keys[j] == key:
-                if not step:
-                    seen[0, r] |= 1
-                if here and (old_facts[j] >> 40) // 5280 == segs[rows[r]]:
+            if earlier.keys[j] == key:
+                if not age.step:
+                    seen[0, r] |= _OUT_OF_STEP
+                if age.this_minute and (earlier.facts[j] >> _POS_AT) // _FEET == segs[rows[r]]:
                     seen[2, r] += 1
-                    seen[3, r] += (old_facts[j] >> 28) & 255
+                    seen[3, r] += (earlier.facts[j] >> _SPD_AT) & _SPD_MASK

@@ -32,7 +32,7 @@ class RatePlan:
     trial_minutes: int = 3
     warm_up: int = 120
     base: float = 5
-    length_of_day: int = 180
+    traffic_minutes: int = 180
     days: int = 69
     seed: int = 1
     set: Path | None = None
@@ -49,9 +49,9 @@ class RatePlan:
             raise InputError(f"--to {self.end:g} is below --from {self.begin:g}.")
         if min(self.minutes, self.trial_minutes) < 1 or self.warm_up < 0:
             raise InputError("--minutes and --trial-minutes are 1 or more, --warm-up is 0 or more.")
-        if self.warm_up + 60 * max(self.minutes, self.trial_minutes) > 60 * self.length_of_day:
+        if self.warm_up + 60 * max(self.minutes, self.trial_minutes) > 60 * self.traffic_minutes:
             raise InputError(
-                f"Warm-up and scored minutes do not fit into the {self.length_of_day} minutes of traffic."
+                f"Warm-up and scored minutes do not fit into the {self.traffic_minutes} minutes of traffic."
             )
 
     @property
@@ -59,7 +59,7 @@ class RatePlan:
         return Bounds(self.begin, self.end)
 
     @property
-    def place_of_set(self) -> Path:
+    def prepared_folder(self) -> Path:
         return self.set or self.out / "set"
 
     def as_json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class RatePlan:
             "trial_minutes": self.trial_minutes,
             "warm_up_s": self.warm_up,
             "base": self.base,
-            "traffic_minutes": self.length_of_day,
+            "traffic_minutes": self.traffic_minutes,
             "history_days": self.days,
             "seed": self.seed,
             "master": self.master,

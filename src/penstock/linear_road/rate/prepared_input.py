@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from penstock.linear_road.drive.prepare import Plan, prepare
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.plan import RatePlan, Window, cut_of
@@ -24,7 +24,7 @@ from penstock.linear_road.rows.copies import stated_span
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.traffic.generate import generate
-from penstock.linear_road.traffic.history import History, history
+from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.store.durable import whole_file, write_text
 
 Step = Callable[[str, int, int], None]
@@ -48,22 +48,22 @@ class RateSet:
     def base(self) -> float:
         """The stored expressways."""
         assert self.slices.span is not None
-        return self.slices.span.length
+        return self.slices.span.expressways
 
-    def copies(self, length: float) -> tuple[int, float]:
+    def copies(self, expressways: float) -> tuple[int, float]:
         """How many whole copies L consists of, and the size of the one cut off."""
-        whole = int(length // self.base)
-        return whole, length - whole * self.base
+        whole = int(expressways // self.base)
+        return whole, expressways - whole * self.base
 
-    def truth(self, length: float, window: Window) -> Path:
+    def truth(self, expressways: float, window: Window) -> Path:
         """A flat file of the rows that a copy of this size consists of, for the oracle."""
-        name = f"{length:g}x-{window.begin}-{window.end}.csv"
+        name = f"{expressways:g}x-{window.begin}-{window.end}.csv"
         final = self.path / "truth" / name
         final.parent.mkdir(parents=True, exist_ok=True)
         if not final.exists():
             with whole_file(final) as path, path.open("wb") as out:
                 for second in range(window.begin, window.end):
-                    for half in range(round(2 * length)):
+                    for half in range(round(2 * expressways)):
                         out.write(self.slices.slice(second, half).data.data)
         return final
 
@@ -79,15 +79,15 @@ class RateSet:
 
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
     """Make the set of a plan, or go on with one that was begun; what is there already is taken."""
-    place = plan.place_of_set
+    place = plan.prepared_folder
     place.mkdir(parents=True, exist_ok=True)
     traffic = place / "traffic"
     generate(
-        traffic, xways=plan.base, minutes=plan.length_of_day, seed=plan.seed, form="parquet", jobs=jobs, progress=step
+        traffic, xways=plan.base, minutes=plan.traffic_minutes, seed=plan.seed, form="parquet", jobs=jobs, progress=step
     )  # fmt: skip
     source = open_input(traffic)
     history(
-        History(traffic, place / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
+        HistoryPlan(traffic, place / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
         workers=jobs,
         reading=lambda done, total: step("history: reading", done, total),
         writing=lambda done, total: step("history: writing", done, total),
@@ -123,8 +123,8 @@ def _slices(source: Input, out: Path, cut: Window, step: Step) -> Slices:
     assert span is not None
     # Only the files that reach into the cut are read: the busiest minutes are usually the last ones.
     files = tuple(file for file in source.files if _reaches(file, cut))
-    plan = Plan(
-        replace(source, files=files), round(2 * span.length), "csv", span=span, begin=cut.begin, end=cut.end, halves=True
+    plan = PreparePlan(
+        replace(source, files=files), round(2 * span.expressways), "csv", span=span, begin=cut.begin, end=cut.end, halves=True
     )  # fmt: skip
     return prepare(plan, out, lambda done, total: step("slices", done, total))
 

@@ -22,13 +22,13 @@ from typing import Any
 from penstock.linear_road.errors import InputError, RateError
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
-from penstock.linear_road.rate.search import Next, Tried, next_step
+from penstock.linear_road.rate.search import NextTrial, TrialOutcome, next_step
 from penstock.linear_road.rows.copies import copies_of
 from penstock.linear_road.run.child_run import COMMAND, REFUSED, STOPPED, run_in_child
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.run.run_folder import ANSWERS, RUN
-from penstock.linear_road.validate.shifted import Judged, ShiftedVerdict, validate_copies
+from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
 from penstock.store.durable import write_text
 
@@ -68,12 +68,12 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
     trials = _Trials.open(plan)
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
-        watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.length:g}")
-        trial = Attempt(plan, prepared, step, len(trials.all)).run()
+        watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.expressways:g}")
+        trial = TrialRun(plan, prepared, step, len(trials.all)).run()
         _raise_if_hopeless(trial, trials.all)
         trials.add(trial)
         watcher.trial(trial)
-    result = _result(plan, prepared, trials.all, step.length)
+    result = _result(plan, prepared, trials.all, step.expressways)
     write_text(plan.out / RATING, json.dumps(result, indent=1) + "\n")
     return result
 
@@ -111,24 +111,24 @@ class _Trials:
         self.all.append(trial)
         write_text(self.file, json.dumps({"plan": self.plan, "trials": self.all}, indent=1) + "\n")
 
-    def counted(self) -> list[Tried]:
+    def counted(self) -> list[TrialOutcome]:
         """What the search may build upon: void trials do not count, unless the same one was void again and again."""
         found, void = [], 0
         for trial in self.all:
             void = void + 1 if trial["void"] else 0
             if not trial["void"] or void > _VOID_AGAIN:
-                found.append(Tried(trial["L"], trial["pass"], trial["confirming"]))
+                found.append(TrialOutcome(trial["L"], trial["pass"], trial["confirming"]))
                 void = 0
         return found
 
 
 @dataclass(frozen=True)
-class Attempt:
+class TrialRun:
     """One trial: a run in processes of its own, then the oracle. `number` names its directory."""
 
     plan: RatePlan
     prepared: RateSet
-    step: Next
+    step: NextTrial
     number: int
 
     @property
@@ -139,7 +139,7 @@ class Attempt:
     @cached_property
     def place(self) -> Path:
         return fresh_place(
-            self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.length:g}"
+            self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.expressways:g}"
         )
 
     @property
@@ -164,7 +164,7 @@ class Attempt:
         """A run that left no record: too much for this machine, unless it is the command itself that is wrong."""
         said = last_said(self.log) or "it said nothing"
         if code == REFUSED:
-            raise RateError(f"The trial at L = {self.step.length:g} was refused ({self.log}): {said}")
+            raise RateError(f"The trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
         trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
         # Somebody has stopped it before it drove anything.
         return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == STOPPED else trial
@@ -175,7 +175,7 @@ class Attempt:
             self.place,
             history=self.prepared.history,
             master=self.plan.master,
-            length=self.step.length,
+            expressways=self.step.expressways,
             begin=self.window.begin,
             end=self.window.end,
             scored_from=self.window.scored_from,
@@ -183,12 +183,12 @@ class Attempt:
         )
 
     def _verdict(self) -> ShiftedVerdict:
-        whole, rest = self.prepared.copies(self.step.length)
+        whole, rest = self.prepared.copies(self.step.expressways)
         parts = []
         if whole:
-            parts.append(Judged(self.prepared.truth(self.prepared.base, self.window), range(whole)))
+            parts.append(JudgedCopies(self.prepared.truth(self.prepared.base, self.window), range(whole)))
         if rest:
-            parts.append(Judged(self.prepared.truth(rest, self.window), range(whole, whole + 1)))
+            parts.append(JudgedCopies(self.prepared.truth(rest, self.window), range(whole, whole + 1)))
         span = self.prepared.slices.span
         assert span is not None
         shift = copies_of(span, count=whole + (1 if rest else 0))
@@ -211,7 +211,7 @@ def fresh_place(wanted: Path) -> Path:
 
 
 def judged(
-    step: Next, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
+    step: NextTrial, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
 ) -> Trial:
     """A trial as `rating.json` keeps it: passed only if all was driven in time, all is right, and nothing late."""
     latency, cost = record["latency"], record["cost"]
@@ -219,7 +219,7 @@ def judged(
     wrong = None if verdict is None else verdict.wrong
     void = _void(record)
     return {
-        "L": step.length,
+        "L": step.expressways,
         "pass": void is None and record["finished"] and wrong == 0 and late == 0,
         "late": late,
         "wrong": wrong,
@@ -244,10 +244,10 @@ def judged(
     }
 
 
-def crashed(step: Next, window: Window, why: str, took: float) -> Trial:
+def crashed(step: NextTrial, window: Window, why: str, took: float) -> Trial:
     """A trial whose run ended without a record: failed, with nothing measured."""
     return {
-        "L": step.length,
+        "L": step.expressways,
         "pass": False,
         "crashed": why,
         "late": None,
@@ -308,7 +308,7 @@ def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
     whole, rest = prepared.copies(rating)
     copies = whole + (1 if rest else 0)
     cut = prepared.cut
-    minutes = plan.length_of_day
+    minutes = plan.traffic_minutes
     found = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
     if minutes < _WHOLE_DAY:
         found.append(f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark")

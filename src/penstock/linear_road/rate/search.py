@@ -21,10 +21,10 @@ SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialOutcome:
     """What the search needs to know of a trial."""
 
-    length: float
+    expressways: float
     passed: bool
     confirming: bool = False
 
@@ -38,45 +38,45 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Next:
-    """The next thing to do: try `length`, confirm it, or stop with it as the rating (0: nothing passed)."""
+class NextTrial:
+    """The next thing to do: try `expressways`, confirm it, or stop with it as the rating (0: nothing passed)."""
 
     kind: Literal["try", "confirm", "done"]
-    length: float
+    expressways: float
 
 
-def next_step(tried: Sequence[Tried], bounds: Bounds) -> Next:
+def next_step(tried: Sequence[TrialOutcome], bounds: Bounds) -> NextTrial:
     """What to do after these trials.
 
     >>> bounds = Bounds(begin=4)
     >>> next_step([], bounds)
-    Next(kind='try', length=4)
-    >>> next_step([Tried(4, True)], bounds)
-    Next(kind='try', length=8)
-    >>> next_step([Tried(4, True), Tried(8, False)], bounds)
-    Next(kind='try', length=6.0)
-    >>> next_step([Tried(4, True), Tried(4.5, False)], bounds)
-    Next(kind='confirm', length=4)
-    >>> next_step([Tried(4, True), Tried(4.5, False), Tried(4, True, confirming=True)], bounds)
-    Next(kind='done', length=4)
+    NextTrial(kind='try', expressways=4)
+    >>> next_step([TrialOutcome(4, True)], bounds)
+    NextTrial(kind='try', expressways=8)
+    >>> next_step([TrialOutcome(4, True), TrialOutcome(8, False)], bounds)
+    NextTrial(kind='try', expressways=6.0)
+    >>> next_step([TrialOutcome(4, True), TrialOutcome(4.5, False)], bounds)
+    NextTrial(kind='confirm', expressways=4)
+    >>> next_step([TrialOutcome(4, True), TrialOutcome(4.5, False), TrialOutcome(4, True, confirming=True)], bounds)
+    NextTrial(kind='done', expressways=4)
     """
-    failure = min((t.length for t in tried if not t.passed), default=None)
+    failure = min((t.expressways for t in tried if not t.passed), default=None)
     # A pass above a failure was luck: it does not count.
-    passes = [t.length for t in tried if t.passed and (failure is None or t.length < failure)]
+    passes = [t.expressways for t in tried if t.passed and (failure is None or t.expressways < failure)]
     if not passes:
         return _without_pass(failure, bounds)
     best = max(passes)
     following = _above(best, failure, bounds)
     if following is not None:
-        return Next("try", following)
-    confirmed = any(t.confirming and t.passed and t.length == best for t in tried)
-    return Next("done" if confirmed else "confirm", best)
+        return NextTrial("try", following)
+    confirmed = any(t.confirming and t.passed and t.expressways == best for t in tried)
+    return NextTrial("done" if confirmed else "confirm", best)
 
 
-def _without_pass(failure: float | None, bounds: Bounds) -> Next:
+def _without_pass(failure: float | None, bounds: Bounds) -> NextTrial:
     if failure is None:
-        return Next("try", bounds.begin if bounds.end is None else min(bounds.begin, bounds.end))
-    return Next("done", 0) if failure <= SMALLEST else Next("try", on_grid(failure / 2))
+        return NextTrial("try", bounds.begin if bounds.end is None else min(bounds.begin, bounds.end))
+    return NextTrial("done", 0) if failure <= SMALLEST else NextTrial("try", on_grid(failure / 2))
 
 
 def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
@@ -88,20 +88,20 @@ def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
     return middle if failure - best > step_at(best) and best < middle < failure else None
 
 
-def step_at(length: float) -> float:
+def step_at(expressways: float) -> float:
     """How close the search looks at this L.
 
     >>> step_at(2.5), step_at(10), step_at(200)
     (0.5, 0.5, 10.0)
     """
-    return max(SMALLEST, length * SHARE)
+    return max(SMALLEST, expressways * SHARE)
 
 
-def on_grid(length: float) -> float:
+def on_grid(expressways: float) -> float:
     """The nearest L below that is worth trying: halves up to 20, whole expressways above.
 
     >>> on_grid(3.74), on_grid(0.2), on_grid(77.5)
     (3.5, 0.5, 77.0)
     """
-    grid = SMALLEST if length < 20 else 1.0
-    return max(SMALLEST, math.floor(length / grid) * grid)
+    grid = SMALLEST if expressways < 20 else 1.0
+    return max(SMALLEST, math.floor(expressways / grid) * grid)

@@ -10,13 +10,13 @@ from rich.live import Live
 from rich.progress import Progress
 from rich.table import Table
 
-from penstock.linear_road.run.live_answers import Glance
+from penstock.linear_road.run.live_answers import LiveAnswers
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.response_times import LIMITS, NAMES
 from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
-    from penstock.linear_road.run.progress import Pulse
+    from penstock.linear_road.run.progress import RunProgress
 
 _console = Console(stderr=True)
 
@@ -35,14 +35,14 @@ class LiveView(AbstractContextManager["LiveView"]):
     """What people see on standard error: a bar while slices are cut, sentences, then a table; one at a time."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._watched = not quiet and _console.is_terminal
+        self._is_shown = not quiet and _console.is_terminal
         self._bar: Progress | None = None
         self._live: Live | None = None
-        self._glance = Glance()
+        self._answers = LiveAnswers()
 
     def preparing(self, done: int, total: int) -> None:
         if self._bar is None:
-            self._bar = Progress(console=_console, disable=not self._watched)
+            self._bar = Progress(console=_console, disable=not self._is_shown)
             self._bar.add_task("preparing slices", total=total)
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
@@ -52,14 +52,14 @@ class LiveView(AbstractContextManager["LiveView"]):
     def say(self, sentence: str) -> None:
         _console.print(sentence, highlight=False)
 
-    def look(self, pulse: Pulse) -> None:
-        if not self._watched:
+    def look(self, progress: RunProgress) -> None:
+        if not self._is_shown:
             return
         if self._live is None:
             self._live = Live(console=_console, refresh_per_second=4, transient=True)
             self._live.start()
-        self._glance.look(pulse.new_files())
-        self._live.update(live_table(pulse, self._glance))
+        self._answers.look(progress.new_files())
+        self._live.update(live_table(progress, self._answers))
 
     def __exit__(self, *_: object) -> None:
         for shown in (self._bar, self._live):
@@ -67,24 +67,22 @@ class LiveView(AbstractContextManager["LiveView"]):
                 shown.stop()
 
 
-def live_table(pulse: Pulse, glance: Glance) -> Table:
+def live_table(progress: RunProgress, answers: LiveAnswers) -> Table:
     """The run at this moment: time, rate, backlog; for each type its count and how long it waits."""
-    now = int(pulse.now())
-    clock = (
-        f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {pulse.feed.end // 60}:{pulse.feed.end % 60:02d}"
-    )
+    now = int(progress.now())
+    clock = f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {progress.feed.end // 60}:{progress.feed.end % 60:02d}"
     table = Table(title=f"Linear Road {clock}", title_justify="left", show_header=False)
-    table.add_row("tuples", f"{pulse.rows_in:,} in, {pulse.rate:,.0f}/s; answers {pulse.rows_out:,}")
-    table.add_row("trains", f"{pulse.trains:,}, the last took {pulse.train_s:.2f} s")
-    table.add_row("backlog", f"{pulse.backlog():.1f} s")
+    table.add_row("tuples", f"{progress.rows_in:,} in, {progress.rate:,.0f}/s; answers {progress.rows_out:,}")
+    table.add_row("trains", f"{progress.trains:,}, the last took {progress.train_s:.2f} s")
+    table.add_row("backlog", f"{progress.backlog():.1f} s")
     for kind, name in enumerate(NAMES):
-        wait = glance.wait(kind)
+        wait = answers.wait(kind)
         shown = (
             "" if wait is None else f"; p50 {wait[0]:.2f} s, max {wait[1]:.2f} s of {LIMITS[kind]} s allowed"
         )
-        table.add_row(name, f"{pulse.by_type[kind]:,}{shown}")
+        table.add_row(name, f"{progress.by_type[kind]:,}{shown}")
     table.add_row(
-        "accidents now", f"{glance.accidents(pulse.now())} segments named in alerts of the last minute"
+        "accidents now", f"{answers.accidents(progress.now())} segments named in alerts of the last minute"
     )
-    table.add_row("tolls charged", f"{pulse.charged:,} in {pulse.charges:,} charges")
+    table.add_row("tolls charged", f"{progress.charged:,} in {progress.charges:,} charges")
     return table

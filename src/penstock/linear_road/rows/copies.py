@@ -34,7 +34,7 @@ class Span:
     vids: int
     qids: int
     xways: int
-    length: float
+    expressways: float
     together: tuple[Range, ...] = ()
 
     def times(self, count: int) -> Span:
@@ -43,13 +43,19 @@ class Span:
             (k * self.xways + low, k * self.xways + high) for k in range(count) for low, high in self.together
         ]
         return Span(
-            self.vids * count, self.qids * count, self.xways * count, self.length * count, tuple(ranges)
+            self.vids * count, self.qids * count, self.xways * count, self.expressways * count, tuple(ranges)
         )
 
     def as_json(self) -> dict[str, Any]:
         """The span as manifests keep it."""
         ranges = {"together": [list(found) for found in self.together]} if self.together else {}
-        return {"vids": self.vids, "qids": self.qids, "xways": self.xways, "length": self.length, **ranges}
+        return {
+            "vids": self.vids,
+            "qids": self.qids,
+            "xways": self.xways,
+            "expressways": self.expressways,
+            **ranges,
+        }
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Span:
@@ -77,16 +83,16 @@ class Copies:
         return asdict(self)
 
 
-def copies_of(span: Span, *, count: int | None = None, length: float | None = None) -> Copies:
+def copies_of(span: Span, *, count: int | None = None, expressways: float | None = None) -> Copies:
     """Plan copies by their number, or by the size L that all of them together shall have.
 
-    >>> copies_of(Span(1000, 50, 2, 2.0), length=6)
+    >>> copies_of(Span(1000, 50, 2, 2.0), expressways=6)
     Copies(count=3, vid=1000, qid=50, xway=2)
     """
-    if not span.length and (length is not None or count not in (None, 1)):
+    if not span.expressways and (expressways is not None or count not in (None, 1)):
         raise InputError("An input without position reports has no expressways that could be copied.")
-    if length is not None:
-        count = _count_for(span, length)
+    if expressways is not None:
+        count = _count_for(span, expressways)
     count = 1 if count is None else count
     if count < 1:
         raise InputError(f"--copies {count} is too few; expected 1 or more.")
@@ -99,12 +105,12 @@ def copies_of(span: Span, *, count: int | None = None, length: float | None = No
     return Copies(count, span.vids, span.qids, span.xways)
 
 
-def _count_for(span: Span, length: float) -> int:
-    count = round(length / span.length)
-    if count < 1 or count * span.length != length:
+def _count_for(span: Span, expressways: float) -> int:
+    count = round(expressways / span.expressways)
+    if count < 1 or count * span.expressways != expressways:
         raise InputError(
-            f"--xways {length:g} is no multiple of the {span.length:g} expressways of the input; "
-            f"take --xways {max(1, count) * span.length:g}, or generate another input."
+            f"--xways {expressways:g} is no multiple of the {span.expressways:g} expressways of the input; "
+            f"take --xways {max(1, count) * span.expressways:g}, or generate another input."
         )
     return count
 
@@ -114,8 +120,8 @@ def stated_span(source: Input) -> Span | None:
     stated = source.manifest or {}
     if not {"vid_limit", "qid_limit", "xways"} <= set(stated):
         return None
-    length = float(stated["xways"])
-    return Span(int(stated["vid_limit"]), int(stated["qid_limit"]), math.ceil(length), length)
+    expressways = float(stated["xways"])
+    return Span(int(stated["vid_limit"]), int(stated["qid_limit"]), math.ceil(expressways), expressways)
 
 
 def span_of(source: Input, between: Callable[[], None] = lambda: None) -> Span:

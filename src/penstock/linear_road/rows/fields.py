@@ -34,7 +34,6 @@ POSITION_REPORT, BALANCE, DAILY, TRAVEL = 0, 2, 3, 4
 """The input types: position report, and requests for balance, daily expenditure and travel time."""
 
 TYPES: tuple[int, ...] = (POSITION_REPORT, BALANCE, DAILY, TRAVEL)
-UNUSED = -1
 
 SEGMENTS = 100
 FEET_PER_SEGMENT = 5280

@@ -19,7 +19,7 @@ import numpy as np
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.read_blocks import places_of
-from penstock.linear_road.run.response_times import Responses
+from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.store.durable import whole_file
 from penstock.store.file_names import delivery_of
 
@@ -29,7 +29,7 @@ Letter = tuple[str, str, int, str]
 LETTER_COLUMNS = ("reason", "source", "line", "raw")
 
 
-def gather_answers(files: Iterable[Path], final: Path, responses: Responses) -> int:
+def gather_answers(files: Iterable[Path], final: Path, responses: ResponseTimes) -> int:
     """Put the answer files together as `final`, whole or not at all, and count response times; gives the bytes."""
     with whole_file(final) as path, path.open("wb") as out:
         for file in files:

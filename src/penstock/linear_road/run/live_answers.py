@@ -1,4 +1,4 @@
-"""A glance at the newest answers, for the live view: response times by type, and accidents now.
+"""The newest answers, for the live view: response times by type, and accidents now.
 
 Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see while a run goes
 on. Only somebody who watches pays for it; a rating does not look.
@@ -20,12 +20,12 @@ _MINUTE = 60
 
 
 @dataclass
-class Glance:
+class LiveAnswers:
     r"""What the newest answer files show.
 
-    >>> glance = Glance()
-    >>> glance.read("1,300,300.900,107,42\n0,107,300,301.000,35,1250\n")
-    >>> glance.wait(1), glance.accidents(300)
+    >>> newest = LiveAnswers()
+    >>> newest.read("1,300,300.900,107,42\n0,107,300,301.000,35,1250\n")
+    >>> newest.wait(1), newest.accidents(300)
     ((0.9, 0.9), 1)
     """
 

@@ -20,7 +20,7 @@ class RunPlan:
     speed: float = 1.0
     master: str | None = None
     checkpoint: Path | None = None
-    length: float | None = None
+    expressways: float | None = None
     begin: int | None = None
     end: int | None = None
     scored_from: int | None = None
@@ -54,7 +54,7 @@ class RunPlan:
             "input": str(self.source.resolve()),
             "history": None if self.past is None else str(self.past.resolve()),
             "speed": self.speed if self.ticks else "max",
-            "xways": self.length,
+            "xways": self.expressways,
             "from": self.begin,
             "until": self.end,
         }

@@ -18,7 +18,7 @@ from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.errors import ClockError
 from penstock.linear_road.network.accounts import CHARGED
-from penstock.linear_road.run.resource_use import Progress
+from penstock.linear_road.run.resource_use import RunCounts
 from penstock.store.file_names import delivery_of
 
 _KEEP = 20
@@ -30,7 +30,7 @@ OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
 
 
 @dataclass
-class Pulse:
+class RunProgress:
     """Counts of a run under way; trains report from their own thread."""
 
     feed: Feed
@@ -107,9 +107,9 @@ class Pulse:
         due = min(self.clock.now(), self.feed.end - 1)
         return max(0.0, due - max(self.second, self.feed.begin - 1))
 
-    def progress(self) -> Progress:
+    def counts(self) -> RunCounts:
         """What a sampler writes down."""
-        return Progress(self.now(), self.rows_in, self.rows_out, self.backlog())
+        return RunCounts(self.now(), self.rows_in, self.rows_out, self.backlog())
 
     def new_files(self) -> list[Path]:
         """Answer files that nobody has asked for yet."""

@@ -38,7 +38,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunCounts:
     """What a run knows about itself between two samples."""
 
     t: float = 0.0
@@ -48,7 +48,7 @@ class Progress:
 
 
 @dataclass
-class Tree:
+class ProcessTree:
     """Processor seconds and memory of this process and all that it has started."""
 
     _seen: dict[tuple[int, float], float] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Tree:
 class Sampler:
     """Takes a sample every `every` seconds until stopped."""
 
-    look: Callable[[], Progress]
+    look: Callable[[], RunCounts]
     every: float = 1.0
     samples: list[Sample] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -97,7 +97,7 @@ class Sampler:
             self._thread.join(10)
 
     def _loop(self) -> None:
-        tree, begun, memory = Tree(), time.monotonic(), 0.0
+        tree, begun, memory = ProcessTree(), time.monotonic(), 0.0
         while not self._stop.wait(self.every):
             # The shared pages of large processes take tens of milliseconds to count.
             if len(self.samples) % _MEMORY_EVERY == 0:

@@ -34,10 +34,10 @@ _CHUNK = 16 << 20
 
 
 @dataclass
-class Responses:
+class ResponseTimes:
     r"""What has been counted so far: answers, response times by type (from `scored_from` on), and by second.
 
-    >>> found = Responses()
+    >>> found = ResponseTimes()
     >>> found.add(b"0,107,60,61.250,-1,0\n2,60,60.500,60,4,900\n")
     >>> found.figures()["0"]["p50"], found.figures()["2"]["max"]
     (1.25, 0.5)

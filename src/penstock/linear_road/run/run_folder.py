@@ -35,7 +35,7 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True)
-class RunPlace:
+class RunFolder:
     """The directories of a run; `resumed` if an earlier call has begun it."""
 
     out: Path
@@ -105,7 +105,7 @@ class RunPlace:
         return {"starts": starts, "clean_stops": stops, "kills": max(0, starts - 1 - stops)}
 
 
-def open_place(plan: RunPlan) -> RunPlace:
+def open_run_folder(plan: RunPlan) -> RunFolder:
     """The place of a new run or of one to go on with; refuses what would mix two runs."""
     checkpoint = plan.checkpoint or plan.out / CHECKPOINT
     file = checkpoint / "run-plan.json"
@@ -115,7 +115,7 @@ def open_place(plan: RunPlan) -> RunPlace:
     if file.is_file():
         _same_run(plan, checkpoint, json.loads(file.read_text(encoding="utf-8")))
         plan.out.mkdir(parents=True, exist_ok=True)
-        return RunPlace(plan.out, checkpoint, resumed=True)
+        return RunFolder(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
             f"--out {plan.out} holds files already, but its checkpoint is not at {checkpoint}; a run goes on only with "
@@ -124,7 +124,7 @@ def open_place(plan: RunPlan) -> RunPlace:
     if _has_entries(checkpoint):
         raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
     paths = (plan.out, checkpoint)
-    place = RunPlace(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
+    place = RunFolder(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
     for path in paths:
         path.mkdir(parents=True, exist_ok=True)
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")

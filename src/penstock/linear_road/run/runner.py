@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.linear_road.drive.driver import Drive, Feed, feed_of
+from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
-from penstock.linear_road.drive.prepare import Plan, prepare, silent
+from penstock.linear_road.drive.prepare import PreparePlan, prepare, silent
 from penstock.linear_road.drive.prepare import Progress as Bar
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
 from penstock.linear_road.errors import InputError, RunError, RunStopped
@@ -30,10 +30,10 @@ from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
 from penstock.linear_road.run.plan import RunPlan
-from penstock.linear_road.run.progress import Pulse
+from penstock.linear_road.run.progress import RunProgress
 from penstock.linear_road.run.resource_use import Sampler, machine, versions
-from penstock.linear_road.run.response_times import Responses
-from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunPlace, open_place
+from penstock.linear_road.run.response_times import ResponseTimes
+from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunFolder, open_run_folder
 from penstock.runtime import local_session
 from penstock.store.durable import write_text
 
@@ -47,7 +47,7 @@ class Watcher:
 
     preparing: Bar = silent
     say: Callable[[str], None] = lambda _sentence: None
-    look: Callable[[Pulse], None] = lambda _pulse: None
+    look: Callable[[RunProgress], None] = lambda _pulse: None
     spark_started: Callable[[], None] = lambda: None
     """Called when Spark has set its own signal handlers, so that the caller can take the signals back."""
 
@@ -64,22 +64,22 @@ def run(
     A run that is stopped before anything was driven has nothing to return: `RunStopped`.
     `session`: a Spark session to run on, which stays; by default one is made for the run.
     """
-    place = open_place(plan)
-    if place.finished:
-        return place.record()
+    folder = open_run_folder(plan)
+    if folder.finished:
+        return folder.record()
     watcher, stop = watcher or Watcher(), stop or threading.Event()
     try:
-        slices = _slices(plan, place, watcher.preparing, stop)
-        drive, feed = whole_feed(_drive(plan, place, slices), slices)
+        slices = _slices(plan, folder, watcher.preparing, stop)
+        drive, feed = whole_feed(_drive(plan, folder, slices), slices)
     except InputError:
         # An input that is refused must not keep its --out from a better one.
-        if not place.resumed:
-            place.discard()
+        if not folder.resumed:
+            folder.discard()
         raise
-    return _Run(plan, place, drive, feed, stop, watcher).run(session)
+    return _NetworkRun(plan, folder, drive, feed, stop, watcher).run(session)
 
 
-def _slices(plan: RunPlan, place: RunPlace, shown: Bar, stop: threading.Event) -> Slices:
+def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event) -> Slices:
     """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
@@ -91,8 +91,8 @@ def _slices(plan: RunPlan, place: RunPlace, shown: Bar, stop: threading.Event) -
     source = open_input(plan.source)
     span = span_of(source, lambda: raise_if_stopped(stop))
     groups = max(1, min(cores(), span.xways))
-    cut = Plan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
-    return prepare(cut, place.slices, _stopping(shown, stop))
+    cut = PreparePlan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
+    return prepare(cut, folder.slices, _stopping(shown, stop))
 
 
 def raise_if_stopped(stop: threading.Event) -> None:
@@ -111,24 +111,24 @@ def _stopping(shown: Bar, stop: threading.Event) -> Bar:
     return progress
 
 
-def _drive(plan: RunPlan, place: RunPlace, slices: Slices) -> Drive:
+def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
     groups = None
-    if plan.length is not None:
-        groups = max(1, min(cores(), -(-round(2 * plan.length) // 2)))
-    return Drive(
+    if plan.expressways is not None:
+        groups = max(1, min(cores(), -(-round(2 * plan.expressways) // 2)))
+    return DrivePlan(
         slices.path,
-        to=str(place.feed),
+        to=str(folder.feed),
         speed=plan.speed,
         begin=plan.begin if is_slices(plan.source) else None,
         end=plan.end if is_slices(plan.source) else None,
         lenient=True,
         groups=groups,
-        length=plan.length,
-        resume=place.resumed,
+        expressways=plan.expressways,
+        resume=folder.resumed,
     )
 
 
-def whole_feed(drive: Drive, slices: Slices) -> tuple[Drive, Feed]:
+def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
     """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at nearly one time."""
     feed = feed_of(drive, slices)
     while feed.torn:
@@ -143,12 +143,12 @@ def cores() -> int:
 
 
 @dataclass
-class _Run:
+class _NetworkRun:
     """One call: from a session to the record of the run."""
 
     plan: RunPlan
-    place: RunPlace
-    drive: Drive
+    folder: RunFolder
+    drive: DrivePlan
     feed: Feed
     stop: threading.Event
     watcher: Watcher
@@ -159,14 +159,14 @@ class _Run:
     _began: float = field(default_factory=time.time)
 
     def run(self, given: Any) -> dict[str, Any]:
-        self.place.feed.mkdir(parents=True, exist_ok=True)
+        self.folder.feed.mkdir(parents=True, exist_ok=True)
         raise_if_stopped(self.stop)
-        self.place.note("started")
+        self.folder.note("started")
         session = given or local_session(self.plan.master)
         try:
             return self._with_session(session)
         except RunStopped:
-            self.place.note("stopped")
+            self.folder.note("stopped")
             raise
         finally:
             if given is None:
@@ -179,26 +179,26 @@ class _Run:
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
         self.warm_up_s = warm_up(session, partitions=self.feed.groups)
         raise_if_stopped(self.stop)
-        net = road_network(self.plan.past, self.place.feed, self.place.parts)
+        net = road_network(self.plan.past, self.folder.feed, self.folder.parts)
         raise_if_stopped(self.stop)
-        runtime = road_runtime(net, self.place.checkpoint, spark=session, partitions=self.feed.groups)
-        pulse = Pulse(self.feed, self.place.feed)
-        runtime.on_train(pulse.train_done)
-        sampler = Sampler(pulse.progress)
+        runtime = road_runtime(net, self.folder.checkpoint, spark=session, partitions=self.feed.groups)
+        progress = RunProgress(self.feed, self.folder.feed)
+        runtime.on_train(progress.train_done)
+        sampler = Sampler(progress.counts)
         driver: DriverProcess | None = None
         try:
             runtime.start()
-            driver = DriverProcess.start(self.drive, self.place.log)
+            driver = DriverProcess.start(self.drive, self.folder.log)
             sampler.start()
             begun = time.monotonic()
-            self._follow(runtime, driver, pulse)
+            self._follow(runtime, driver, progress)
             self.wall_s = time.monotonic() - begun
             sampler.stop()
         finally:
             if driver is not None:
                 driver.stop()
             runtime.stop()
-        return self._close(driver, pulse, sampler)
+        return self._close(driver, progress, sampler)
 
     def _say_if_joined(self) -> None:
         span = self.feed.slices.span
@@ -208,12 +208,12 @@ class _Run:
                 f"vehicles report from several expressways less than 30 s apart: {roads} stay in one partition"
             )
 
-    def _follow(self, runtime: Any, driver: DriverProcess, pulse: Pulse) -> None:
+    def _follow(self, runtime: Any, driver: DriverProcess, progress: RunProgress) -> None:
         """Until the driver is through and everything it brought is answered, or the run is stopped."""
         while driver.running and not self.stop.wait(_LOOK_EVERY):
             runtime.check()
-            self._look(pulse)
-            self._give_up(pulse)
+            self._look(progress)
+            self._give_up(progress)
         if self.stop.is_set():
             self.stopped = True
             driver.stop()
@@ -228,38 +228,38 @@ class _Run:
             raise RunError(f"The driver ended before its time: {failure}")
         runtime.finish()
         while not runtime.wait(timeout=_LOOK_EVERY):
-            self._look(pulse)
+            self._look(progress)
             if self.stop.is_set():
                 self.stopped = True
                 return
 
-    def _give_up(self, pulse: Pulse) -> None:
+    def _give_up(self, progress: RunProgress) -> None:
         """A trial that is hopelessly behind need not be driven to its end."""
         limit = self.plan.most_behind
-        scored = pulse.now() >= (self.plan.scored_from or 0)
-        if limit is not None and scored and pulse.backlog() > limit:
-            self.gave_up_at = int(pulse.now())
+        scored = progress.now() >= (self.plan.scored_from or 0)
+        if limit is not None and scored and progress.backlog() > limit:
+            self.gave_up_at = int(progress.now())
             self.stop.set()
 
-    def _look(self, pulse: Pulse) -> None:
-        self.watcher.look(pulse)
-        pulse.sweep()
+    def _look(self, progress: RunProgress) -> None:
+        self.watcher.look(progress)
+        progress.sweep()
 
-    def _close(self, driver: DriverProcess, pulse: Pulse, sampler: Sampler) -> dict[str, Any]:
+    def _close(self, driver: DriverProcess, progress: RunProgress, sampler: Sampler) -> dict[str, Any]:
         self.watcher.say("gathering the answers")
         scored_from = self.plan.scored_from or 0
-        responses = Responses(scored_from)
-        size = gather_answers(answer_files(self.place.parts), self.place.out / ANSWERS, responses)
-        letters = Origins(self.feed, self._source()).trace(dead_letters(self.place.checkpoint))
-        refused = write_letters(letters, self.place.out / LETTERS)
+        responses = ResponseTimes(scored_from)
+        size = gather_answers(answer_files(self.folder.parts), self.folder.out / ANSWERS, responses)
+        letters = Origins(self.feed, self._source()).trace(dead_letters(self.folder.checkpoint))
+        refused = write_letters(letters, self.folder.out / LETTERS)
         report = driver.note().get("report") or {}
-        record = self._record(report, pulse, sampler, responses)
+        record = self._record(report, progress, sampler, responses)
         record |= {"dead_letters": refused, "answer_bytes": size}
-        write_text(self.place.out / RUN, json.dumps(record, indent=1) + "\n")
-        self.place.note("stopped" if self.stopped else "finished")
+        write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
+        self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
             # What can be read in the answers need not be kept twice.
-            for path in (self.place.feed, self.place.slices, self.place.parts):
+            for path in (self.folder.feed, self.folder.slices, self.folder.parts):
                 shutil.rmtree(path, ignore_errors=True)
         return record
 
@@ -271,7 +271,7 @@ class _Run:
             return None
 
     def _record(
-        self, report: dict[str, Any], pulse: Pulse, sampler: Sampler, responses: Responses
+        self, report: dict[str, Any], progress: RunProgress, sampler: Sampler, responses: ResponseTimes
     ) -> dict[str, Any]:
         scored_from = max(self.plan.scored_from or 0, self.feed.begin)
         cost = sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole()
@@ -288,41 +288,41 @@ class _Run:
             "config": {**self.plan.as_json(), "partitions": self.feed.groups, "master": self.plan.master},
             "warm_up": {"seconds": round(self.warm_up_s, 2), "scored_from": scored_from},
             "input": self._input(report),
-            "attempts": self.place.attempts(),
+            "attempts": self.folder.attempts(),
             "driver": report,
-            "rates": self._rates(pulse, cost, int(responses.all_answers.sum())),
+            "rates": self._rates(progress, cost, int(responses.all_answers.sum())),
             "latency": responses.figures() if self.plan.ticks else {},
             "answers": {str(kind): int(count) for kind, count in enumerate(responses.all_answers)},
             "cost": cost,
             "series": self._series(sampler, responses),
         }
 
-    def _rates(self, pulse: Pulse, cost: dict[str, Any], answers: int) -> dict[str, Any]:
+    def _rates(self, progress: RunProgress, cost: dict[str, Any], answers: int) -> dict[str, Any]:
         """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call without a clock or samples."""
         wall = max(self.wall_s, 1e-3)
         sampled = cost if self.plan.ticks else {}
         return {
-            "tuples_in": pulse.rows_in,
+            "tuples_in": progress.rows_in,
             "answers": answers,
-            "trains": pulse.trains,
+            "trains": progress.trains,
             "wall_s": round(wall, 3),
-            "tuples_in_per_s": sampled.get("tuples_in_per_s") or round(pulse.rows_in / wall, 1),
-            "answers_per_s": sampled.get("tuples_out_per_s") or round(pulse.rows_out / wall, 1),
+            "tuples_in_per_s": sampled.get("tuples_in_per_s") or round(progress.rows_in / wall, 1),
+            "answers_per_s": sampled.get("tuples_out_per_s") or round(progress.rows_out / wall, 1),
         }
 
     def _input(self, report: dict[str, Any]) -> dict[str, Any]:
         span = self.feed.slices.span
         return {
             "rows": self.feed.rows(),
-            "xways": self.feed.length,
+            "xways": self.feed.expressways,
             "t0": self.feed.begin,
             "t1": self.feed.end,
             "copies": report.get("copies"),
-            "stored_xways": None if span is None else span.length,
+            "stored_xways": None if span is None else span.expressways,
             "kept_together": [list(found) for found in span.together] if span else [],
         }
 
-    def _series(self, sampler: Sampler, responses: Responses) -> dict[str, Any]:
+    def _series(self, sampler: Sampler, responses: ResponseTimes) -> dict[str, Any]:
         begin, end = self.feed.begin, self.feed.end
         found: dict[str, Any] = {"samples": sampler.as_json()}
         if self.plan.ticks:

@@ -46,7 +46,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrafficPlan:
     """What to generate: everything the rows depend on."""
 
     xways: float
@@ -94,7 +94,7 @@ def generate(
     The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A run that was stopped goes on
     where it was; a directory that is finished is left as it is.
     """
-    plan = Plan(float(xways), minutes, seed, cast("Format", form))
+    plan = TrafficPlan(float(xways), minutes, seed, cast("Format", form))
     if jobs < 1:
         raise GenerateError(f"The number of jobs is {jobs}; expected at least 1.")
     out = Path(out)
@@ -112,7 +112,7 @@ def generate(
     return manifest
 
 
-def _finished(out: Path, plan: Plan) -> dict[str, Any] | None:
+def _finished(out: Path, plan: TrafficPlan) -> dict[str, Any] | None:
     """The manifest if `out` already holds this plan whole."""
     file = out / MANIFEST
     if not file.is_file():
@@ -130,7 +130,7 @@ def _finished(out: Path, plan: Plan) -> dict[str, Any] | None:
     return cast("dict[str, Any]", manifest)
 
 
-def _begin(out: Path, plan: Plan) -> None:
+def _begin(out: Path, plan: TrafficPlan) -> None:
     """Make the directory, or recognise one that the same plan has begun."""
     if out.exists() and not out.is_dir():
         raise GenerateError(f"{out} is a file; expected a directory to write to.")
@@ -151,7 +151,7 @@ def _begin(out: Path, plan: Plan) -> None:
         left_over.unlink()
 
 
-def _simulate_all(out: Path, plan: Plan, jobs: int, progress: Progress) -> None:
+def _simulate_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -> None:
     total = plan.minutes * len(plan.directions)
     missing = [direction for direction in plan.directions if not is_whole(out, direction)]
     done = total - plan.minutes * len(missing)
@@ -196,7 +196,7 @@ def _vid_path(out: Path, direction: Direction) -> Path:
     return out / PARTS / f"x{direction.xway:04d}-d{direction.dir}.vid.npy"
 
 
-def _name_all(out: Path, plan: Plan) -> None:
+def _name_all(out: Path, plan: TrafficPlan) -> None:
     """Name the vehicles of all directions; cheap, so it is simply done again after an interruption."""
     times = [open_part(out, direction).times for direction in plan.directions]
     for direction, vids in zip(plan.directions, name_vehicles(plan.directions, times), strict=True):
@@ -205,17 +205,17 @@ def _name_all(out: Path, plan: Plan) -> None:
 
 
 @lru_cache(maxsize=1)
-def _open_all(out: Path, plan: Plan) -> tuple[list[Part], list[np.ndarray]]:
+def _open_all(out: Path, plan: TrafficPlan) -> tuple[list[Part], list[np.ndarray]]:
     parts = [open_part(out, direction) for direction in plan.directions]
     return parts, [np.load(_vid_path(out, direction)) for direction in plan.directions]
 
 
-def _merge_one(out: Path, plan: Plan, span: Slice) -> None:
+def _merge_one(out: Path, plan: TrafficPlan, span: Slice) -> None:
     parts, vids = _open_all(out, plan)
     write_rows(merge(span, plan.directions, parts, vids), out / span.file_name(plan.format), plan.format)
 
 
-def _merge_all(out: Path, plan: Plan, jobs: int, progress: Progress) -> tuple[Slice, ...]:
+def _merge_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -> tuple[Slice, ...]:
     _open_all.cache_clear()  # a directory may have been written anew in this process
     parts, _ = _open_all(out, plan)
     slices = cut(np.sum([part.counts.sum(axis=1) for part in parts], axis=0))
@@ -228,7 +228,7 @@ def _merge_all(out: Path, plan: Plan, jobs: int, progress: Progress) -> tuple[Sl
     return slices
 
 
-def _write_accidents(out: Path, plan: Plan) -> None:
+def _write_accidents(out: Path, plan: TrafficPlan) -> None:
     parts, vids = _open_all(out, plan)
     found = [
         (a.xway, a.dir, a.lane, a.pos, names[a.trip1], names[a.trip2], a.stopped, a.detected, a.cleared)
@@ -239,7 +239,7 @@ def _write_accidents(out: Path, plan: Plan) -> None:
     write_text(out / ACCIDENTS, "\n".join([ACCIDENT_HEADER, *lines]) + "\n")
 
 
-def _manifest(out: Path, plan: Plan, slices: tuple[Slice, ...]) -> dict[str, Any]:
+def _manifest(out: Path, plan: TrafficPlan, slices: tuple[Slice, ...]) -> dict[str, Any]:
     parts, vids = _open_all(out, plan)
     files = [span.file_name(plan.format) for span in slices]
     counts = np.sum([part.counts.sum(axis=0) for part in parts], axis=0).tolist()

@@ -49,7 +49,7 @@ Write = Callable[[Array], object]
 
 
 @dataclass(frozen=True)
-class History:
+class HistoryPlan:
     """What to make: the options of `penstock lr history`."""
 
     source: Path
@@ -97,7 +97,7 @@ class _Piece:
 
 
 def history(
-    plan: History, *, workers: int | None = None, reading: Progress = silent, writing: Progress = silent
+    plan: HistoryPlan, *, workers: int | None = None, reading: Progress = silent, writing: Progress = silent
 ) -> dict[str, Any]:
     """Write the history of an input and return its manifest; what an earlier, interrupted run finished is kept."""
     if workers is not None and workers < 1:
@@ -151,7 +151,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     return Fleet(vehicles, directions, span, skipped)
 
 
-def _config(plan: History, source: Input) -> dict[str, Any]:
+def _config(plan: HistoryPlan, source: Input) -> dict[str, Any]:
     """What decides the bytes; two runs with the same of it may share parts."""
     return {
         "kind": KIND,
@@ -164,7 +164,7 @@ def _config(plan: History, source: Input) -> dict[str, Any]:
     }
 
 
-def _finished(plan: History, config: dict[str, Any]) -> dict[str, Any] | None:
+def _finished(plan: HistoryPlan, config: dict[str, Any]) -> dict[str, Any] | None:
     file = plan.out / MANIFEST
     if not file.is_file():
         return None
@@ -315,7 +315,7 @@ def _join_parquet(final: Path, parts: list[Path]) -> None:
                 writer.write_table(found.read_row_group(group))
 
 
-def _facts(plan: History, fleet: Fleet) -> dict[str, Any]:
+def _facts(plan: HistoryPlan, fleet: Fleet) -> dict[str, Any]:
     """What came out: counts, sizes, hashes, and which copies share it."""
     names = {table: f"{table}.{plan.format}" for table in TABLES}
     pairs = sum(len(found.vid) for found in fleet.vehicles.values())
@@ -362,7 +362,7 @@ __all__ = [
     "TOLL_COLUMNS",
     "Fleet",
     "Format",
-    "History",
+    "HistoryPlan",
     "history",
     "read_fleet",
 ]

@@ -40,7 +40,7 @@ _NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = (
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """A place in an input between two rows: number of the file, bytes (csv) or rows (parquet) before it, next line."""
 
     file: int = 0
@@ -58,7 +58,7 @@ class Chunk:
     readable: Any
     block: bytes | None = None
     starts: Any = None
-    following: Place = Place()
+    following: FilePlace = FilePlace()
     """Where to go on after this chunk."""
 
     def raw(self, row: int) -> str:
@@ -69,29 +69,29 @@ class Chunk:
         return line.decode("utf-8", "replace").rstrip("\r\n")
 
 
-BEGINNING = Place()
+BEGINNING = FilePlace()
 
 
-def chunks(source: Input, begin: Place = BEGINNING) -> Iterator[Chunk]:
+def chunks(source: Input, begin: FilePlace = BEGINNING) -> Iterator[Chunk]:
     """All rows of an input in its order from a place on, some million rows at a time."""
     read = _parquet_chunks if source.format == "parquet" else _csv_chunks
     for number in range(begin.file, len(source.files)):
-        place = begin if number == begin.file else Place(number)
+        place = begin if number == begin.file else FilePlace(number)
         yield from read(source.files[number], place)
 
 
-def _csv_chunks(file: Path, place: Place) -> Iterator[Chunk]:
+def _csv_chunks(file: Path, place: FilePlace) -> Iterator[Chunk]:
     for block in blocks(file, begin=place.offset):
         columns, readable, starts = read_rows(block)
         line, place = place.line, _after(place, len(block), len(readable))
         yield Chunk(file, line, columns, readable, block, starts, place)
 
 
-def _after(place: Place, length: int, rows: int) -> Place:
-    return Place(place.file, place.offset + length, place.line + rows)
+def _after(place: FilePlace, length: int, rows: int) -> FilePlace:
+    return FilePlace(place.file, place.offset + length, place.line + rows)
 
 
-def _parquet_chunks(file: Path, place: Place) -> Iterator[Chunk]:
+def _parquet_chunks(file: Path, place: FilePlace) -> Iterator[Chunk]:
     try:
         for batch in _batches(pq.ParquetFile(file), place.offset):
             columns, readable = _columns(pa.table(batch).select(COLUMNS))

@@ -26,7 +26,7 @@ _NAMED = {0: "vid", 1: "vid", 2: "qid", 3: "qid", 4: "qid"}
 
 
 @dataclass
-class Tally:
+class TypeTally:
     """What was found over all copies of one type."""
 
     expected: int = 0
@@ -46,7 +46,7 @@ class ShiftedVerdict:
 
     copies: int = 0
     unreadable: int = 0
-    types: dict[int, Tally] = field(default_factory=lambda: {kind: Tally() for kind in LAYOUT})
+    types: dict[int, TypeTally] = field(default_factory=lambda: {kind: TypeTally() for kind in LAYOUT})
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -66,7 +66,7 @@ class ShiftedVerdict:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCopies:
     """Copies that are judged against the same original: its rows, and which copies of it were driven."""
 
     original: Path
@@ -75,7 +75,7 @@ class Judged:
 
 def validate_copies(
     answers: Path,
-    parts: list[Judged],
+    parts: list[JudgedCopies],
     shift: Copies,
     *,
     history: Path | None = None,

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.validate.journal import Journal
-from penstock.linear_road.validate.lines import Chunk, Place, chunks
+from penstock.linear_road.validate.lines import Chunk, FilePlace, chunks
 from penstock.linear_road.validate.refused import Gate, Refused, as_table, sieve
 
 REQUESTS = """
@@ -51,7 +51,7 @@ _UNIT = "rows"
 class _Loading:
     """How far the rows are loaded: the place after them, what the gate remembers, and what was refused."""
 
-    place: Place = field(default_factory=Place)
+    place: FilePlace = field(default_factory=FilePlace)
     gate: Gate = field(default_factory=Gate)
     refused: Counter[str] = field(default_factory=Counter)
     whole: bool = False
@@ -59,7 +59,7 @@ class _Loading:
     @staticmethod
     def from_json(found: dict[str, Any]) -> _Loading:
         gate = Gate.from_json(found["gate"])
-        return _Loading(Place(*found["place"]), gate, Counter(found["refused"]), found["whole"])
+        return _Loading(FilePlace(*found["place"]), gate, Counter(found["refused"]), found["whole"])
 
     def as_json(self) -> dict[str, Any]:
         place = [self.place.file, self.place.offset, self.place.line]
