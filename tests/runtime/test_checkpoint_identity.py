@@ -10,7 +10,8 @@ from penstock.engine.contract.steering import Steering
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import split
-from penstock.runtime.checkpoint_identity import CheckpointError, claim, facts, same, settled
+from penstock.runtime.box_facts import facts, same
+from penstock.runtime.checkpoint_identity import CheckpointError, claim, settled
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"
 

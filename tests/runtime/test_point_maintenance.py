@@ -1,4 +1,4 @@
-"""PointMaintenance of connection points: a round deletes what is old, whatever else fails, and a run does not end without one."""
+"""Maintenance of connection points: a round deletes what is old, whatever else fails, and a run does not end without one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def left(root, name="kept"):
 
 
 def runtime_of(root, *readers: PointInput, points=("kept",)):
-    """As much of a runtime as upkeep looks at: one sub-network writes the points, the others read the first."""
+    """As much of a runtime as maintenance looks at: one sub-network writes the points, the others read the first."""
     net = ps.Network("n")
     cars = net.source("cars", ps.rows([], "time TIMESTAMP"), timestamp="time")
     for name in points:
@@ -110,7 +110,7 @@ def test_a_point_that_cannot_be_kept_up_does_not_stop_the_others(tmp_path, caplo
     point(tmp_path)
     PointMaintenance(runtime_of(tmp_path, points=("absent", "kept"))).once()
     assert left(tmp_path) == [6, 7, 8, 9]
-    assert "upkeep of connection point 'absent'" in caplog.text
+    assert "maintenance of connection point 'absent'" in caplog.text
 
 
 @pytest.mark.parametrize("size", ["1 second", "3 tuples"])

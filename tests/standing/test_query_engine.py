@@ -117,11 +117,11 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
         made.insert("s", files[-1], entry=i)
         whole.insert("s", files[-1])
     prefix: StreamPrefix = made.view.prefixes["s"]
-    assert prefix.cold is not None
+    assert prefix.evicted is not None
     assert prefix.rows < 100 == prefix.count
     # rows of joins have no order
     assert sorted(values(made.invoke(handles[0]))) == sorted(values(whole.invoke(handles[1])))
-    assert asked == [("s", prefix.cold.entry)]
+    assert asked == [("s", prefix.evicted.entry)]
 
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])

@@ -13,7 +13,7 @@ from penstock.store.points.manifest import point_path
 
 
 def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
-    """The same with names that the network does not use: boxes without a name of their own count from one in each."""
+    """The same with names that the network does not use: unnamed boxes count from one in every network."""
     for name in [n for n in sub.network.nodes if n not in (*sub.inputs, *sub.points) and n in network.nodes]:
         number = 1
         while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in network.nodes:
@@ -30,25 +30,32 @@ def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
             if point not in grown.points:
                 raise NetworkError(
                     f"'{sub.name}' is attached to '{point}', which the network does not have any more",
-                    box=sub.name, where=caller(), hint=f"detach it first: detach('{sub.name}')",
-                )  # fmt: skip
+                    box=sub.name,
+                    where=caller(),
+                    hint=f"detach it first: detach('{sub.name}')",
+                )
         if sub.points:
             own = [node for node in sub.network.nodes.values() if node.name not in sub.inputs]
             grown = Network.of(grown.name, [*grown.nodes.values(), *own], groups=grown.groups)
     return grown
 
 
+def without_view(network: Network, view: SubNetwork) -> Network:
+    """The network without the boxes of a view that was attached to it."""
+    gone = set(view.network.nodes) - set(view.inputs)
+    nodes = [node for node in network.nodes.values() if node.name not in gone]
+    return Network.of(network.name, nodes, groups=network.groups)
+
+
 def must_not_be_read(sub: SubNetwork, others: Iterable[SubNetwork]) -> None:
-    """A point that somebody reads is not taken away from under him."""
+    """Refuse to take away a point that another sub-network reads."""
     for other in others:
         read = set(sub.points) & set(other.inputs)
         if read and other is not sub:
-            raise NetworkError(
-                f"'{other.name}' reads '{min(read)}'", box=sub.name, where=caller(),
-                hint=f"detach that first: detach('{other.name}')",
-            )  # fmt: skip
+            hint = f"detach that first: detach('{other.name}')"
+            raise NetworkError(f"'{other.name}' reads '{min(read)}'", box=sub.name, where=caller(), hint=hint)
 
 
-def give_up_point(checkpoint: Path, name: str) -> None:
+def delete_point(checkpoint: Path, name: str) -> None:
     """Delete what a point or view has retained: its only writer is gone for good."""
     shutil.rmtree(point_path(checkpoint, name), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a checkpoint belongs to: the sub-networks that have read up to somewhere, the stateful boxes it holds the state of.
+"""Which network a checkpoint belongs to: the sub-networks that have read up to somewhere, the boxes whose state it holds.
 
 A changed or vanished box is refused with advice, and so is a sub-network that would read again what it has read.
 """
@@ -7,209 +7,196 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
-from penstock.engine.spark.entry.points import pushed_ranges
-from penstock.engine.spark.layout.plan import lay_out
-from penstock.model.boxes import Join, Node, Output, Trait
+from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
-from penstock.model.types import Schema
-from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.box_facts import BoxFacts, Fact
 from penstock.runtime.checkpoint_layout import SubnetworkHome, ends_of, homes_of, settle
-from penstock.runtime.fingerprint import fingerprint
 from penstock.store.durable import read_record, write_record
 
 _FILE = "penstock.json"
-_SPREAD = ("distribution", "servers", "diffusion")
+_FRESH = "or, while running, Runtime.replace(network, fresh_state=True)"
+_WORDS = {
+    "place": "where its state lies",
+    "inputs": "what comes in",
+    "partitions": "the number of partitions",
+    "entries": "how its stage is fed",
+    "looked up": "which keys it looks up",
+}
 
 
 class CheckpointError(PenstockError):
     """A checkpoint that does not fit the network."""
 
 
-def facts(subs: tuple[SubNetwork, ...], partitions: int, *, fuse: bool) -> dict[str, dict[str, Any]]:
-    """For each stateful box what its state rests on: configuration, input, function, and where the state lies."""
-    found: dict[str, dict[str, Any]] = {}
-    for sub in subs:
-        layout = lay_out(sub, fuse=fuse)
-        for name, stage in layout.home.items():
-            node = sub.network.nodes[name]
-            if Trait.STATEFUL in node.traits:
-                inputs = [t.schema.ddl() + f" | {t.keys}" for t in sub.network.input_types(name)]
-                # one entry is spread by Spark's hash of its keys, several by a hash of their own: the state lies accordingly
-                entries = "one" if len(stage.entries) == 1 else "several"
-                place = {"place": f"{sub.name}/{stage.name}", "partitions": partitions, "entries": entries}
-                found[name] = {**place, "inputs": inputs, **_configuration(node), **_looked_up(sub, node)}
-    return found
+class _Identity(TypedDict):
+    """What a checkpoint says of itself."""
+
+    network: str
+    homes: dict[str, SubnetworkHome]
+    boxes: BoxFacts
+    feeds: dict[str, list[str]]  # stateful box -> the points and outputs that it has a way to
 
 
-def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Any]:
-    """A join that looks keys up in a point has seen those only: with other ranges its state would lack partners."""
-    if not isinstance(node, Join):
-        return {}
-    points = [
-        (name, getattr(sub.network.nodes[name], "key", None)) for name in node.inputs if name in sub.inputs
-    ]
-    ranges = {name: pushed_ranges(sub.network, name, key) for name, key in points if key is not None}
-    found = {name: str(each) for name, each in ranges.items() if each is not None}
-    return {"looked up": found} if found else {}
-
-
-def _configuration(node: Node) -> dict[str, Any]:
-    skipped = ("name", "where", "about", "inputs", "origin")
-    found = {f.name: _plain(getattr(node, f.name)) for f in fields(node) if f.name not in skipped}
-    if isinstance(node, Join) and not node.spread:
-        # a join by hash says nothing about servers: checkpoints made before there were any stay good
-        found = {name: text for name, text in found.items() if name not in _SPREAD}
-    return found | {"kind": node.kind}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Function):
-        return f"{value.name} #{fingerprint(value.call)}"
-    return value.ddl() if isinstance(value, Schema) else str(value)
-
-
-def same(one: Network, other: Network) -> bool:
-    """The same nodes, the same code in their functions, and the very same lists and callbacks at their ends."""
-    return one == other and all(_same_code(one.nodes[name], node) for name, node in other.nodes.items())
-
-
-def _same_code(one: Node, other: Node) -> bool:
-    if isinstance(one, Output) and one.to.in_process:
-        return one.to is getattr(other, "to", None)
-    functions = [f.name for f in fields(one) if isinstance(getattr(one, f.name), Function)]
-    return all(_plain(getattr(one, name)) == _plain(getattr(other, name)) for name in functions)
-
-
-def settled(checkpoint: Path, subs: tuple[SubNetwork, ...], *, moved: bool = False) -> tuple[SubNetwork, ...]:
+def settled(checkpoint: Path, subs: Sequence[SubNetwork], *, moved: bool = False) -> tuple[SubNetwork, ...]:
     """The sub-networks under the names by which the checkpoint knows them."""
-    return settle(subs, homes(checkpoint), moved=moved)
+    return settle(subs, known_subnetworks(checkpoint), moved=moved)
 
 
-def homes(checkpoint: Path) -> dict[str, SubnetworkHome]:
+def known_subnetworks(checkpoint: Path) -> dict[str, SubnetworkHome]:
     """The sub-networks that the checkpoint knows, also those that do not run now."""
-    path = checkpoint / _FILE
-    found: dict[str, SubnetworkHome] = read_record(path).get("homes", {}) if path.exists() else {}
-    return found
+    return _read(checkpoint)["homes"]
 
 
 def claim(
-    checkpoint: Path,
-    network: Network,
-    subs: tuple[SubNetwork, ...],
-    found: dict[str, dict[str, Any]],
-    *,
-    fresh: bool = False,
+    checkpoint: Path, network: Network, subs: Sequence[SubNetwork], boxes: BoxFacts, *, fresh: bool = False
 ) -> None:
     """Take the checkpoint for this network, or say what changed since it was made and what can be done.
 
     `fresh`: state is made anew, so boxes may have changed.
     """
-    path = checkpoint / _FILE
     checkpoint.mkdir(parents=True, exist_ok=True)
-    known: dict[str, Any] = read_record(path) if path.exists() else {"network": network.name}
-    if known["network"] != network.name:
-        raise CheckpointError(
-            f"checkpoint {checkpoint} belongs to network '{known['network']}', not to '{network.name}'\n"
-            "  hint:     give each network a checkpoint of its own"
-        )
-    boxes, feeds = known.get("boxes", {}), known.get("feeds", {})
+    before = _read(checkpoint)
+    _check_network(checkpoint, network, before["network"])
     if not fresh:
-        for name, before in boxes.items():
-            if name in found and found[name] != before:
-                raise _changed(checkpoint, network.nodes[name], before, found[name])
-            if name not in found:
-                _left_with_its_ends(checkpoint, network, found, name, feeds.get(name, ()))
-    # A sub-network that does not run now may come back, and its place stays as it is. Where others run on, time goes by
-    # without the box, and what it remembers is of no use any more.
-    running = {sub.name for sub in subs}
-    lost = {n: b for n, b in boxes.items() if n not in found and b["place"].split("/")[0] in running}
-    _give_up(checkpoint, lost, found)
-    kept = {n: b for n, b in boxes.items() if n not in lost}
-    record = {
-        "network": network.name,
-        "homes": homes_of(subs, known.get("homes", {})),
-        "boxes": {**kept, **found},
-        "feeds": {**{n: feeds.get(n, ()) for n in kept}, **_feeds(subs, found)},
-    }
-    write_record(path, json.loads(json.dumps(record)))
+        _check_boxes(checkpoint, network, before, boxes)
+    lost = _lost(before["boxes"], boxes, {sub.name for sub in subs})
+    _delete_state(checkpoint, lost, boxes)
+    kept = {name: box for name, box in before["boxes"].items() if name not in lost}
+    feeds = {name: before["feeds"].get(name, []) for name in kept}
+    _write(
+        checkpoint,
+        _Identity(
+            network=network.name,
+            homes=homes_of(subs, before["homes"]),
+            boxes={**kept, **boxes},
+            feeds={**feeds, **_feeds(subs, boxes)},
+        ),
+    )
 
 
-def _feeds(subs: tuple[SubNetwork, ...], found: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Which points and outputs of its sub-network each stateful box has a way to."""
-    made: dict[str, list[str]] = {}
-    for sub in subs:
-        ways: dict[str, set[str]] = {}
-        for node in reversed(list(sub.network.nodes.values())):
-            ways[node.name] = {end for reader in sub.network.readers(node.name) for end in ways[reader]}
-            if node.name in ends_of(sub):
-                ways[node.name].add(node.name)
-        made |= {name: sorted(ends) for name, ends in ways.items() if name in found}
-    return made
+def forget_subnetwork(checkpoint: Path, name: str) -> None:
+    """Let go of a sub-network that has left for good, and of its boxes."""
+    if (checkpoint / _FILE).exists():
+        known = _read(checkpoint)
+        known["homes"].pop(name, None)
+        known["boxes"] = {box: fact for box, fact in known["boxes"].items() if _home(fact) != name}
+        _write(checkpoint, known)
 
 
-def _left_with_its_ends(
-    checkpoint: Path, network: Network, found: Mapping[str, Any], name: str, ends: Any
-) -> None:
-    """A box may go together with all that it fed; else it was renamed or cut out, and what it remembers would be lost."""
-    there = [end for end in ends if end in network.nodes]
-    if there:
-        raise NetworkError(
-            f"checkpoint {checkpoint} holds the state of box '{name}', which is gone from the way to '{there[0]}'",
-            box=there[0], where=network.nodes[there[0]].where, found=did_you_mean(name, found) or "no stateful box",
-            expected=f"a box named '{name}'",
-            hint="put it back under its name; or start with a new checkpoint; "
-            "or, while running, Runtime.replace(network, fresh_state=True)",
-        )  # fmt: skip
-
-
-def _give_up(checkpoint: Path, lost: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    for place in {box["place"] for box in lost.values()} - {box["place"] for box in found.values()}:
-        home, stage = place.split("/", 1)
-        shutil.rmtree(checkpoint / "queries" / home / "state" / stage, ignore_errors=True)
-
-
-def claim_attached(place: Path, sub: SubNetwork, found: dict[str, dict[str, Any]]) -> None:
-    """The same for an ad-hoc query that goes on where it stopped: its place knows its boxes."""
-    path = place / "boxes.json"
-    place.mkdir(parents=True, exist_ok=True)
-    for name, before in (read_record(path) if path.exists() else {}).items():
-        if found.get(name) != before:
+def claim_attached(query_dir: Path, sub: SubNetwork, boxes: BoxFacts) -> None:
+    """The same for an ad-hoc query that continues where it stopped: its own directory knows its boxes."""
+    path = query_dir / "boxes.json"
+    query_dir.mkdir(parents=True, exist_ok=True)
+    for name, before in (cast("BoxFacts", read_record(path)) if path.exists() else {}).items():
+        if boxes.get(name) != before:
             node = sub.network.nodes.get(name, sub.network.nodes[ends_of(sub)[0]])
-            raise _changed(place, node, before, found.get(name, {}))
-    write_record(path, json.loads(json.dumps(found)))
+            raise _changed(query_dir, node, before, boxes.get(name, {}))
+    write_record(path, json.loads(json.dumps(boxes)))
 
 
-def _changed(checkpoint: Path, node: Node, before: dict[str, Any], now: dict[str, Any]) -> NetworkError:
-    key = next(k for k in sorted({*before, *now}) if before.get(k) != now.get(k))
-    what = {
-        "place": "where its state lies",
-        "inputs": "what comes in",
-        "partitions": "the number of partitions",
-        "entries": "how its stage is fed",
-        "looked up": "which keys it looks up",
-    }.get(key, key)
+# -- the record
+
+
+def _read(checkpoint: Path) -> _Identity:
+    path = checkpoint / _FILE
+    if not path.exists():
+        return _Identity(network="", homes={}, boxes={}, feeds={})
+    return cast("_Identity", read_record(path))
+
+
+def _write(checkpoint: Path, identity: _Identity) -> None:
+    write_record(checkpoint / _FILE, json.loads(json.dumps(identity)))
+
+
+def _home(fact: Mapping[str, Fact]) -> str:
+    """The sub-network in whose directory the state of a box lies."""
+    return str(fact["place"]).split("/", maxsplit=1)[0]
+
+
+# -- checks
+
+
+def _check_network(checkpoint: Path, network: Network, known: str) -> None:
+    if known not in ("", network.name):
+        raise CheckpointError(
+            f"checkpoint {checkpoint} belongs to network '{known}', not to '{network.name}'",
+            hint="give each network a checkpoint of its own",
+        )
+
+
+def _check_boxes(checkpoint: Path, network: Network, before: _Identity, boxes: BoxFacts) -> None:
+    """Refuse state that was made by another configuration, or by a box that is gone."""
+    for name, fact in before["boxes"].items():
+        if name not in boxes:
+            _check_gone_with_its_ends(checkpoint, network, boxes, name, before["feeds"].get(name, []))
+        elif boxes[name] != fact:
+            raise _changed(checkpoint, network.nodes[name], fact, boxes[name])
+
+
+def _check_gone_with_its_ends(
+    checkpoint: Path, network: Network, boxes: Iterable[str], name: str, ends: Sequence[str]
+) -> None:
+    """A box may go with all that it fed; else it was renamed or cut out, and what it remembers would be lost."""
+    still_there = next((end for end in ends if end in network.nodes), None)
+    if still_there is None:
+        return
+    raise NetworkError(
+        f"checkpoint {checkpoint} holds the state of box '{name}', which is gone from the way to '{still_there}'",
+        box=still_there,
+        where=network.nodes[still_there].where,
+        found=did_you_mean(name, boxes) or "no stateful box",
+        expected=f"a box named '{name}'",
+        hint=f"put it back under its name; or start with a new checkpoint; {_FRESH}",
+    )
+
+
+def _changed(
+    checkpoint: Path, node: Node, before: Mapping[str, Fact], now: Mapping[str, Fact]
+) -> NetworkError:
+    key = next(key for key in sorted({*before, *now}) if before.get(key) != now.get(key))
+    what = _WORDS.get(key, key)
     return NetworkError(
         f"its state in checkpoint {checkpoint} was made by another configuration: {what} changed",
         box=node.name,
         where=node.where,
         found=f"{key} = {now.get(key)}",
         expected=f"{key} = {before.get(key)}",
-        hint="put it back; or start with a new checkpoint; or, while running, Runtime.replace(network, fresh_state=True)",
+        hint=f"put it back; or start with a new checkpoint; {_FRESH}",
     )
 
 
-def forget_home(checkpoint: Path, name: str) -> None:
-    """Let go of a sub-network that has left for good, and of its boxes."""
-    path = checkpoint / _FILE
-    if path.exists():
-        known = read_record(path)
-        known.get("homes", {}).pop(name, None)
-        known["boxes"] = {n: b for n, b in known["boxes"].items() if b["place"].split("/")[0] != name}
-        write_record(path, known)
+# -- state that is of no use any more
+
+
+def _lost(before: BoxFacts, boxes: BoxFacts, running: set[str]) -> BoxFacts:
+    """Boxes that left a sub-network which runs on: time goes by without them, so their state is of no use.
+
+    A sub-network that does not run now may come back; its boxes keep their state.
+    """
+    return {name: fact for name, fact in before.items() if name not in boxes and _home(fact) in running}
+
+
+def _delete_state(checkpoint: Path, lost: BoxFacts, boxes: BoxFacts) -> None:
+    for place in {str(fact["place"]) for fact in lost.values()} - {str(f["place"]) for f in boxes.values()}:
+        home, stage = place.split("/", 1)
+        shutil.rmtree(checkpoint / "queries" / home / "state" / stage, ignore_errors=True)
+
+
+def _feeds(subs: Iterable[SubNetwork], boxes: Iterable[str]) -> dict[str, list[str]]:
+    """Which points and outputs of its sub-network each stateful box has a way to."""
+    feeds: dict[str, list[str]] = {}
+    for sub in subs:
+        reached: dict[str, set[str]] = {}
+        for node in reversed(list(sub.network.nodes.values())):
+            readers = sub.network.readers(node.name)
+            reached[node.name] = {end for reader in readers for end in reached[reader]}
+            if node.name in ends_of(sub):
+                reached[node.name].add(node.name)
+        feeds |= {name: sorted(ends) for name, ends in reached.items() if name in boxes}
+    return feeds

@@ -1,62 +1,74 @@
-"""Where a sub-network lives in the checkpoint: it keeps the place in which its outputs and points have always lived.
+"""Where a sub-network lives in the checkpoint: under the name that its outputs and points have always had.
 
-Sub-networks are named after their first end, which changes when an end is added or removed. Their place in the
-input lies under the name they first had, so that name is kept: with another one they would read everything again.
+Sub-networks are named after their first end, which changes when an end is added or removed. How far one has read lies
+under the name it first had, so that name is kept: under another one it would read everything again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 from penstock.model.boxes import Node, Trait
 from penstock.model.errors import NetworkError
 from penstock.rewrite.subnetworks import SubNetwork
 
-SubnetworkHome = dict[str, Any]
-"""What is written down of a sub-network: its `ends` (points and outputs, also former ones), `inputs`, stateful `boxes`."""
+
+class SubnetworkHome(TypedDict):
+    """What is written down of a sub-network."""
+
+    ends: list[str]  # points and outputs, also former ones
+    inputs: list[str]
+    boxes: list[str]  # the stateful ones
+
 
 _HINT = "put it back; or start with a new checkpoint and new places for the outputs"
 
 
 def ends_of(sub: SubNetwork) -> list[str]:
+    """The points and outputs of a sub-network."""
     return [*sub.points, *sub.outputs]
 
 
 def settle(
-    subs: tuple[SubNetwork, ...], known: Mapping[str, SubnetworkHome], *, moved: bool = False
+    subs: Sequence[SubNetwork], known: Mapping[str, SubnetworkHome], *, moved: bool = False
 ) -> tuple[SubNetwork, ...]:
-    """The sub-networks under the names of the places they already have; new ones under a name that is free.
+    """The sub-networks under the names of the homes they already have; new ones under a name that is free.
 
-    Two places cannot become one, nor one two: how far each has read would be unknown. `moved`: other inputs are meant.
+    Two homes cannot become one, nor one two: how far each has read would be unknown. `moved`: other inputs are meant.
     """
-    settled: list[SubNetwork] = []
     taken: dict[str, SubNetwork] = {}
     for sub in subs:
-        mine = {*ends_of(sub), *_stateful(sub)}
-        owners = [name for name, home in known.items() if mine & {*home["ends"], *home["boxes"]}]
-        if len(owners) > 1:
-            raise _regrouped(sub, known, owners, f"{_names(owners)} ran apart and would now run as one")
-        if owners and owners[0] in taken:
-            both = f"{_names([ends_of(taken[owners[0]])[0], ends_of(sub)[0]])} ran as one and would now run apart"
-            raise _regrouped(sub, known, owners, both)
-        if owners and not moved:
-            _same_inputs(sub, known[owners[0]])
-        name = owners[0] if owners else _free(sub.name, {*known, *taken})
-        taken[name] = sub
-        settled.append(replace(sub, name=name))
-    return tuple(settled)
+        owner = _owner(sub, known, taken)
+        if owner is not None and not moved:
+            _check_inputs(sub, known[owner])
+        taken[owner or _free(sub.name, {*known, *taken})] = sub
+    return tuple(replace(sub, name=name) for name, sub in taken.items())
 
 
-def homes_of(subs: tuple[SubNetwork, ...], known: Mapping[str, SubnetworkHome]) -> dict[str, SubnetworkHome]:
+def _owner(
+    sub: SubNetwork, known: Mapping[str, SubnetworkHome], taken: Mapping[str, SubNetwork]
+) -> str | None:
+    """The home that a sub-network has already; None if it is new."""
+    mine = {*ends_of(sub), *_stateful(sub)}
+    owners = [name for name, home in known.items() if mine & {*home["ends"], *home["boxes"]}]
+    if len(owners) > 1:
+        raise _regrouped(sub, known, owners, f"{_names(owners)} ran apart and would now run as one")
+    if owners and owners[0] in taken:
+        both = _names([ends_of(taken[owners[0]])[0], ends_of(sub)[0]])
+        raise _regrouped(sub, known, owners, f"{both} ran as one and would now run apart")
+    return owners[0] if owners else None
+
+
+def homes_of(subs: Sequence[SubNetwork], known: Mapping[str, SubnetworkHome]) -> dict[str, SubnetworkHome]:
     """What to write down. An end that left may come back; its rows until now are out already."""
-    made = dict(known)
+    homes = dict(known)
     for sub in subs:
-        former = known.get(sub.name, {"ends": []})["ends"]
+        former = known[sub.name]["ends"] if sub.name in known else []
         ends = list(dict.fromkeys([*ends_of(sub), *former]))
-        made[sub.name] = {"ends": ends, "inputs": list(sub.inputs), "boxes": _stateful(sub)}
-    return made
+        homes[sub.name] = SubnetworkHome(ends=ends, inputs=list(sub.inputs), boxes=_stateful(sub))
+    return homes
 
 
 def _stateful(sub: SubNetwork) -> list[str]:
@@ -71,31 +83,38 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _same_inputs(sub: SubNetwork, home: SubnetworkHome) -> None:
-    """An input may come or go; one in place of another would be read from its beginning by outputs that had it before."""
+def _check_inputs(sub: SubNetwork, home: SubnetworkHome) -> None:
+    """An input may come or go; outputs would get one in place of another from its beginning, which is refused."""
     gone, new = set(home["inputs"]) - set(sub.inputs), set(sub.inputs) - set(home["inputs"])
-    if gone and new:
-        end = _node(sub)
-        raise NetworkError(
-            f"it has read {_names(sorted(gone))} so far and would now read {_names(sorted(new))} from the beginning",
-            box=end.name, where=end.where, found=f"inputs: {', '.join(sub.inputs)}",
-            expected=f"inputs: {', '.join(home['inputs'])}",
-            hint=f"{_HINT}; or, while running, Runtime.replace(network, fresh_state=True)",
-        )  # fmt: skip
+    if not gone or not new:
+        return
+    end = _first_end(sub)
+    before, after = _names(sorted(gone)), _names(sorted(new))
+    raise NetworkError(
+        f"it has read {before} so far and would now read {after} from the beginning",
+        box=end.name,
+        where=end.where,
+        found=f"inputs: {', '.join(sub.inputs)}",
+        expected=f"inputs: {', '.join(home['inputs'])}",
+        hint=f"{_HINT}; or, while running, Runtime.replace(network, fresh_state=True)",
+    )
 
 
 def _regrouped(
     sub: SubNetwork, known: Mapping[str, SubnetworkHome], owners: list[str], problem: str
 ) -> NetworkError:
-    end = _node(sub)
+    end = _first_end(sub)
     return NetworkError(
         f"the checkpoint does not fit: {problem}",
-        box=end.name, where=end.where, found=f"together: {', '.join(ends_of(sub))}",
-        expected="; ".join(f"together: {', '.join(known[name]['ends'])}" for name in owners), hint=_HINT,
-    )  # fmt: skip
+        box=end.name,
+        where=end.where,
+        found=f"together: {', '.join(ends_of(sub))}",
+        expected="; ".join(f"together: {', '.join(known[name]['ends'])}" for name in owners),
+        hint=_HINT,
+    )
 
 
-def _node(sub: SubNetwork) -> Node:
+def _first_end(sub: SubNetwork) -> Node:
     return sub.network.nodes[ends_of(sub)[0]]
 
 

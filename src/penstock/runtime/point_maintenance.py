@@ -1,10 +1,12 @@
-"""The background task that keeps connection points in shape: compaction and retention now and then, leases alive."""
+"""The background task of connection points: compaction and retention now and then, and leases kept alive."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol, Self
 
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.query import SubnetworkQuery
@@ -12,19 +14,26 @@ from penstock.model.boxes import ConnectionPoint, View
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.retention import maintain
 
-if TYPE_CHECKING:
-    from penstock.runtime.runtime import Runtime
-
 _LOG = logging.getLogger("penstock")
 
 
-class PointMaintenance:
-    """One thread for a runtime, and a last round when the run ends: a short run keeps to the persistence as well."""
+class PointUsers(Protocol):
+    """As much of a runtime as maintenance looks at: who reads and writes points, and where these lie."""
 
-    def __init__(self, runtime: Runtime, *, every: float = 10.0) -> None:
+    @property
+    def checkpoint(self) -> Path: ...
+
+    @property
+    def queries(self) -> Mapping[str, SubnetworkQuery]: ...
+
+
+class PointMaintenance:
+    """One thread for a runtime, and a last round when the run ends: a short run retains no more than a long one."""
+
+    def __init__(self, runtime: PointUsers, *, every: float = 10.0) -> None:
         self._runtime, self._every = runtime, every
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="upkeep", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name="point-maintenance", daemon=True)
 
     def start(self) -> Self:
         self._thread.start()
@@ -41,9 +50,10 @@ class PointMaintenance:
             self.once()
 
     def once(self, *, ended: bool = False) -> None:
-        """One round: leases first, so that nothing of a slow reader is deleted. What fails is tried again in the next
-        one and keeps nothing else from being done; trains must not stop for it. When they have `ended`, no reader
-        holds more than it has not read.
+        """One round: leases first, so that nothing is deleted that a slow reader needs.
+
+        A failure is retried in the next round. It stops neither the trains nor the rest of this round. When the trains
+        have `ended`, no reader holds more than it has not read.
         """
         unsure: set[str] = set()
         for query in list(self._runtime.queries.values()):
@@ -60,10 +70,10 @@ class PointMaintenance:
         try:
             source.renew(ended=ended)
         except LeaseLostError as lost:
-            # it holds nothing any more; its own next train will fail and say so
-            _LOG.warning("upkeep: sub-network '%s': %s", query.sub.name, lost)
+            # It holds nothing any more; its own next train will fail and say so.
+            _LOG.warning("point maintenance: sub-network '%s': %s", query.sub.name, lost)
         except Exception:
-            _LOG.exception("upkeep: lease of sub-network '%s'", query.sub.name)
+            _LOG.exception("point maintenance: lease of sub-network '%s'", query.sub.name)
             return False
         return True
 
@@ -73,4 +83,4 @@ class PointMaintenance:
         try:
             maintain(self._runtime.checkpoint, name, node.keep)
         except Exception:
-            _LOG.exception("upkeep of connection point '%s'", name)
+            _LOG.exception("maintenance of connection point '%s'", name)

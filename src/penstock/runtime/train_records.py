@@ -120,7 +120,7 @@ class TrainRecords:
             text, form = network.explain(), "explain"
         self.catalog.record_network(network.name, text, network.nodes.values(), form=form, subnetworks=homes)
 
-    def place(self, name: str, path: Path) -> None:
+    def location(self, name: str, path: Path) -> None:
         """Note where a sub-network keeps its checkpoint."""
         self.catalog.record_location(name, "query", path)
 

@@ -1,20 +1,21 @@
 """One budget for all that the engine holds: tuples and matches of all streams, current windows, pairs of joins (P32, P38).
 
-Results come first, up to half of it: what is kept of the largest queries beyond that is given up, and found at invocation instead. Then the
-oldest trains of the largest streams leave memory, until all fit; they stay in the connection points' files.
+Results come first, up to half of it: beyond that, what is kept of the largest queries is given up and found at invocation
+instead. Then the oldest trains of the largest streams leave memory, until all fit; they stay in the connection points'
+files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from penstock.standing.answers.invocation import VisibleStreams
 from penstock.standing.answers.registered_query import RegisteredQuery
+from penstock.standing.answers.visible_streams import VisibleStreams
 
 _RESULTS = 2  # results may take one part in so many
 
 
-def within(
+def within_budget(
     budget: int | None,
     view: VisibleStreams,
     readers: Mapping[str, Mapping[str, RegisteredQuery]],
@@ -24,20 +25,20 @@ def within(
     if budget is None:
         return view
     sizes = {name: prefix.nbytes for name, prefix in view.prefixes.items()}
-    kept = list({id(made): made for each in readers.values() for made in each.values()}.values())
-    results = sum(made.nbytes for made in kept)
+    # a join of several streams stands among the readers of each
+    keepers = list({id(query): query for each in readers.values() for query in each.values()}.values())
+    results = sum(query.nbytes for query in keepers)
     if sum(sizes.values()) + results <= budget:
         return view
-    for made in sorted(kept, key=lambda each: -each.nbytes):
+    for query in sorted(keepers, key=lambda each: -each.nbytes):
         if results <= budget // _RESULTS:
             break
-        results -= made.nbytes
-        give_up(made)
+        results -= query.nbytes
+        give_up(query)
     most = level(sizes.values(), budget - results)
     lighter = {name: prefix.lighter(most) for name, prefix in view.prefixes.items()}
-    for made in kept:
-        # what was gathered from the longer prefix would hold on to it
-        made.candidates.clear()
+    for query in keepers:
+        query.candidates.clear()  # gathered from the longer prefix, they would hold on to it
     return VisibleStreams(lighter, view.version)
 
 
@@ -48,8 +49,8 @@ def level(sizes: Iterable[int], room: float) -> float:
     70.0
     """
     left = sorted(sizes)
-    for place, size in enumerate(left):
-        share = room / (len(left) - place)
+    for done, size in enumerate(left):
+        share = room / (len(left) - done)
         if size > share:
             return share
         room -= size

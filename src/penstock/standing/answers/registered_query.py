@@ -1,21 +1,27 @@
 """A registered query and how its results are kept (PSoup, Sect. 3.5 and 4; P31).
 
-The rule, if the client does not choose: a selection or aggregate is kept as PSoup-P, because its matches arrive with the data anyway and cutting
-them by a window costs microseconds; NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the
-past, which is asked for once. A join is kept as PSoup-C, since its results grow with the square of what is retained and only those of the
-current window are needed; as NoMat if the pairs become too many.
+The rule, if the client does not choose:
+
+- A selection or aggregate is kept as PSoup-P: its matches arrive with the data anyway, and cutting them by a window costs
+  microseconds.
+- NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the past, which is
+  asked for once.
+- A join is kept as PSoup-C: its results grow with the square of what is retained, and only those of the current window
+  are needed. It becomes NoMat if the pairs are too many.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
-from penstock.standing.answers.joins import JoinedPairs, ProbeOrder
+from penstock.standing.answers.joins import Candidates, JoinedPairs, ProbeOrder
 from penstock.standing.answers.results import CurrentWindow, Slots
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StandingQuery
+from penstock.standing.stems.data_stem import StreamPrefix
 
 MODES = ("P", "C", "NoMat")
 UNKEPT = -1  # the slot of a conjunction that is not in the Query SteM
@@ -27,6 +33,21 @@ class Limits:
 
     queries: int = 10_000
     rows: int = 1_000_000
+
+
+class QueryDescription(TypedDict):
+    """A standing query as clients see it in lists."""
+
+    handle: str
+    client: str
+    query: str
+    mode: str
+    streams: list[str]
+    windows: list[str]
+    kinds: list[str]
+    created: float
+    invocations: int
+    broken: str | None  # why it has no answer
 
 
 @dataclass(eq=False)
@@ -42,9 +63,8 @@ class RegisteredQuery:
     current: CurrentWindow | None = None  # PSoup-C, selection
     pairs: JoinedPairs | None = None  # joins kept as P or C
     order: ProbeOrder = field(default_factory=ProbeOrder)
-    candidates: dict[tuple[int, int], Any] = field(
-        default_factory=dict
-    )  # joins: (branch, stream) -> of which prefix, which
+    # joins: (branch, stream of FROM) -> the prefix that was looked at, and what it gave
+    candidates: dict[tuple[int, int], tuple[StreamPrefix, Candidates]] = field(default_factory=dict)
     invocations: int = 0
 
     @property
@@ -53,10 +73,21 @@ class RegisteredQuery:
         return self.mode == "P" or (self.mode == "C" and self.query.is_join)
 
     @property
+    def keeps_results(self) -> bool:
+        """Whether something is kept for it that must follow each train."""
+        return self.current is not None or self.pairs is not None
+
+    def stream_slots(self) -> Iterator[tuple[str, int]]:
+        """Stream and slot of each of its conjunctions."""
+        for slots in self.slots:
+            for part, slot in zip(self.query.parts, slots, strict=True):
+                yield part.stream, slot
+
+    @property
     def nbytes(self) -> int:
         """What is kept for it alone; matches lie with the data."""
         kept = (self.current.nbytes if self.current else 0) + (self.pairs.nbytes if self.pairs else 0)
-        return kept + sum(int(candidates.nbytes) for _, candidates in self.candidates.values())
+        return kept + sum(candidates.nbytes for _, candidates in self.candidates.values())
 
     def selection(self, stream: int = 0) -> Slots:
         """Slot and conjunction of every branch, for one stream of FROM."""
@@ -65,15 +96,21 @@ class RegisteredQuery:
             for slots, branch in zip(self.slots, self.query.branches, strict=True)
         ]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> QueryDescription:
         """For lists: what a client wants to see of it."""
         query = self.query
-        return {
-            "handle": self.handle, "client": self.client, "query": query.text, "mode": self.mode,
-            "streams": list(query.streams), "windows": [str(w) for w in query.windows],
-            "kinds": [w.kind for w in query.windows], "created": self.created, "invocations": self.invocations,
-            "broken": None,
-        }  # fmt: skip
+        return QueryDescription(
+            handle=self.handle,
+            client=self.client,
+            query=query.text,
+            mode=self.mode,
+            streams=list(query.streams),
+            windows=[str(window) for window in query.windows],
+            kinds=[window.kind for window in query.windows],
+            created=self.created,
+            invocations=self.invocations,
+            broken=None,
+        )
 
 
 def chosen_mode(query: StandingQuery, asked: str | None) -> str:

@@ -280,7 +280,7 @@ class SharedTree:
 _GONE: Any = None
 
 
-def answer_of(summary: Summary, item: SelectItem, type_: str) -> pa.Array:
+def aggregate_column(summary: Summary, item: SelectItem, type_: str) -> pa.Array:
     """One aggregate as a column with one row."""
     arrow = arrow_schema(Schema.of([("v", type_)]), hidden=False).field(0).type
     match item.aggregate:

@@ -1,7 +1,7 @@
 """Standing queries beside a network that another process runs: `penstock run` here, `penstock standing serve` there.
 
-Connection points can be read by any process, so nothing of the network runs here; only the points can be named, since a source
-has no table that others could read.
+Any process can read connection points, so nothing of the network runs here. Queries can name the points only: a source has
+no table that others could read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.runtime.train_records import TrainRecords
 from penstock.store.catalog.catalog import Catalog
 
+_HINT = "name the network: penstock standing serve NET"
+
 
 class PointsOnlyRuntime(Runtime):
     """A runtime that runs no part of its network, and keeps its records apart from those of the one that does."""
@@ -31,9 +33,9 @@ class PointsOnlyRuntime(Runtime):
     def start(self) -> Self:
         """Start a session; sub-networks are attached later."""
         self._take_session()
-        place = self.checkpoint / "standing"
-        place.mkdir(parents=True, exist_ok=True)
-        self.records = TrainRecords(place, self.network, split(self.network), self._spark)
+        records_dir = self.checkpoint / "standing"
+        records_dir.mkdir(parents=True, exist_ok=True)
+        self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
         self._maintenance = PointMaintenance(self).start()
         return self
 
@@ -41,9 +43,7 @@ class PointsOnlyRuntime(Runtime):
 def recorded_network(checkpoint: Path) -> Network:
     """The network that a checkpoint's catalog describes."""
     if not (checkpoint / "catalog.db").exists():
-        raise PenstockError(
-            f"{checkpoint} is no checkpoint of a network that has run\n  hint:     name the network: penstock standing serve NET"
-        )
+        raise PenstockError(f"{checkpoint} is no checkpoint of a network that has run", hint=_HINT)
     catalog = Catalog(checkpoint / "catalog.db")
     try:
         versions = catalog.networks()
@@ -51,8 +51,6 @@ def recorded_network(checkpoint: Path) -> Network:
         catalog.close()
     latest = versions[-1] if versions else None
     if latest is None or latest.form != "yaml":
-        raise PenstockError(
-            f"{checkpoint}: its network has no text form (Python functions or iterables in it)\n"
-            "  hint:     name the network: penstock standing serve NET"
-        )
+        problem = f"{checkpoint}: its network has no text form (Python functions or iterables in it)"
+        raise PenstockError(problem, hint=_HINT)
     return from_yaml(latest.text)

@@ -1,4 +1,4 @@
-"""The routes of standing queries: register, invoke, list, unregister, and the stream of changes. `/docs` is the OpenAPI page.
+"""The routes of standing queries: register, invoke, list, unregister, follow changes; `/docs` is the OpenAPI page.
 
 Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks. Answers are
 JSON, or Arrow for those who accept it. The server, the guard in front and the form of errors are in `penstock.http`.
@@ -10,7 +10,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pyarrow as pa
 from fastapi import FastAPI, Header, Query, Response
@@ -23,8 +23,9 @@ from penstock.http.error_bodies import Statuses, answer_errors, error_body
 from penstock.http.guard import Guard
 from penstock.model.errors import PenstockError
 from penstock.standing.answers.changes import ChangeFollower
+from penstock.standing.answers.registered_query import QueryDescription
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
-from penstock.standing.serving.service import StandingQueries
+from penstock.standing.serving.service import StandingQueries, StreamDescription
 from penstock.standing.serving.wakeups import Wakeups
 from penstock.store.ipc import ipc_bytes
 
@@ -41,6 +42,19 @@ _EXAMPLE = (
 )
 
 
+JsonValue = None | bool | int | float | str
+JsonRow = dict[str, JsonValue]
+
+
+class Answer(TypedDict):
+    """An answer as JSON."""
+
+    handle: str
+    columns: list[str]
+    count: int
+    rows: list[JsonRow]
+
+
 class NewQuery(BaseModel):
     """A query to be registered."""
 
@@ -52,31 +66,44 @@ class NewQuery(BaseModel):
 def standing_app(service: StandingQueries) -> FastAPI:
     """The web application on a service."""
     app = FastAPI(
-        title="Penstock standing queries", version=__version__,
+        title="Penstock standing queries",
+        version=__version__,
         description="Register a query once, invoke it any time: the answer covers data from before and after.",
-    )  # fmt: skip
+    )
     app.add_middleware(Guard)
     answer_errors(app, _STATUSES)
-    wakeups = Wakeups(service.engine)
+    _add_query_routes(app, service)
+    _add_answer_routes(app, service)
+    _add_status_routes(app, service)
+    return app
 
-    @app.post("/queries", status_code=201, summary="Register a query")
-    def register(new: NewQuery) -> dict[str, Any]:
+
+def _add_query_routes(app: FastAPI, service: StandingQueries) -> None:
+    """Register, list, describe, unregister."""
+
+    @app.post("/queries", status_code=201, summary="Register a query", response_model=None)
+    def register(new: NewQuery) -> QueryDescription:
         """The handle is what all other calls take; the query is on disk when this answers."""
         return service.register(new.query, client=new.client, mode=new.mode).describe()
 
-    @app.get("/queries", summary="List the registered queries")
-    def listed(
+    @app.get("/queries", summary="List the registered queries", response_model=None)
+    def list_queries(
         client: Annotated[str | None, Query(description="Only this client's.")] = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[QueryDescription]:
         return service.list(client)
 
-    @app.get("/queries/{handle}", summary="Describe a query")
-    def described(handle: str) -> dict[str, Any]:
+    @app.get("/queries/{handle}", summary="Describe a query", response_model=None)
+    def describe(handle: str) -> QueryDescription:
         return service.handle(handle).describe()
 
     @app.delete("/queries/{handle}", status_code=204, summary="Unregister a query")
     def unregister(handle: str) -> None:
         service.unregister(handle)
+
+
+def _add_answer_routes(app: FastAPI, service: StandingQueries) -> None:
+    """The current answer, and the stream of its changes."""
+    wakeups = Wakeups(service.engine)
 
     @app.get("/queries/{handle}/result", summary="Invoke a query: its current answer", response_model=None)
     def invoke(
@@ -85,33 +112,35 @@ def standing_app(service: StandingQueries) -> FastAPI:
             str | None, Query(description="An earlier `now`: ISO time, or seconds since 1970.")
         ] = None,
         accept: Annotated[str, Header(description=f"`{ARROW}` gives Arrow instead of JSON.")] = "",
-    ) -> Response | dict[str, Any]:
+    ) -> Response | Answer:
         return _answer(service.invoke(handle, at=_moment(at)), handle, accept)
 
     @app.post("/queries/{handle}/invoke", summary="Invoke a query (as GET result)", response_model=None)
-    def invoke_too(handle: str, accept: Annotated[str, Header()] = "") -> Response | dict[str, Any]:
+    def invoke_by_post(handle: str, accept: Annotated[str, Header()] = "") -> Response | Answer:
         return _answer(service.invoke(handle), handle, accept)
 
     @app.get("/queries/{handle}/changes", summary="The stream of changes (server-sent events)")
-    def changed(handle: str) -> StreamingResponse:
+    def follow(handle: str) -> StreamingResponse:
         """First the whole answer as `added`, then what comes and what leaves, train by train."""
         service.handle(handle)
         return StreamingResponse(_events(service, wakeups, handle), media_type="text/event-stream")
 
-    @app.get("/streams", summary="What queries may name")
-    def streams() -> list[dict[str, Any]]:
+
+def _add_status_routes(app: FastAPI, service: StandingQueries) -> None:
+    """What can be asked, and whether it is answered."""
+
+    @app.get("/streams", summary="What queries may name", response_model=None)
+    def streams() -> list[StreamDescription]:
         return service.streams()
 
     @app.get("/health", summary="Whether trains run")
-    def health(response: Response) -> dict[str, Any]:
+    def health(response: Response) -> dict[str, bool | int | str]:
         try:
             service.runtime.check()
         except PenstockError as error:
             response.status_code = 503
             return {"ok": False, "error": str(error)}
         return {"ok": True, "version": service.engine.version, "queries": len(service.engine.queries)}
-
-    return app
 
 
 def _moment(at: str | None) -> str | float | None:
@@ -121,32 +150,28 @@ def _moment(at: str | None) -> str | float | None:
         return at
 
 
-def _answer(table: pa.Table, handle: str, accept: str) -> Response | dict[str, Any]:
+def _answer(table: pa.Table, handle: str, accept: str) -> Response | Answer:
     if ARROW not in accept:
-        return {
-            "handle": handle,
-            "columns": table.column_names,
-            "count": table.num_rows,
-            "rows": rows_of(table),
-        }
+        return Answer(handle=handle, columns=table.column_names, count=table.num_rows, rows=rows_of(table))
     return Response(ipc_bytes(table), media_type=ARROW)
 
 
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+def rows_of(table: pa.Table) -> list[JsonRow]:
     """Rows that JSON can carry: times as ISO text, numbers that are none as words.
 
     >>> rows_of(pa.table({"v": [1.5, float("nan")]}))
     [{'v': 1.5}, {'v': 'NaN'}]
     """
-    return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> JsonValue:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    # dates and times of Arrow's columns; all else is JSON already
+    return value.isoformat() if hasattr(value, "isoformat") else value  # type: ignore[no-any-return]
 
 
 async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:

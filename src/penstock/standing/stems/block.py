@@ -236,6 +236,12 @@ def make_blocks(
     return made
 
 
+def lone_column(name: str, type_: str, values: pa.Array) -> Block:
+    """A block of one column without times: for aggregates over what is no longer in a stream's order."""
+    none = np.zeros(len(values), np.int64)
+    return Block(pa.table({name: values}), Schema.of([(name, type_)]), none, none)
+
+
 def _int64(column: Any) -> np.ndarray:
     # unstamped streams have null timestamps: all of one time, so that arrival order decides
     return plain(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]

@@ -1,9 +1,10 @@
-"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted train by train, probed by queries.
+"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted by trains, probed by queries.
 
-It is a row of blocks in the order of arrival. What an invocation works on is a `StreamPrefix`, which never changes: a new train makes a new one (P21).
-Blocks of one train, and of streams with lateness, may overlap in time, so a window takes a range of
-positions of every block that it touches. Small blocks are merged as they grow many, eight at a time. Tuples beyond the memory budget are
-let go, oldest first: they stay in the connection point's files and are read from there when a window needs them (P38).
+It is a row of blocks in the order of arrival. An invocation works on a `StreamPrefix`, which never changes: a new train
+makes a new one (P21). Blocks of one train, and of streams with lateness, may overlap in time, so a window takes a range of
+positions of every block that it touches. Small blocks are merged as they grow many, eight at a time. Tuples beyond the
+memory budget are evicted, oldest first: they stay in the connection point's files and are read from there when a window
+needs them (P38).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from penstock.standing.stems.query_stem import PredicateIndex
 _TIERS, _FAN = (512, 4096, 32768), 8
 _MOST_CACHED = 64
 NEVER = -(1 << 62)
+FOREVER = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,14 @@ class BlockRange:
     def whole(self) -> bool:
         return self.low == 0 and self.high == self.block.rows
 
+    def among(self, positions: np.ndarray) -> np.ndarray:
+        """Those of some positions that lie in it."""
+        return positions[(positions >= self.low) & (positions < self.high)]
+
 
 @dataclass(frozen=True)
 class EvictedTuples:
-    """What was let go from memory: everything up to an entry of the connection point."""
+    """What memory has let go: everything up to an entry of the connection point."""
 
     entry: int
     newest: int
@@ -53,7 +59,7 @@ class StreamPrefix:
     """The stream as far as it is visible."""
 
     blocks: tuple[Block, ...] = ()
-    cold: EvictedTuples | None = None
+    evicted: EvictedTuples | None = None
     lost: int = NEVER  # tuples before this time may have been deleted for good
     newest: int = NEVER
     oldest: int = -NEVER  # the earliest time of any tuple that there ever was, also of those gone for good
@@ -64,13 +70,13 @@ class StreamPrefix:
 
     @staticmethod
     def of(
-        blocks: Sequence[Block], cold: EvictedTuples | None, lost: int, newest: int, oldest: int
+        blocks: Sequence[Block], evicted: EvictedTuples | None, lost: int, newest: int, oldest: int
     ) -> StreamPrefix:
         least, most, rows = (
             np.fromiter((getattr(b, name) for b in blocks), np.int64, len(blocks))
             for name in ("least", "newest", "rows")
         )
-        return StreamPrefix(tuple(blocks), cold, lost, newest, oldest, least, most, rows)
+        return StreamPrefix(tuple(blocks), evicted, lost, newest, oldest, least, most, rows)
 
     @property
     def rows(self) -> int:
@@ -79,7 +85,7 @@ class StreamPrefix:
     @property
     def count(self) -> int:
         """Tuples retained, in memory or not."""
-        return self.rows + (self.cold.rows if self.cold else 0)
+        return self.rows + (self.evicted.rows if self.evicted else 0)
 
     @property
     def nbytes(self) -> int:
@@ -97,12 +103,12 @@ class StreamPrefix:
                 total, gone = total - sizes[gone], gone + 1
         if not gone or blocks[gone].entry == blocks[gone - 1].entry:
             return self
-        left, before = blocks[:gone], self.cold
+        left, before = blocks[:gone], self.evicted
         newest = max([b.newest for b in left] + ([before.newest] if before else []))
-        cold = EvictedTuples(
+        evicted = EvictedTuples(
             left[-1].entry, newest, sum(b.rows for b in left) + (before.rows if before else 0)
         )
-        return StreamPrefix.of(blocks[gone:], cold, self.lost, self.newest, self.oldest)
+        return StreamPrefix.of(blocks[gone:], evicted, self.lost, self.newest, self.oldest)
 
     def held(self, begin: int, end: int) -> int:
         """How many tuples between two times are in memory."""
@@ -226,8 +232,8 @@ def _reached(times: np.ndarray, rows: np.ndarray, count: int) -> int:
 class DataSteM:
     """The writer's side: one thread inserts, anyone reads `prefix`."""
 
-    def __init__(self, name: str, schema: Schema, keep: int, *, stamped: bool = True) -> None:
-        self.name, self.schema, self.keep, self.stamped = name, schema, keep, stamped
+    def __init__(self, schema: Schema, keep: int, *, stamped: bool = True) -> None:
+        self.schema, self.keep, self.stamped = schema, keep, stamped
         self.prefix = StreamPrefix()
         self.arrived = 0  # tuples so far
 
@@ -247,13 +253,13 @@ class DataSteM:
             held.append(block)
         _merge_small(held, index)
         lost = self.prefix.lost
-        cold = self.prefix.cold
+        evicted = self.prefix.evicted
         if self.stamped and newest > NEVER:
             # what is older may go at any time, here and in the files: from now on nobody is shown it, wherever blocks end
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
             held = _without_older(held, lost)
-            cold = None if cold is not None and cold.newest < lost else cold
-        return StreamPrefix.of(held, cold, lost, newest, oldest)
+            evicted = None if evicted is not None and evicted.newest < lost else evicted
+        return StreamPrefix.of(held, evicted, lost, newest, oldest)
 
     def show(self, prefix: StreamPrefix) -> None:
         """From here on invocations see it."""

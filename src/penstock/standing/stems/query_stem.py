@@ -169,14 +169,15 @@ def _bounds(span: Span) -> Iterable[tuple[int, Any]]:
 class QuerySteM:
     """All conjunctions of all standing queries.
 
-    >>> stem = QuerySteM({"cars": Schema.parse("v INT")})
+    >>> stem = QuerySteM()
+    >>> stem.add_stream("cars", Schema.parse("v INT"))
     >>> slot = stem.insert("cars", Conjunction((Span("v", 3, 5),)))
     >>> stem.insert("cars", Conjunction((Span("v", 3, 5),))) == slot  # equal ones are kept once
     True
     """
 
-    def __init__(self, schemas: dict[str, Schema]) -> None:
-        self._parts = {name: _StreamPart(schema) for name, schema in schemas.items()}
+    def __init__(self) -> None:
+        self._parts: dict[str, _StreamPart] = {}
         self._next = 0
         self._version = 0
 

@@ -1,0 +1,172 @@
+"""Changing a network while it runs: attach, detach and replace sub-networks (Aurora, Sect. 2.2 and 4.1; A30, A42)."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.model.errors import NetworkError, caller
+from penstock.model.formats.description import SinkFormat
+from penstock.model.qos import QoS
+from penstock.model.writing.network import Network
+from penstock.model.writing.stream import Stream
+from penstock.rewrite.check import check
+from penstock.rewrite.subnetworks import SubNetwork, at_point, split
+from penstock.runtime.attached_views import (
+    at_free_names,
+    delete_point,
+    must_not_be_read,
+    with_views,
+    without_view,
+)
+from penstock.runtime.box_facts import same
+from penstock.runtime.checkpoint_identity import (
+    claim,
+    claim_attached,
+    forget_subnetwork,
+    known_subnetworks,
+    settled,
+)
+from penstock.runtime.running_queries import Prepare, RunningQueries, RunSettings
+
+_LEASE = 60.0  # seconds that an attached query's claim on history outlives its process
+
+
+class Attaching(RunningQueries):
+    """The part of a runtime that changes which sub-networks run."""
+
+    def __init__(self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool) -> None:
+        super().__init__(network, checkpoint, settings, once=once)
+        self._attached: dict[str, SubNetwork] = {}
+
+    def attach(
+        self,
+        name: str,
+        point: str,
+        build: Callable[[Stream], Stream],
+        *,
+        to: SinkFormat,
+        qos: QoS | None = None,
+        resume: bool = False,
+    ) -> SubnetworkQuery:
+        """Start an ad-hoc query at a connection point: all that is retained there, then what comes (A30).
+
+        It runs until it is detached. It may join other points in:
+        `lambda s: s.join(s.network.stream("other"), on="k", within="1 minute")`.
+        With `resume` it continues where a query of this name was when the runtime was last stopped.
+        """
+        with self._lock:
+            self._must_be_free(name)
+            sub = at_point(self.network, point, name, build, to=to, qos=qos)
+            return self._attach(at_free_names(sub, self.network), point, resume=resume)
+
+    def attach_view(
+        self,
+        name: str,
+        point: str,
+        build: Callable[[Stream], Stream],
+        *,
+        keep: str = "2 hours",
+        qos: QoS | None = None,
+        resume: bool = False,
+    ) -> SubnetworkQuery:
+        """Start a view at a connection point (A28): kept up to date, and queries attach to it under its name."""
+        with self._lock:
+            self._must_be_free(name)
+            sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
+            sub = at_free_names(sub, self.network)
+            grown = with_views(self.network, {name: sub})
+            query = self._attach(sub, point, resume=resume)
+            self.network = grown
+            return query
+
+    def _attach(self, sub: SubNetwork, point: str, *, resume: bool) -> SubnetworkQuery:
+        records = self.running_records()
+        check(sub.network)
+        if not resume:
+            self._delete(sub)
+        claim_attached(self.checkpoint / "queries" / sub.name, sub, self.box_facts((sub,)))
+        self._attached[sub.name] = sub
+        query = self.begin(sub, lease=_LEASE)
+        records.event("attach", sub.name, point=point, inputs=list(sub.inputs), resume=resume)
+        return query
+
+    def attach_subnetwork(
+        self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
+    ) -> SubnetworkQuery:
+        """Run one more sub-network beside the others, for rooms above; `detach` ends it.
+
+        `prepare` is called before the first train. `given`: trains or inputs of its own kind, see SubnetworkQuery.
+        """
+        with self._lock:
+            self._must_be_free(sub.name)
+            records = self.running_records()
+            query = self.begin(sub, lease=lease, prepare=prepare, **given)
+            records.event("attach", sub.name, inputs=list(sub.inputs))
+            return query
+
+    def _must_be_free(self, name: str) -> None:
+        if name in self.queries or name in self.network.nodes or name in known_subnetworks(self.checkpoint):
+            hint = "detach it first, or choose another name"
+            raise NetworkError(f"the name '{name}' is taken", where=caller(), hint=hint)
+
+    def detach(self, name: str) -> None:
+        """End an ad-hoc query, a view or an output; the others do not notice. The name is free afterwards."""
+        with self._lock:
+            query = self.running(name)
+            must_not_be_read(query.sub, [other.sub for other in self.queries.values()])
+            query.stop()
+            query.release()
+            del self.queries[name]
+            self._delete(query.sub)
+            forget_subnetwork(self.checkpoint, name)
+            attached = self._attached.pop(name, None)
+            if attached is not None and attached.points:
+                self.network = without_view(self.network, attached)
+            self.running_records().event("detach", name)
+
+    def _delete(self, sub: SubNetwork) -> None:
+        """What a sub-network left in the checkpoint: its position, its state, the points that only it wrote."""
+        shutil.rmtree(self.checkpoint / "queries" / sub.name, ignore_errors=True)
+        for point in sub.points:
+            delete_point(self.checkpoint, point)
+
+    def replace(self, network: Network, *, fresh_state: bool = False) -> dict[str, float]:
+        """Change sub-networks while the others run: hold, drain, change, release (A42). Gives each one's blip, seconds.
+
+        A changed stateful box needs `fresh_state=True`: it starts anew from where its input stands.
+        """
+        with self._lock:
+            check(network)
+            subs = settled(self.checkpoint, split(network), moved=fresh_state)
+            grown = with_views(network, self._attached)
+            changed = [sub for sub in subs if not self._runs_unchanged(sub)]
+            gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]
+            claim(self.checkpoint, network, subs, self.box_facts(subs), fresh=fresh_state)
+            for sub in reversed(gone):  # readers before what they read
+                self.detach(sub.name)
+            self.network, self.subs = grown, subs
+            blips = {sub.name: self._swap(sub, fresh_state=fresh_state) for sub in changed}
+            self.running_records().network(network, subs)
+            return blips
+
+    def _runs_unchanged(self, sub: SubNetwork) -> bool:
+        query = self.queries.get(sub.name)
+        return query is not None and same(query.sub.network, sub.network)
+
+    def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
+        """Stop a sub-network and start the new one in its place; gives the seconds between."""
+        started = time.monotonic()
+        old = self.queries.pop(sub.name, None)
+        if old is not None:
+            old.stop()
+            if fresh_state:
+                old.forget_state()
+        self.begin(sub).wait_ready()
+        blip = time.monotonic() - started
+        self.running_records().event("replace", sub.name, blip=round(blip, 3))
+        return blip

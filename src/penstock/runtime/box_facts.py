@@ -1,0 +1,83 @@
+"""What the state of each stateful box rests on: configuration, input, function, and where the state lies.
+
+A checkpoint keeps these facts. State that rests on other facts than those of the network at hand must not be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from penstock.engine.spark.entry.points import pushed_ranges
+from penstock.engine.spark.layout.plan import lay_out
+from penstock.model.boxes import Join, Node, Output, Trait
+from penstock.model.types import Schema
+from penstock.model.user_functions import Function
+from penstock.model.writing.network import Network
+from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.fingerprint import fingerprint
+
+Fact = str | int | list[str] | dict[str, str]
+BoxFacts = dict[str, dict[str, Fact]]
+"""Box -> name of a fact -> fact, in a form that JSON can carry."""
+
+_NOT_CONFIGURATION = ("name", "where", "about", "inputs", "origin")
+_SPREAD = ("distribution", "servers", "diffusion")
+
+
+def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFacts:
+    """The facts of all stateful boxes."""
+    known: BoxFacts = {}
+    for sub in subs:
+        for name, stage in lay_out(sub, fuse=fuse).home.items():
+            node = sub.network.nodes[name]
+            if Trait.STATEFUL in node.traits:
+                # One entry is spread by Spark's hash of its keys, several by a hash of their own, and the state lies
+                # accordingly.
+                entries = "one" if len(stage.entries) == 1 else "several"
+                known[name] = {
+                    "place": f"{sub.name}/{stage.name}",
+                    "partitions": partitions,
+                    "entries": entries,
+                    "inputs": [f"{t.schema.ddl()} | {t.keys}" for t in sub.network.input_types(name)],
+                    **_configuration(node),
+                    **_looked_up(sub, node),
+                }
+    return known
+
+
+def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
+    """A join that looks keys up in a point has seen those only: with other ranges its state would lack partners."""
+    if not isinstance(node, Join):
+        return {}
+    points = [
+        (name, getattr(sub.network.nodes[name], "key", None)) for name in node.inputs if name in sub.inputs
+    ]
+    ranges = {name: pushed_ranges(sub.network, name, key) for name, key in points if key is not None}
+    pushed = {name: str(each) for name, each in ranges.items() if each is not None}
+    return {"looked up": pushed} if pushed else {}
+
+
+def _configuration(node: Node) -> dict[str, Fact]:
+    by_hash = isinstance(node, Join) and not node.spread  # such a join says nothing about servers
+    skipped = {*_NOT_CONFIGURATION, *(_SPREAD if by_hash else ())}
+    options = {f.name: _text(getattr(node, f.name)) for f in fields(node) if f.name not in skipped}
+    return {**options, "kind": node.kind}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Function):
+        return f"{value.name} #{fingerprint(value.call)}"
+    return value.ddl() if isinstance(value, Schema) else str(value)
+
+
+def same(one: Network, other: Network) -> bool:
+    """The same nodes, the same code in their functions, and the very same lists and callbacks at their ends."""
+    return one == other and all(_same_code(one.nodes[name], node) for name, node in other.nodes.items())
+
+
+def _same_code(one: Node, other: Node) -> bool:
+    if isinstance(one, Output) and one.to.in_process:
+        return one.to is getattr(other, "to", None)
+    functions = [f.name for f in fields(one) if isinstance(getattr(one, f.name), Function)]
+    return all(_text(getattr(one, name)) == _text(getattr(other, name)) for name in functions)

@@ -1,0 +1,119 @@
+"""The streaming queries of a running network: what every topic of a runtime works on.
+
+Each sub-network is one query with a checkpoint of its own. Connection points between them hold what the next one has not
+read, so one can be stopped, changed and started again while the others go on (A42, A43).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.engine.contract.policy import TrainPolicy
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.writing.network import Network
+from penstock.rewrite.check import check
+from penstock.rewrite.subnetworks import SubNetwork, split
+from penstock.runtime.box_facts import BoxFacts, facts
+from penstock.runtime.train_records import TrainRecords
+
+Prepare = Callable[[SubnetworkQuery], None]
+TrainListener = Callable[[TrainDone], None]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How the queries of a network run; the same for all of them."""
+
+    policy: TrainPolicy
+    partitions: int
+    fuse: bool = True
+    dead_letter_limit: int | None = None
+    clock: Callable[[], float] = time.time
+
+
+class RunningQueries:
+    """Starts queries, listens to their trains, and knows them by name."""
+
+    def __init__(self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool) -> None:
+        check(network)
+        self.network, self.checkpoint, self.settings, self.once = network, checkpoint, settings, once
+        self.queries: dict[str, SubnetworkQuery] = {}
+        self.drop_rates: dict[str, float] = {}
+        self.subs = split(network)
+        self.records: TrainRecords | None = None
+        self._spark: Any = None
+        self._steering: dict[str, Steering] = {}
+        self._listeners: list[TrainListener] = []
+        self._lock = threading.RLock()
+
+    def running_records(self) -> TrainRecords:
+        """The records of the run; without one, nothing can be attached or looked at."""
+        if self.records is None:
+            raise PenstockError(f"network '{self.network.name}' is not running", hint="start() it first")
+        return self.records
+
+    def running(self, name: str) -> SubnetworkQuery:
+        """The query of a sub-network, by its name."""
+        if name not in self.queries:
+            raise PenstockError(f"nothing named '{name}' is running; {did_you_mean(name, self.queries)}")
+        return self.queries[name]
+
+    def on_train(self, listener: TrainListener) -> None:
+        """Have a function called after each committed train, in the thread that ran it: it must be quick."""
+        self._listeners.append(listener)
+
+    def box_facts(self, subs: tuple[SubNetwork, ...]) -> BoxFacts:
+        """What the state of the stateful boxes rests on."""
+        return facts(subs, self.settings.partitions, fuse=self.settings.fuse)
+
+    def begin(
+        self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
+    ) -> SubnetworkQuery:
+        """Start the query of a sub-network; `given`: trains or inputs of its own kind, see SubnetworkQuery."""
+        settings = self.settings
+        steering = Steering(settings.policy, self.drop_rates, settings.clock)
+        query = SubnetworkQuery(
+            sub,
+            self._spark,
+            self.checkpoint,
+            self._steering.setdefault(sub.name, steering),
+            partitions=settings.partitions,
+            once=self.once,
+            fuse=settings.fuse,
+            listen=self._train_done,
+            lease=lease,
+            upstream_done=lambda: self._upstream_done(sub),
+            **given,
+        )
+        if prepare is not None:
+            prepare(query)
+        self.queries[sub.name] = query
+        self.running_records().location(sub.name, query.trains.place)
+        return query.start()
+
+    def too_many_dead_letters(self) -> bool:
+        """Whether more tuples were refused than the run may have."""
+        limit = self.settings.dead_letter_limit
+        return limit is not None and self.records is not None and self.records.dead > limit
+
+    def _train_done(self, done: TrainDone) -> None:
+        self.running_records().train_done(done)
+        for listener in self._listeners:
+            listener(done)
+        if self.too_many_dead_letters():
+            # No further train leaves; check, wait and status say why.
+            for steering in self._steering.values():
+                steering.held = True
+
+    def _upstream_done(self, sub: SubNetwork) -> bool:
+        """Whether all writers of the points it reads have finished: only then has a `once` run seen everything."""
+        writers = [query for query in self.queries.values() if set(query.sub.points) & set(sub.inputs)]
+        return all(query.finished.is_set() for query in writers)

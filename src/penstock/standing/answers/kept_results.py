@@ -1,0 +1,111 @@
+"""What is kept of a query's results follows each train: PSoup-C's current window, and the pairs of a join (P28, P31)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.standing.answers.joins import Candidates, JoinedPairs, join
+from penstock.standing.answers.registered_query import RegisteredQuery
+from penstock.standing.answers.results import kept
+from penstock.standing.answers.visible_streams import VisibleStreams
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.language.select_clause import joined_schema
+from penstock.standing.stems.block import Block
+from penstock.standing.stems.data_stem import FOREVER, BlockRange
+
+
+@dataclass(frozen=True)
+class ArrivingTrain:
+    """A train that becomes visible: its blocks, and what was and will be visible."""
+
+    stream: str
+    blocks: Sequence[Block]
+    before: VisibleStreams
+    after: VisibleStreams
+
+    @cached_property
+    def ranges(self) -> list[BlockRange]:
+        """All of its tuples."""
+        return [BlockRange(block, 0, block.rows) for block in self.blocks]
+
+
+def keep_up(registered: RegisteredQuery, train: ArrivingTrain, streams: Mapping[str, StreamInfo]) -> None:
+    """Bring what is kept of a query up to date. Raises LimitError if a join would have to keep too much."""
+    if registered.current is not None:
+        query = registered.query
+        begin = train.after.begin(query, 0, train.after.now(query))
+        arrived = kept(train.ranges, registered.selection())
+        registered.current = registered.current.moved(arrived, begin)
+    elif registered.pairs is not None:
+        registered.pairs = _pairs_with(registered, registered.pairs, train, streams)
+
+
+def _pairs_with(
+    registered: RegisteredQuery,
+    pairs: JoinedPairs,
+    train: ArrivingTrain,
+    streams: Mapping[str, StreamInfo],
+) -> JoinedPairs:
+    """The kept pairs with those of a train's tuples, without those that have left."""
+    query, begins = registered.query, train.after.begins(registered)
+    parts = [
+        _new_pairs(registered, b, i, train, begins, streams)
+        for b in range(len(query.branches))
+        for i, part in enumerate(query.parts)
+        if part.stream == train.stream
+    ]
+    arrived = [part for part in parts if part is not None]
+    together = JoinedPairs.together([pairs, *arrived]) if arrived else pairs
+    together = together.after(begins)
+    return together.once() if arrived and len(query.branches) > 1 else together
+
+
+def _new_pairs(
+    registered: RegisteredQuery,
+    branch: int,
+    at: int,
+    train: ArrivingTrain,
+    begins: Sequence[int],
+    streams: Mapping[str, StreamInfo],
+) -> JoinedPairs | None:
+    """The pairs that new tuples form in one place of FROM; None if they form none.
+
+    Where a stream stands twice in FROM, new tuples also meet each other. Each such pair must be found once: streams
+    before this place are taken as they were before the train, those behind it as they are after it.
+    """
+    query = registered.query
+    matched = kept(train.ranges, [(registered.slots[branch][at], query.branches[branch].parts[at])])
+    new = Candidates.of(matched, streams[train.stream].schema)
+    if not len(new):
+        return None
+    candidates = [
+        new
+        if j == at
+        else _others(registered, branch, j, train.before if j < at else train.after, begins[j], streams)
+        for j in range(len(query.parts))
+    ]
+    schema = joined_schema(query.parts, streams)
+    composite = join(query.branches[branch], query.parts, candidates, at, registered.order, schema)
+    return JoinedPairs.of(composite, candidates) if len(composite[at]) else None
+
+
+def _others(
+    registered: RegisteredQuery,
+    branch: int,
+    at: int,
+    view: VisibleStreams,
+    begin: int,
+    streams: Mapping[str, StreamInfo],
+) -> Candidates:
+    """What a stream has that may be joined; gathered anew only when the stream has moved."""
+    part = registered.query.parts[at]
+    prefix = view.prefixes[part.stream]
+    cached = registered.candidates.get((branch, at))
+    if cached is not None and cached[0] is prefix:
+        return cached[1]
+    slot = (registered.slots[branch][at], registered.query.branches[branch].parts[at])
+    candidates = Candidates.of(kept(prefix.between(begin, FOREVER), [slot]), streams[part.stream].schema)
+    registered.candidates[branch, at] = prefix, candidates
+    return candidates
