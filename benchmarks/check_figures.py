@@ -132,14 +132,14 @@ def passages(text: str) -> Iterator[Passage]:
 def figures_in(text: str, begin: int, end: int) -> list[Figure]:
     """The numbers between two places; code, links, headings and dates have none."""
     plain = _blanked(text, _NO_TEXT)
-    found = []
+    figures = []
     for match in _NUMBER.finditer(plain, begin, end):
         number = match[1]
         row = plain[plain.rfind("\n", 0, match.start()) + 1 :].startswith("|")
         small = "." not in number and abs(int(number.replace(",", ""))) <= SMALL
         needed = not small or row or match[2] is not None
-        found.append(Figure(number, text.count("\n", 0, match.start()) + 1, needed, row))
-    return found
+        figures.append(Figure(number, text.count("\n", 0, match.start()) + 1, needed, row))
+    return figures
 
 
 def _blanked(text: str, patterns: tuple[re.Pattern[str], ...]) -> str:
@@ -265,10 +265,10 @@ def numbers(result: dict[str, Any]) -> Iterator[tuple[str, float]]:
         "": result["figures"],
         **{name: result.get(name) for name in ("config", "warm_up", "load", "machine")},
     }
-    found = [leaf for path, part in parts.items() for leaf in leaves_of(part, path)]
-    yield from found
+    leaves = [leaf for path, part in parts.items() for leaf in leaves_of(part, path)]
+    yield from leaves
     for scale in ("1e3 * ", "1e2 * ", "1e-3 * ", "1e-6 * "):
-        yield from ((f"{scale}{path}", float(scale.rstrip(" *")) * value) for path, value in found)
+        yield from ((f"{scale}{path}", float(scale.rstrip(" *")) * value) for path, value in leaves)
 
 
 def leaves_of(value: Any, path: str) -> Iterator[tuple[str, float]]:

@@ -107,9 +107,9 @@ def _follow(value: Any, step: str, path: str) -> Any:
     if isinstance(value, list):
         if re.fullmatch(r"-?\d+", key) and -len(value) <= int(key) < len(value):
             return value[int(key)]
-        found = [_follow(part, step, path) for part in value if isinstance(part, dict | list)]
-        if found:
-            return found[0] if len(value) == 1 else found
+        values = [_follow(part, step, path) for part in value if isinstance(part, dict | list)]
+        if values:
+            return values[0] if len(value) == 1 else values
     if isinstance(value, dict) and key in value:
         return value[key]
     there = ", ".join(map(str, value)) if isinstance(value, dict) else _short(value)

@@ -127,22 +127,22 @@ def run_ours(spark: Any, way: str, case: Case, work: Path, chosen: argparse.Name
     policy, begin = AsSoonAsPossible(length=case.tuples // chosen.trains), time.time()
     with (
         spent() as took,
-        ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy, partitions=SERVERS) as run,
+        ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy, partitions=SERVERS) as runtime,
     ):
-        run.wait(900)
-        query = next(iter(run.queries.values()))
+        runtime.wait(900)
+        query = next(iter(runtime.queries.values()))
         trains = seconds_of(query.query)
     log = TrainLog(query.trains.place)
-    made = JoinRun(way, took.wall, took.cpu, trains, (begin, time.time()))
+    run = JoinRun(way, took.wall, took.cpu, trains, (begin, time.time()))
     tickets = [t for t in (log.ticket(n) for n in range(log.last() + 1)) if t is not None]
     commits = [c for c in (log.commit(n) for n in range(log.last() + 1)) if c is not None]
     held = [
         [sum(r.held) for r in sorted(c.joins["pairs"], key=lambda r: r.server)] for c in commits if c.joins
     ]
-    made.state = held[-2] if len(held) > 1 else []
+    run.state = held[-2] if len(held) > 1 else []
     schemes = [t.joins["pairs"].scheme for t in tickets if t.joins]
-    made.schemes = " > ".join(f"{s} ({schemes.count(s)})" for s in dict.fromkeys(schemes))
-    return made
+    run.schemes = " > ".join(f"{s} ({schemes.count(s)})" for s in dict.fromkeys(schemes))
+    return run
 
 
 def run_sparks_own(spark: Any, folder: Path, work: Path, chosen: argparse.Namespace) -> JoinRun:
@@ -167,14 +167,14 @@ def run_sparks_own(spark: Any, folder: Path, work: Path, chosen: argparse.Namesp
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         trains = seconds_of(query)
-    made = JoinRun("spark", took.wall, took.cpu, trains, (begin, time.time()))
+    run = JoinRun("spark", took.wall, took.cpu, trains, (begin, time.time()))
     counts: dict[int, int] = defaultdict(int)
     for which in ("left", "right"):
         reader = spark.read.format("statestore").option("joinSide", which)
         for row in reader.load(str(work / "checkpoint")).groupBy("partition_id").count().collect():
             counts[row["partition_id"]] += row["count"]
-    made.state = [counts[n] for n in range(SERVERS)]
-    return made
+    run.state = [counts[n] for n in range(SERVERS)]
+    return run
 
 
 def seconds_of(query: Any) -> list[float]:
@@ -283,11 +283,11 @@ def measure(root: Path, chosen: argparse.Namespace, record: Record) -> list[dict
     if chosen.events is not None:
         shutil.copy(log, chosen.events)
     rows = []
-    for case, made in runs:
-        for run in made:
-            equal = run.rows == made[0].rows
+    for case, of_case in runs:
+        for run in of_case:
+            equal = run.rows == of_case[0].rows
             if not equal:
-                record.found_wrong(f"{case.kind}: {run.way} and {made[0].way} give different pairs")
+                record.found_wrong(f"{case.kind}: {run.way} and {of_case[0].way} give different pairs")
             if not case.warm_up:
                 rows.append(row_of(case, run, log, equal=equal))
     record.warm_up = {run.way: run.wall for run in runs[0][1]}

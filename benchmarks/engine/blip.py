@@ -98,12 +98,12 @@ def latencies(given: list[float], counts: list[int], trains: list[CommittedTrain
     [2.0, 2.0, 1.5]
     """
     through = list(itertools.accumulate(train.rows for train in trains))
-    found = []
+    files = []
     for arrived, due in zip(given, itertools.accumulate(counts), strict=True):
         train = next((t for t, rows in zip(trains, through, strict=True) if rows >= due), None)
         if train is not None:
-            found.append(FileLatency(arrived, train.done))
-    return found
+            files.append(FileLatency(arrived, train.done))
+    return files
 
 
 def phase_of(file: FileLatency, changes: list[tuple[float, float]]) -> str | None:
@@ -126,19 +126,19 @@ class Changes:
 
 def change_again_and_again(running: Any, root: Path, box: Box, chosen: argparse.Namespace) -> Changes:
     """A first change warms up and is not counted; then a calm stretch, the changes, and a calm stretch."""
-    made = Changes([], [])
+    changes = Changes([], [])
     running.replace(network(root, box, 51), fresh_state=box.stateful)
     time.sleep(SETTLE * chosen.period)
-    made.calm_since = time.time()
+    changes.calm_since = time.time()
     time.sleep(chosen.calm * chosen.period)
     for number in range(chosen.changes):
         begun = time.time()
         pauses = running.replace(network(root, box, 1 + number % 50), fresh_state=box.stateful)
-        made.spans.append((begun, time.time()))
-        made.blips += pauses.values()
+        changes.spans.append((begun, time.time()))
+        changes.blips += pauses.values()
         time.sleep(SETTLE * chosen.period)
     time.sleep(chosen.calm * chosen.period)
-    return made
+    return changes
 
 
 def measure(spark: Any, root: Path, box: Box, chosen: argparse.Namespace, record: Record) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def measure(spark: Any, root: Path, box: Box, chosen: argparse.Namespace, record
         feeder.start()
         # Trains and changes are far slower while the JVM is cold.
         wait_for_trains(running, watch, chosen.warm_trains)
-        made = change_again_and_again(running, root, box, chosen)
+        changes = change_again_and_again(running, root, box, chosen)
         feeder.stop()
         running.wait_idle(120)
     counts = [passing(root / "in" / file.name) for file, _ in zip(prepared, feeder.given, strict=False)]
@@ -160,13 +160,13 @@ def measure(spark: Any, root: Path, box: Box, chosen: argparse.Namespace, record
     came, due = sum(train.rows for train in watch.seen), sum(counts)
     if came != due:
         record.found_wrong(f"{box.name}: {came} of {due} tuples came through the untouched sub-network")
-    return figures_of(files, made)
+    return figures_of(files, changes)
 
 
-def figures_of(files: list[FileLatency], made: Changes) -> dict[str, Any]:
+def figures_of(files: list[FileLatency], changes: Changes) -> dict[str, Any]:
     by_phase: dict[str, list[float]] = {name: [] for name in PHASES}
     for file in files:
-        phase = phase_of(file, made.spans) if file.arrived >= made.calm_since else None
+        phase = phase_of(file, changes.spans) if file.arrived >= changes.calm_since else None
         if phase is not None:
             by_phase[phase].append(file.seconds)
     rows = [
@@ -179,8 +179,12 @@ def figures_of(files: list[FileLatency], made: Changes) -> dict[str, Any]:
         }
         for name, seconds in by_phase.items()
     ]
-    pause = {"changes": len(made.blips), "p50_s": quantile(made.blips, 0.5), "max_s": max(made.blips)}
-    return {"blip": pause, "other": rows, "blips_s": made.blips, "latencies_s": by_phase}
+    pause = {
+        "changes": len(changes.blips),
+        "p50_s": quantile(changes.blips, 0.5),
+        "max_s": max(changes.blips),
+    }
+    return {"blip": pause, "other": rows, "blips_s": changes.blips, "latencies_s": by_phase}
 
 
 def wait_for_trains(running: Any, watch: TrainWatch, count: int) -> None:

@@ -136,13 +136,13 @@ def run_all(spark: Any, job: Job, root: Path, chosen: argparse.Namespace) -> dic
 def figures_of(job: Job, runs: dict[str, list[JobRun]], root: Path) -> dict[str, Any]:
     """Medians of each side, their ratios, and whether both gave the same."""
     row: dict[str, Any] = {"job": job.name, "goal": job.goal}
-    for side, made in runs.items():
-        counted = made[WARM_UPS:]
-        row[f"{side}_warm_up_s"] = made[0].took.wall
+    for side, of_side in runs.items():
+        counted = of_side[WARM_UPS:]
+        row[f"{side}_warm_up_s"] = of_side[0].took.wall
         row[f"{side}_s"] = statistics.median(run.took.wall for run in counted)
         row[f"{side}_cpu_s"] = statistics.median(run.took.cpu for run in counted)
         row[f"{side}_train_s"] = statistics.median(t for run in counted for t in run.trains[:-1])
-        row[f"{side}_all"] = [[run.took.wall, run.took.cpu, run.trains] for run in made]
+        row[f"{side}_all"] = [[run.took.wall, run.took.cpu, run.trains] for run in of_side]
     for kind in ("s", "cpu_s", "train_s"):
         row[f"ratio_{kind}"] = row[f"ours_{kind}"] / row[f"hand_{kind}"]
     ours, hand = result(root / "ours"), result(root / "hand")

@@ -44,7 +44,7 @@ WARM_UP = Case("warm-up (fills numba's cache)", 0.5, 1, "parquet", 1, one_core=T
 
 def cases(minutes: int, scaling: float | None) -> list[Case]:
     cores = os.cpu_count() or 1
-    found = [
+    runs = [
         Case("one core, parquet", 1, minutes, "parquet", 1, one_core=True),
         Case("one core, csv", 1, minutes, "csv", 1, one_core=True),
         Case("all cores, parquet", 1, minutes, "parquet", cores, one_core=False),
@@ -52,8 +52,8 @@ def cases(minutes: int, scaling: float | None) -> list[Case]:
     if scaling is not None:
         for jobs in sorted({1, cores}):
             name = f"{scaling:g} expressways, --jobs {jobs}"
-            found.append(Case(name, scaling, minutes, "parquet", jobs, one_core=False))
-    return found
+            runs.append(Case(name, scaling, minutes, "parquet", jobs, one_core=False))
+    return runs
 
 
 def run(case: Case, seed: int) -> dict[str, Any]:

@@ -89,10 +89,10 @@ class Feed:
 
     def _read(self, files: list[Path]) -> np.ndarray:
         source = Input(self.source, tuple(files), "csv")
-        found = [block.accepted() for block in seconds_of(source, last=self._last)]
+        blocks = [block.accepted() for block in seconds_of(source, last=self._last)]
         for file in files:
             file.unlink()
-        rows = np.concatenate(found)
+        rows = np.concatenate(blocks)
         self._last = int(rows[-1, TIME]) if len(rows) else self._last
         return rows
 
@@ -155,12 +155,12 @@ def table(names: tuple[str, ...], rows: Sequence[tuple[int, ...]]) -> pa.Table:
 
 def cpu_of_tree() -> float:
     """Processor seconds of this process and of all below it, also of those that ended and were waited for."""
-    root, found = psutil.Process(), 0.0
+    root, seconds = psutil.Process(), 0.0
     for process in [root, *root.children(recursive=True)]:
         with contextlib.suppress(psutil.Error):
             used = process.cpu_times()
-            found += used.user + used.system + used.children_user + used.children_system
-    return found
+            seconds += used.user + used.system + used.children_user + used.children_system
+    return seconds
 
 
 def options(text: str | None) -> argparse.Namespace:
@@ -185,13 +185,13 @@ def feed_of(chosen: argparse.Namespace) -> Feed:
 def report(chosen: argparse.Namespace, feed: Feed, answers: int, answering: float | None = None) -> None:
     """Say what it cost: all processor seconds, and those after the first row or as the peer measured them."""
     wall, cpu = time.perf_counter() - feed.first_wall, cpu_of_tree()
-    found = {
+    cost = {
         "tuples": feed.rows,
         "answers": answers,
         "cpu_s": round(cpu, 2),
         "cpu_s_after_start": round(cpu - feed.first_cpu if answering is None else answering, 3),
         "wall_s": round(wall, 2),
     }
-    print(json.dumps(found), file=sys.stderr)
+    print(json.dumps(cost), file=sys.stderr)
     if chosen.json:
-        chosen.json.write_text(json.dumps(found) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(cost) + "\n", encoding="utf-8")

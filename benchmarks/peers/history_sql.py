@@ -65,8 +65,8 @@ class History:
                 )
                 self._fill("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?)", con.execute(query))
 
-    def _fill(self, insert: str, found: Any) -> None:
-        while rows := found.fetchmany(100_000):
+    def _fill(self, insert: str, query: Any) -> None:
+        while rows := query.fetchmany(100_000):
             self._con.executemany(insert, rows)
         self._con.commit()
 

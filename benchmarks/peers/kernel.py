@@ -181,8 +181,8 @@ def minutes_of(source: Path) -> list[np.ndarray]:
     return [np.ascontiguousarray(part.T) for part in np.split(rows, cuts)]
 
 
-def write(answers: Answers, found: list[np.ndarray]) -> None:
-    notices, alerts, balances = found
+def write(answers: Answers, arrays: list[np.ndarray]) -> None:
+    notices, alerts, balances = arrays
     answers.write(0, _table(("vid", "time", "lav", "toll"), notices))
     answers.write(1, _table(("time", "vid", "seg"), alerts))
     columns = np.stack([balances[:, 0], balances[:, 0], balances[:, 1], balances[:, 2]], axis=1)
@@ -218,12 +218,12 @@ def main() -> None:
     )
     road = Road(*most)
     feed.first_wall, began = time.perf_counter(), time.process_time()
-    found = [road.take(minute) for minute in minutes]
+    answered = [road.take(minute) for minute in minutes]
     feed.rows, used = sum(minute.shape[1] for minute in minutes), time.process_time() - began
     with chosen.out.open("wb") as out:
         answers, history = Answers(out, feed), History(chosen.history)
-        for minute, answered in zip(minutes, found, strict=True):
-            write(answers, answered)
+        for minute, arrays in zip(minutes, answered, strict=True):
+            write(answers, arrays)
             look_up(answers, history, minute)
     report(chosen, feed, answers.rows, used)
 

@@ -76,10 +76,10 @@ class Pipeline:
 
     def _batch(self, events: Any, _number: int) -> None:
         rows = events.toPandas().sort_values(["time", "type"], kind="stable")
-        found = self.desk.answer(rows.itertuples(index=False))
+        answers = self.desk.answer(rows.itertuples(index=False))
         if self.answers is not None:
             for kind, names in FIELDS.items():
-                self.answers.write(kind, table(names, found[kind]))
+                self.answers.write(kind, table(names, answers[kind]))
             self.answers.flush()
         self.feed.rows += len(rows)
         self.last = max(self.last, int(rows["time"].max()) if len(rows) else -1)

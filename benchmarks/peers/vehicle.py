@@ -43,8 +43,8 @@ class Vehicle(StatefulProcessor):
         self._state.update(([number for report in recent for number in report],))
 
     def _recent(self) -> list[tuple[int, ...]]:
-        found = self._state.get()
-        flat = list(found[0]) if found is not None else []
+        state = self._state.get()
+        flat = list(state[0]) if state is not None else []
         return [tuple(flat[i : i + _WIDTH]) for i in range(0, len(flat), _WIDTH)]
 
     def close(self) -> None:
