@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow soak lint format bench lock clean
+.PHONY: help setup demo test test-slow soak lint format docs bench lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -42,6 +42,10 @@ lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter, figures
 format: $(READY) ## put every file into our form
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
+
+docs: $(READY) ## build the docs site, with the API reference, into out/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open out/site/index.html"
 
 bench: $(READY) ## the quick benchmarks; `make bench NAME=engine/overhead` runs one in full
 	@$(WITH_JAVA) NAME="$(NAME)" scripts/bench.sh $(ARGS)

@@ -53,7 +53,7 @@ def run_suite(python: str, tests: str) -> dict[str, Any]:
             [*command, "--timeout", "900"], cwd=ROOT, env=environment, check=False
         ).returncode
         # pytest wrote the file a moment ago, unless it did not get that far
-        cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314
+        cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []
     names = [
         f"{case.get('classname')}::{case.get('name')}"
         for case in cases

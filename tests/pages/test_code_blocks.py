@@ -1,0 +1,65 @@
+"""Code on the pages runs, or says why it does not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from pages.code_blocks import DOCS, ROOT, blocks
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+# Pages that other tests run, whole.
+ELSEWHERE = {
+    "docs/boxes.md": "tests/model/test_docs.py",
+    "docs/tutorial.md": "tests/pages/test_tutorial.py",
+}
+CODE = ("python", "shell", "sh", "bash", "console")
+
+
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+RUN_HERE = [page for page in PAGES if name(page) not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("page", RUN_HERE, ids=name)
+def test_what_is_not_run_says_why(page):
+    """Python blocks are run below; commands would need minutes and servers, so they carry a reason."""
+    silent = [f"line {b.line}: {b.language}" for b in blocks(page) if b.language in CODE[1:] and not b.reason]
+    assert silent == [], "put <!-- not run: why --> right above the block, or run it in a test"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "performance" not in name(p)], ids=name)
+def test_code_is_fenced(page):
+    """An indented block has no language, so nobody knows whether it can be run."""
+    fenced = re.compile(r"^```.*?^```$|<!--.*?-->", re.DOTALL | re.MULTILINE)
+    assert re.findall(r"\n\n {4}[^\s*-].*", fenced.sub("", page.read_text())) == []
+
+
+WITH_PYTHON = [p for p in RUN_HERE if any(b.language == "python" and not b.reason for b in blocks(p))]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
+def test_python_runs(page, tmp_path):
+    """The Python of a page is one program, and its tests are tests."""
+    program = "\n\n".join(b.text for b in blocks(page) if b.language == "python" and not b.reason)
+    (tmp_path / "test_page.py").write_text(program + "\n\ndef test_the_page_itself():\n    pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PENSTOCK_ENGINES": "local"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pages_that_other_tests_run_are_named_there():
+    for page, test in ELSEWHERE.items():
+        assert page.rsplit("/", 1)[-1] in (ROOT / test).read_text()
