@@ -23,7 +23,7 @@ def demo(
     """Run Linear Road on a small city: traffic, history, all five kinds of answers on Spark, each one validated."""
     codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}
     with refusals(codes, files=out):
-        from penstock.linear_road.demo import Demo, run_demo
+        from penstock.linear_road import Demo, run_demo
 
         right = run_demo(Demo.short(out) if short else Demo(out), typer.echo)
     raise typer.Exit(0 if right else FAILED)

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from penstock.cli.refusals import refusals
+from penstock.linear_road import compare_results
 from penstock.linear_road.report.compare import Line, load
-from penstock.linear_road.report.compare import compare as compare_results
 
 
 def compare(

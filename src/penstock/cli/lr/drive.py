@@ -16,9 +16,9 @@ from rich.table import Table
 
 from penstock.cli.lr.history import bars, history
 from penstock.cli.refusals import NOT_VALID, STOPPED, refusals
+from penstock.linear_road import DrivePlan, drive_input
 from penstock.linear_road.drive.clock import MAXIMUM
-from penstock.linear_road.drive.driver import MOST_LATE, DrivePlan, DriveReport, prepare_for
-from penstock.linear_road.drive.driver import drive as run_drive
+from penstock.linear_road.drive.driver import MOST_LATE, DriveReport, prepare_for
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
 from penstock.store.durable import write_text
@@ -112,7 +112,7 @@ def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport
             most_late=plan.most_late,
         )
     with bars(_console, "preparing slices", "driving") as (preparing, progress):
-        return run_drive(plan, progress=progress, preparing=preparing, say=_say)
+        return drive_input(plan, progress=progress, preparing=preparing, say=_say)
 
 
 def _prepared(slices: Slices) -> str:

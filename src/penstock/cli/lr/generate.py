@@ -67,10 +67,10 @@ def generate(
 ) -> None:
     """Generate the traffic of L expressways: position reports and requests in order of time."""
     with _failures():
-        from penstock.linear_road.traffic.generate import generate as run
+        from penstock.linear_road import generate_traffic
 
         with _progress() as progress:
-            manifest = run(
+            manifest = generate_traffic(
                 out,
                 xways=xways,
                 minutes=minutes,
@@ -108,11 +108,11 @@ def describe(
 ) -> None:
     """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
     with _failures():
-        from penstock.linear_road.describe.describe import describe as run
+        from penstock.linear_road import describe_input
         from penstock.linear_road.describe.show import draw, plot_directory, tables, write_json
 
         with _progress() as progress:
-            description = run(path, progress=progress, work=work)
+            description = describe_input(path, progress=progress, work=work)
         console = Console()
         for table in tables(description):
             console.print(table)

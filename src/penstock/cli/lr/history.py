@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from penstock.cli.refusals import refusals
-from penstock.linear_road.drive.prepare import Progress as Report
-from penstock.linear_road.traffic.history import HistoryPlan
-from penstock.linear_road.traffic.history import history as make_history
+from penstock.linear_road import HistoryPlan, generate_history
+from penstock.linear_road.rows.progress import Progress as Report
 
 _console = Console(stderr=True)
 
@@ -36,7 +35,7 @@ def history(
     with refusals(files=out):
         plan = HistoryPlan(source, out, days, form, seed, copies)
         with bars(_console, "vehicles", "history") as (reading, writing):
-            manifest = make_history(plan, workers=workers, reading=reading, writing=writing)
+            manifest = generate_history(plan, workers=workers, reading=reading, writing=writing)
     _console.print(_summary(out, manifest), highlight=False)
 
 

@@ -17,10 +17,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
+from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
-from penstock.linear_road.rate.plan import RatePlan
 from penstock.linear_road.rate.rating import RATING, Trial, Watcher
-from penstock.linear_road.rate.rating import rate as run_rating
 from penstock.linear_road.run.response_times import NAMES
 from penstock.process.stop_signal import sigterm_as_ctrl_c
 
@@ -67,12 +66,24 @@ def rate(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
-    """Find the largest L that is answered in real time, all right and none late: doubling, bisecting, confirming."""
+    """Find the largest L that is answered in real time, all right and none late: double, bisect, confirm."""
     with refusals({RateError: FAILED}, files=out):
         plan = RatePlan(
-            out, mode, minutes, _or_less(begin, 50, end), end, trial_minutes, warm_up, _or_less(base, 5, end),
-            traffic_minutes, days, seed, prepared, master, keep,
-        )  # fmt: skip
+            out,
+            mode=mode,
+            minutes=minutes,
+            begin=_or_less(begin, 50, end),
+            end=end,
+            trial_minutes=trial_minutes,
+            warm_up=warm_up,
+            base=_or_less(base, 5, end),
+            traffic_minutes=traffic_minutes,
+            days=days,
+            seed=seed,
+            set=prepared,
+            master=master,
+            keep=keep,
+        )
         result = _rated(plan)
     # Drawing needs matplotlib, which a wrong option need not wait for.
     from penstock.linear_road.report import rating_page, write_page
@@ -86,7 +97,7 @@ def rate(
 def _rated(plan: RatePlan) -> dict[str, Any]:
     try:
         with sigterm_as_ctrl_c(), _watched() as watcher:
-            return run_rating(plan, watcher)
+            return rate_machine(plan, watcher)
     except KeyboardInterrupt:
         refuse("stopped; the same command goes on with the trials made so far", STOPPED)
 
@@ -119,7 +130,8 @@ def line(trial: Trial) -> str:
     """One trial in words."""
     tolls = trial["latency"].get("0", {})
     times = f"tolls p99 {_seconds(tolls.get('p99'))} s, max {_seconds(tolls.get('max'))} s"
-    return f"  L = {trial['L']:g}: {outcome(trial)}; {_count(trial['late'])} late, {_count(trial['wrong'])} wrong, {times}"
+    counts = f"{_count(trial['late'])} late, {_count(trial['wrong'])} wrong"
+    return f"  L = {trial['L']:g}: {outcome(trial)}; {counts}, {times}"
 
 
 def outcome(trial: Trial) -> str:
@@ -150,9 +162,15 @@ def _cells(trial: Trial) -> list[str]:
     costs = [f"{cost[name]:{form}}" if cost else "-" for name, form in _COSTS]
     rates, rest = costs[:2], costs[2:]
     return [
-        f"{trial['L']:g}", f"{scored:g}{' confirming' if trial['confirming'] else ''}", *rates, *times,
-        _count(trial["late"]), _count(trial["wrong"]), *rest, outcome(trial),
-    ]  # fmt: skip
+        f"{trial['L']:g}",
+        f"{scored:g}{' confirming' if trial['confirming'] else ''}",
+        *rates,
+        *times,
+        _count(trial["late"]),
+        _count(trial["wrong"]),
+        *rest,
+        outcome(trial),
+    ]
 
 
 _COSTS = (

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
+from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.report.run_summary import show_run
-from penstock.linear_road.run.plan import RunPlan
 from penstock.model.errors import PenstockError
 
 

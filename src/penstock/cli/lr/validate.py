@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from penstock.cli.refusals import refusals, refuse
+from penstock.linear_road import validate_answers
 from penstock.linear_road.validate import show
-from penstock.linear_road.validate import validate as validate_answers
 from penstock.linear_road.validate.oracle import Progress as Step
 from penstock.linear_road.validate.validation import STEPS
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
 from penstock.linear_road.drive.lateness import Behind, Lateness
-from penstock.linear_road.drive.prepare import PreparePlan, Progress, prepare, silent
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import (
     Slice,
     Slices,
@@ -40,6 +40,7 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.copies import Copies, copies_of, span_of
 from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Format, open_input
+from penstock.linear_road.rows.progress import Progress, silent
 from penstock.process.stop_signal import StopSignal
 from penstock.store.durable import write_text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.copies import Copies, Span
 from penstock.linear_road.rows.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
+from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
 from penstock.store.durable import sync_file, whole_file, write_text
 
@@ -39,12 +40,6 @@ VERSION = 1
 _PROGRESS = ".progress.json"
 _INDEX_SO_FAR = ".index.npy"
 _REFUSED_SO_FAR = ".refused.npy"
-Progress = Callable[[int, int], None]
-"""Called with (done, total) as a long step goes on."""
-
-
-def silent(_done: int, _total: int) -> None:
-    """A progress report nobody watches."""
 
 
 @dataclass(frozen=True)

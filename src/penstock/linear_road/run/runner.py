@@ -21,13 +21,14 @@ from typing import Any
 
 from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
-from penstock.linear_road.drive.prepare import PreparePlan, prepare, silent
-from penstock.linear_road.drive.prepare import Progress as Bar
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
 from penstock.linear_road.errors import InputError, RunError, RunStopped
 from penstock.linear_road.network import answer_files, dead_letters, road_network, road_runtime, warm_up
 from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
+from penstock.linear_road.rows.progress import Progress as Bar
+from penstock.linear_road.rows.progress import silent
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import RunProgress

@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from penstock.linear_road.drive.prepare import Progress, silent
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.copies import Span, stated_span
@@ -33,6 +32,7 @@ from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.fields import SEGMENTS
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, open_input
 from penstock.linear_road.rows.partial_work import end_with_parent
+from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import seconds_of, size_of
 from penstock.linear_road.traffic.segment_history import MINUTES, day_of_traffic, tolls
 from penstock.linear_road.traffic.toll_history import Stretches, nowhere, spent, stretches
