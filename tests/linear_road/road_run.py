@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from golden_input import balance, by_time, daily, report, travel
-
+from linear_road.golden_input import balance, by_time, daily, report, travel
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.network import answer_files, dead_letters, road_network
 from penstock.testing.dry_run import DryRun

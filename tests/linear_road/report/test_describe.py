@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from linear_road.golden_input import SHARED, needs_data
 from penstock.linear_road.describe.describe import describe
 from penstock.linear_road.describe.show import draw, figures, plot_directory, tables
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.traffic.generate import generate
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not beside the repository")
 
 REPORT = "0,{t},{vid},50,0,1,0,0,{pos},-1,-1,-1,-1,-1,-1\n"
 

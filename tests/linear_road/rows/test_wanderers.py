@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_input import Case, by_time, report
-from road_run import answers, dry
 
+from linear_road.golden_input import Case, by_time, report
+from linear_road.road_run import answers, dry
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.rows import wanderers

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from golden_input import report
 
+from linear_road.golden_input import report
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
 from penstock.linear_road.drive.driver import STATE_FILE, DrivePlan, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess

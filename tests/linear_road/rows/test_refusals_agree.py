@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import pytest
-from golden_input import GOLDEN, balance, daily, needs_data, report, travel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linear_road.golden_input import GOLDEN, balance, daily, needs_data, report, travel
 from penstock.linear_road.describe.describe import describe
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.inputs import open_input

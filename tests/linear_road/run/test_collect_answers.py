@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_input import GOLDEN, needs_data, report
 
+from linear_road.golden_input import GOLDEN, needs_data, report
 from penstock.linear_road.drive.driver import DrivePlan, feed_of
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import open_slices

@@ -8,9 +8,9 @@ import json
 import duckdb
 import pytest
 import typer
-from golden_input import GOLDEN, Case, balance, lines, needs_data, report
 from typer.testing import CliRunner
 
+from linear_road.golden_input import GOLDEN, Case, balance, lines, needs_data, report
 from penstock.cli.lr.validate import validate
 
 app = typer.Typer()

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from road_run import answers, dry
-from test_rate import plan, record
 
+from linear_road.rate.test_rating import plan, record
+from linear_road.road_run import answers, dry
 from penstock.cli.lr.rate import line, table_of
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.errors import RateError

@@ -6,8 +6,19 @@ import csv
 from pathlib import Path
 
 import pytest
-from golden_input import GOLDEN, MITSIM, Case, balance, by_time, daily, lines, needs_data, report, travel
 
+from linear_road.golden_input import (
+    GOLDEN,
+    MITSIM,
+    Case,
+    balance,
+    by_time,
+    daily,
+    lines,
+    needs_data,
+    report,
+    travel,
+)
 from penstock.linear_road.validate import validate
 
 

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from golden_input import balance, report
 from hypothesis import given, settings
-from test_refusals_agree import by_the_page, dirty_inputs
 
+from linear_road.golden_input import balance, report
+from linear_road.rows.test_refusals_agree import by_the_page, dirty_inputs
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.network.rows_in import decode

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from golden_input import GOLDEN, Case, lines, needs_data
-from road_run import answers, delivered, odd_rows
 
+from linear_road.golden_input import GOLDEN, Case, lines, needs_data
+from linear_road.road_run import answers, delivered, odd_rows
 from penstock.linear_road.network import road_network, road_runtime
 
 JOB = """

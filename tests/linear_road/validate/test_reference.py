@@ -11,9 +11,10 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from golden_input import Case, balance, by_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from linear_road.golden_input import Case, balance, by_time
 
 SECONDS = 900
 STOPS = [(0, 1, 5 * 5280), (0, 2, 6 * 5280 + 7), (1, 1, 2 * 5280)]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_input import GOLDEN, MITSIM, lines, needs_data
 
+from linear_road.golden_input import GOLDEN, MITSIM, lines, needs_data
 from penstock.linear_road.run import runner as running
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.validate import validate

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_input import report
 
+from linear_road.golden_input import report
 from penstock.linear_road.errors import RunStopped
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.run import runner as running

@@ -8,9 +8,9 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from golden_input import GOLDEN, needs_data
 from typer.testing import CliRunner
 
+from linear_road.golden_input import GOLDEN, needs_data
 from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.errors import CompareError
 from penstock.linear_road.report import Road, compare, load, rating_page, read_road, run_page, write_page

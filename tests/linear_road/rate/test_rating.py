@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden_input import GOLDEN, needs_data
 from typer.testing import CliRunner
 
+from linear_road.golden_input import GOLDEN, needs_data
 from penstock.cli.lr import rate as lr_rate
 from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.drive.driver import DrivePlan, feed_of

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden_input import GOLDEN, balance, lines, needs_data, report
 
+from linear_road.golden_input import GOLDEN, balance, lines, needs_data, report
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.validate import Verdict, validate
 from penstock.linear_road.validate.answer_files import read_answers

@@ -1,10 +1,8 @@
 """Reading rows: the compiled passes against plain Python, the refusals against the golden data."""
 
 import csv
-import os
 import re
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linear_road.golden_input import SHARED, needs_data
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
@@ -21,9 +20,7 @@ from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.rows.refusals import REASONS
 
-# The data lies beside the repository; LINEAR_ROAD_DATA names another place.
-DATA = Path(os.environ.get("LINEAR_ROAD_DATA", Path(__file__).parents[3] / "shared" / "data"))
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared Linear Road data is not here")
+# The data lies beside the repository; LINEAR_ROAD_SHARED names another place.
 REPORT = [0, 30, 7, 55, 0, 1, 0, 3, 16000, -1, -1, -1, -1, -1, -1]
 
 
@@ -115,7 +112,7 @@ def test_windows_line_ends_and_a_missing_last_newline_are_rows(tmp_path):
 @pytest.mark.parametrize("chunk", [1 << 25, 4096, 300])
 def test_golden_rows_are_refused_as_listed_whatever_the_chunk(monkeypatch, chunk):
     monkeypatch.setattr(reading, "CHUNK_BYTES", chunk)
-    source = open_input(DATA / "golden/rows.dat")
+    source = open_input(SHARED / "golden/rows.dat")
     found, text, seconds = [], b"", []
     number = 0
     for block in reading.seconds_of(source):
@@ -123,16 +120,16 @@ def test_golden_rows_are_refused_as_listed_whatever_the_chunk(monkeypatch, chunk
         seconds.append(set(block.seconds.tolist()))
         found += [number + 1 + int(i) for i in np.flatnonzero(block.reasons)]
         number += len(block)
-    with (DATA / "golden/refused.csv").open() as stream:
+    with (SHARED / "golden/refused.csv").open() as stream:
         assert found == [int(row["line"]) for row in csv.DictReader(stream)]
-    assert text == (DATA / "golden/rows.dat").read_bytes()
+    assert text == (SHARED / "golden/rows.dat").read_bytes()
     assert sum(map(len, seconds)) == len(set.union(*seconds)), "a second is in two blocks"
 
 
 @needs_data
 @pytest.mark.parametrize("name", ["reports_t0-323.dat", "positions_t0-450.dat"])
 def test_the_official_data_is_accepted_whole(name):
-    assert set(reasons(open_input(DATA / "mitsim" / name))) == {"accepted"}
+    assert set(reasons(open_input(SHARED / "mitsim" / name))) == {"accepted"}
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_input import report
 from rich.console import Console
 from typer.testing import CliRunner
 
+from linear_road.golden_input import report
 from penstock.cli.lr.commands import lr_app
 from penstock.cli.lr.rate import line, table_of
 from penstock.linear_road.drive.driver import DrivePlan, feed_of

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 
 import pytest
-from golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
-from road_run import answers, delivered, dry, odd_rows, refused
 
+from linear_road.golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
+from linear_road.road_run import answers, delivered, dry, odd_rows, refused
 from penstock.engine.spark.tasks import stage
 from penstock.engine.spark.trains import train
 from penstock.linear_road.network import road_network

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden_input import balance, daily, report, travel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linear_road.golden_input import balance, daily, report, travel
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.fields import COLUMNS
 from penstock.linear_road.rows.inputs import open_input

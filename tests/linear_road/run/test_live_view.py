@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from golden_input import balance, by_time, report
 from rich.console import Console
-from road_run import answers, delivered, odd_rows
 
+from linear_road.golden_input import balance, by_time, report
+from linear_road.road_run import answers, delivered, odd_rows
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
 from penstock.linear_road.drive.driver import DrivePlan, feed_of
 from penstock.linear_road.drive.prepare import PreparePlan, prepare

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from golden_input import balance, daily, report
 
+from linear_road.golden_input import balance, daily, report
 from penstock.linear_road.drive.driver import DrivePlan, feed_of
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, half_plan

@@ -1,0 +1,1 @@
+"""`penstock lr` at the command line."""

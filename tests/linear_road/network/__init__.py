@@ -1,0 +1,1 @@
+"""The network, on the reference and on Spark."""

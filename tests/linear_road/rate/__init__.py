@@ -1,0 +1,1 @@
+"""Ratings: the search, the trials, the set they share."""

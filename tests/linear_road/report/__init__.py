@@ -1,0 +1,1 @@
+"""Descriptions, pages, comparisons."""

@@ -1,0 +1,1 @@
+"""The rows of an input: reading, refusing, copying."""

@@ -1,0 +1,1 @@
+"""Whole runs: stopping, resuming, collecting."""
