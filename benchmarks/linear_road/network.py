@@ -16,6 +16,7 @@ import collections
 import shutil
 import sys
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,44 +64,50 @@ def by_process() -> dict[str, float]:
     return seconds
 
 
+@dataclass
+class TrainCosts:
+    """Notes the trains of a run; the first ones only warm up."""
+
+    trains: list[tuple[float, float, int]] = field(default_factory=list)  # arrival, commit, tuples
+    boxes: collections.Counter[str] = field(default_factory=collections.Counter)
+    used: dict[str, float] = field(default_factory=dict)
+    begun: float = 0.0
+
+    def note(self, train: Any) -> None:
+        self.trains.append((train.ticket.arrival, time.time(), train.ticket.rows))
+        if len(self.trains) == UNCOUNTED:
+            self.used, self.begun = by_process(), time.time()
+        elif len(self.trains) > UNCOUNTED and train.ticket.rows:
+            self.boxes.update({name: spent.wall for name, spent in train.commit.costs.items()})
+
+    def figures(self, used: dict[str, float], end: float) -> dict[str, Any]:
+        counted = [train for train in self.trains[UNCOUNTED:] if train[2]]
+        rows = sum(train[2] for train in counted)
+        took = [left - came for came, left, _ in counted]
+        spent = {role: (used[role] - self.used[role]) / rows * 1e6 for role in used}
+        return {
+            "tuples": rows,
+            "trains": len(counted),
+            "tuples_a_train": rows / len(counted),
+            "tuples_a_second": rows / (end - self.begun),
+            "cpu_s_a_million": sum(spent.values()),
+            "cpu_s_a_million_by_process": spent,
+            "wall_s_a_million_by_box": {box: s / rows * 1e6 for box, s in self.boxes.most_common()},
+            "train_s": {"p50": quantile(took, 0.5), "p95": quantile(took, 0.95), "max": max(took)},
+        }
+
+
 def measured(work: Path, spark: Any) -> dict[str, Any]:
+    """One run over all that was delivered, a second a train."""
     from penstock.linear_road.network import road_network, road_runtime
 
     net = road_network(None, work / "in", work / "answers")
     run = road_runtime(net, work / "checkpoint", spark=spark, once=True, train_length=1)
-    trains: list[tuple[float, float, int]] = []
-    cost: collections.Counter[str] = collections.Counter()
-    begun: list[Any] = []
-    listener = run._train_done
-
-    def done(train: Any) -> None:
-        trains.append((train.ticket.arrival, time.time(), train.ticket.rows))
-        if len(trains) == UNCOUNTED:
-            begun.append((by_process(), time.time()))
-        elif len(trains) > UNCOUNTED and train.ticket.rows:
-            cost.update({name: spent.wall for name, spent in train.commit.costs.items()})
-        listener(train)
-
-    run._train_done = done  # type: ignore[assignment,method-assign]
+    costs = TrainCosts()
+    run.on_train(costs.note)
     with run:
         run.wait()
-        end, used = time.time(), by_process()
-        memory = memory_mb()
-    counted = [train for train in trains[UNCOUNTED:] if train[2]]
-    rows = sum(train[2] for train in counted)
-    took = [left - came for came, left, _ in counted]
-    spent = {role: (used[role] - begun[0][0][role]) / rows * 1e6 for role in used}
-    return {
-        "tuples": rows,
-        "trains": len(counted),
-        "tuples_a_train": rows / len(counted),
-        "tuples_a_second": rows / (end - begun[0][1]),
-        "cpu_s_a_million": sum(spent.values()),
-        "cpu_s_a_million_by_process": spent,
-        "wall_s_a_million_by_box": {box: seconds / rows * 1e6 for box, seconds in cost.most_common()},
-        "train_s": {"p50": quantile(took, 0.5), "p95": quantile(took, 0.95), "max": max(took)},
-        "memory_mb": memory,
-    }
+        return {**costs.figures(by_process(), time.time()), "memory_mb": memory_mb()}
 
 
 def measure_sizes(

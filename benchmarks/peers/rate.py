@@ -57,8 +57,19 @@ def late_answers(answers: Path, scored_from: int) -> tuple[int, dict[str, float]
 
 
 def trial(setting: Setting, name: str, length: float, scored_from: int) -> dict[str, Any]:
-    """One run in real time."""
+    """One run in real time, and what its answers are worth."""
     rows, out = flat(setting, length), setting.scratch / f"{name}-{length:g}.csv"
+    failure, cost = run_in_real_time(setting, name, length, out)
+    if failure:
+        return {"L": length, "pass": False, "why": failure}
+    late, waits = late_answers(out, scored_from)
+    right = is_right(setting, rows, out)
+    passed = right and not late
+    return {"L": length, "pass": passed, "late": late, "right": right, "tolls": waits, "cost": cost}
+
+
+def run_in_real_time(setting: Setting, name: str, length: float, out: Path) -> tuple[str, dict[str, Any]]:
+    """The peer behind the driver: why it failed (empty if it did not), and what it cost."""
     with tempfile.TemporaryDirectory(dir=setting.scratch) as folder:
         fed, ready, cost = (Path(folder) / part for part in ("fed", "ready", "cost.json"))
         fed.mkdir()
@@ -77,31 +88,13 @@ def trial(setting: Setting, name: str, length: float, scored_from: int) -> dict[
         peer = subprocess.Popen(peer_command(name, *words), stderr=subprocess.DEVNULL)
         while not ready.exists() and peer.poll() is None:
             time.sleep(0.2)
-        drive = [
-            "--input",
-            setting.source,
-            "--xways",
-            length,
-            "--to",
-            fed,
-            "--json",
-            Path(folder) / "drive.json",
-        ]
-        driver = subprocess.run(kit_command("drive", *drive), check=False, stderr=subprocess.DEVNULL)
+        drive = ["--input", setting.source, "--xways", length, "--to", fed]
+        command = kit_command("drive", *drive, "--json", Path(folder) / "drive.json")
+        driver = subprocess.run(command, check=False, stderr=subprocess.DEVNULL)
         code = wait_for(peer)
         used = json.loads(cost.read_text(encoding="utf-8")) if cost.exists() else {}
-    if code or driver.returncode:
-        return {"L": length, "pass": False, "why": f"peer ended with {code}, driver with {driver.returncode}"}
-    late, waits = late_answers(out, scored_from)
-    right = is_right(setting, rows, out)
-    return {
-        "L": length,
-        "pass": right and not late,
-        "late": late,
-        "right": right,
-        "tolls": waits,
-        "cost": used,
-    }
+    failed = code or driver.returncode
+    return f"peer ended with {code}, driver with {driver.returncode}" if failed else "", used
 
 
 def wait_for(peer: subprocess.Popen[bytes]) -> int:

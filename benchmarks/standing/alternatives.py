@@ -101,31 +101,12 @@ def probe(chosen: argparse.Namespace, spark: Any, bounds: np.ndarray, folder: Pa
     handles = [engine.register(text(row, f"BEGIN last {WINDOW} tuples")).handle for row in bounds]
     for first in range(0, WINDOW - chosen.train, chosen.train):
         engine.insert("r", tuples(first, chosen.train, rng))
-    writer = PointWriter(folder, "r", SCHEMA)
     table = tuples(WINDOW, chosen.train, rng)
-    half = chosen.train // 2
-    files = [f for p in (0, 1) for f in writer.stage(0, [table.slice(p * half, half)], partition=p)]
-    writer.commit(0, files, horizon=0)
-    plan = PointReader(folder, "r").plan(0, 0)
-    index = engine.index("r")
-    sent = spark.sparkContext.broadcast(index)
-    shares = [(plan, [f]) for f in plan.files]
-    took: list[float] = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        bodies = (
-            spark.sparkContext.parallelize(shares, len(shares)).flatMap(ProbeTask(SCHEMA, sent, 0)).collect()
-        )
-        blocks = [unpacked(body, SCHEMA, index) for body in bodies]
-        took.append(time.perf_counter() - begun)
+    pq.write_table(table.select(list(SCHEMA.names)), folder / "train.parquet")
+    took, blocks = _probe_train(spark, engine.index("r"), _point_with(table, folder))
     matches = sum(len(b.matches.positions) for b in blocks if b.matches is not None)
     engine.insert_blocks("r", blocks)
-    pq.write_table(table.select(list(SCHEMA.names)), folder / "train.parquet")
-    invoked = []
-    for handle in handles[:500]:
-        begun = time.perf_counter()
-        engine.invoke(handle)
-        invoked.append((time.perf_counter() - begun) * 1e3)
+    invoked = [_invocation_ms(engine, handle) for handle in handles[:500]]
     best = min(took[1:])
     figures = {
         "train_s": best,
@@ -136,6 +117,32 @@ def probe(chosen: argparse.Namespace, spark: Any, bounds: np.ndarray, folder: Pa
         "invocation_ms_p99": quantile(invoked, 0.99),
     }
     return figures, engine, handles, matches
+
+
+def _point_with(table: pa.Table, folder: Path) -> Any:
+    """The plan to read a connection point that holds one train in two partitions."""
+    writer, half = PointWriter(folder, "r", SCHEMA), table.num_rows // 2
+    files = [f for p in (0, 1) for f in writer.stage(0, [table.slice(p * half, half)], partition=p)]
+    writer.commit(0, files, horizon=0)
+    return PointReader(folder, "r").plan(0, 0)
+
+
+def _probe_train(spark: Any, index: Any, plan: Any) -> tuple[list[float], list[Any]]:
+    """Seconds of each of five probes, and the blocks of the last."""
+    context, shares = spark.sparkContext, [(plan, [file]) for file in plan.files]
+    sent, took, blocks = context.broadcast(index), [], []
+    for _ in range(5):
+        begun = time.perf_counter()
+        bodies = context.parallelize(shares, len(shares)).flatMap(ProbeTask(SCHEMA, sent, 0)).collect()
+        blocks = [unpacked(body, SCHEMA, index) for body in bodies]
+        took.append(time.perf_counter() - begun)
+    return took, blocks
+
+
+def _invocation_ms(engine: QueryEngine, handle: str) -> float:
+    begun = time.perf_counter()
+    engine.invoke(handle)
+    return (time.perf_counter() - begun) * 1e3
 
 
 # -- (c) cross join

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from benchmarks.common.command_line import given, options
-from benchmarks.common.process_tree import memory_mb, spent
+from benchmarks.common.process_tree import Spent, memory_mb, spent
 from benchmarks.common.results import Record, recording
 from benchmarks.common.running_network import Feeder
 from benchmarks.common.spark import scratch, session
@@ -174,25 +174,33 @@ def flow(
     folder: Path,
     rng: Any,
 ) -> dict[str, Any]:
+    """Files arrive at their rate, while a client asks and a thread notes what is visible."""
     seen: list[tuple[float, int]] = []
     done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(service, seen, done), daemon=True)
     asking = _Client(service, handles, rng, chosen)
     feeder = Feeder(live, folder / "in", chosen.period)
-    before = service.engine.view.prefixes["reports"].count
-    watcher.start()
+    before, size = service.engine.view.prefixes["reports"].count, int(chosen.rate * chosen.period)
+    threading.Thread(target=_watch, args=(service, seen, done), daemon=True).start()
     machine = _machine_seconds()
     with spent() as took:
         feeder.start()
         asking.start()
         feeder.join()
-        _until(service, before + int(chosen.rate * chosen.period) * len(live))
+        _until(service, before + size * len(live))
         done.set()
     asking.done.set()
     asking.join()
     others = _machine_seconds() - machine - took.cpu
-    lags = _lags(feeder.given, seen, before, int(chosen.rate * chosen.period))
-    tuples = int(chosen.rate * chosen.period) * len(live)
+    lags = _lags(feeder.given, seen, before, size)
+    return {
+        **_cost(size * len(live), took, others),
+        **asking.figures(),
+        "lag_s": _figures(lags),
+        "lags": lags,
+    }
+
+
+def _cost(tuples: int, took: Spent, others: float) -> dict[str, float]:
     return {
         "tuples": tuples,
         "tuples_per_second": tuples / took.wall,
@@ -200,13 +208,6 @@ def flow(
         "cpu_s": took.cpu,
         "cpu_us_per_tuple": took.cpu / tuples * 1e6,
         "cpu_s_of_others": others,
-        "lag_s": _figures(lags),
-        "lags": lags,
-        "registration_ms": _figures(asking.registered),
-        "invocation_ms": _figures(asking.invoked),
-        "invocation_up_to_1000_rows_ms": _figures(asking.small),
-        "rows_p50": quantile(asking.rows, 0.5),
-        "trains_seen": len(seen),
     }
 
 
@@ -237,6 +238,14 @@ class _Client(threading.Thread):
         self.invoked: list[float] = []
         self.small: list[float] = []
         self.rows: list[int] = []
+
+    def figures(self) -> dict[str, Any]:
+        return {
+            "registration_ms": _figures(self.registered),
+            "invocation_ms": _figures(self.invoked),
+            "invocation_up_to_1000_rows_ms": _figures(self.small),
+            "rows_p50": quantile(self.rows, 0.5),
+        }
 
     def run(self) -> None:
         dice, fresh = random.Random(self.chosen.seed), []
