@@ -1,7 +1,7 @@
 """Boxes: the primitives of Aurora (Sect. 2.1) as frozen descriptions. What a box does lives in the engines.
 
-A box names the nodes that feed it (`inputs`); an arrow is such a pair. Each box declares its traits, which the
-optimizer, scheduler and shedder read instead of asking for its class.
+A box names the nodes that feed it (`inputs`); an arrow is such a pair. Each box declares its traits, which
+the optimizer, scheduler and shedder read instead of asking for its class.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ NO_PROMISE = -(2**63) + 1  # the horizon of an arrow about which nothing is know
 
 @dataclass(frozen=True)
 class About:
-    """What a person sees of a node: tag, description, manual page, and the group (superbox) it lies in (A32, A34)."""
+    """What a person sees of a node: tag, description, manual page, and the group (superbox) it lies in (A32,
+    A34).
+    """
 
     tag: str = ""
     description: str = ""
@@ -64,7 +66,8 @@ class Node:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The names it was written under. A rewrite that merges or splits boxes sets `origin`; others need not.
+        """The names it was written under. A rewrite that merges or splits boxes sets `origin`; others need
+        not.
 
         >>> Filter(name="slow").origins, Filter(name="both", origin=("slow", "near")).origins
         (('slow',), ('slow', 'near'))
@@ -101,13 +104,14 @@ class Node:
         return True
 
     def promise(self, horizon: int) -> int:
-        """The horizon behind the box: it gives no tuple that is older, if it gets none older than `horizon`."""
+        """The horizon behind the box: what it gives is no older, if it gets nothing older than `horizon`."""
         return horizon
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source(Node):
-    """Where tuples enter (A02). `lateness`: how far behind the newest tuple of earlier trains one may still be.
+    """Where tuples enter (A02). `lateness`: how far behind the newest tuple of earlier trains one may still
+    be.
 
     `whole`: the source promises that tuples of one timestamp never come in two trains, so a time is complete
     as soon as it is seen. `idle`: after this long without a tuple, others no longer wait for this input.
@@ -126,7 +130,7 @@ class Source(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """Passes the tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14)."""
+    """Passes tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14)."""
 
     kind: ClassVar[str] = "filter"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.SHEDDABLE | Trait.COMMUTES
@@ -156,7 +160,9 @@ class Map(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Drop(Node):
-    """Drops tuples at a rate 0..1 that can be changed while running; a hash of name, seed and `_seq` decides (A15)."""
+    """Drops tuples at a rate 0..1 that can be changed while running; a hash of name, seed and `_seq` decides
+    (A15).
+    """
 
     kind: ClassVar[str] = "drop"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.COMMUTES
@@ -166,7 +172,8 @@ class Drop(Node):
 
     @property
     def lot(self) -> int:
-        """What the hash starts from: with the name in it, two boxes one behind the other choose independently.
+        """What the hash starts from: with the name in it, two boxes one behind the other choose
+        independently.
 
         >>> Drop(name="a").lot != Drop(name="b").lot
         True
@@ -195,10 +202,12 @@ class GroupBy(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed(Node):
-    """What Tumble and Slide share: aggregates (name, Spark SQL), or a function table -> table for each window.
+    """What Tumble and Slide share: aggregates (name, Spark SQL), or a function table -> table for each
+    window.
 
-    Output columns: keys, the timestamp column, then the aggregates. `stamp`: which tuple of the window gives the
-    timestamp: 'earliest' (A21) or 'latest'. `window_start()` and `window_end()` may be used in time windows.
+    Output columns: keys, the timestamp column, then the aggregates. `stamp`: which tuple of the window gives
+    the timestamp: 'earliest' (A21) or 'latest'. `window_start()` and `window_end()` may be used in time
+    windows.
     """
 
     traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SHEDDABLE
@@ -234,7 +243,7 @@ class Tumble(Windowed):
 
 @dataclass(frozen=True, kw_only=True)
 class Slide(Windowed):
-    """Rolling windows of `size`, advancing by `every` (A10): window k covers [k * every, k * every + size)."""
+    """Rolling windows of `size` that advance by `every` (A10): window k is [k * every, k * every + size)."""
 
     kind: ClassVar[str] = "slide"
 
@@ -251,9 +260,9 @@ class Latch(Node):
     """Keeps state for ever (A12).
 
     With aggregates: like Tumble of `size`, but each answer covers all tuples so far. With a function:
-    `function(batch, state) -> (batch, changed)` where `state` holds the rows of the batch's keys (keys, then the
-    columns of `state`; a key seen first has no row) and `changed` the rows that are new or different. Several
-    inputs are merged by timestamp, ties by input order; the batch then has a column `input` (INT).
+    `function(batch, state) -> (batch, changed)` where `state` holds the rows of the batch's keys (keys, then
+    the columns of `state`; a key seen first has no row) and `changed` the rows that are new or different.
+    Several inputs are merged by timestamp, ties by input order; the batch then has a column `input` (INT).
     """
 
     kind: ClassVar[str] = "latch"
@@ -283,13 +292,14 @@ class Latch(Node):
 class ColumnLatch(Node):
     """Keeps state for ever, as columns of the whole partition: a Latch for those who count the nanoseconds.
 
-    `logic` makes an object for each partition, with three methods. `process(inputs, until, final)` gets one table for each
-    input, in order of time, all before `until` (microseconds): nothing older than that comes any more. It returns the
-    columns `produces`, which hold the timestamp column. `changes()` tells what became of the state since it was last
-    asked: {part: columns}, or None for a part that is gone; a part is written once and never changed. `restore(parts)`
-    takes over a mapping of all parts, each read from disk only when it is looked at. A partition holds all tuples of a key.
-    A fourth one, `figures()`, may tell what was counted since it was last asked, {name: whole number}: it is summed over the
-    partitions and stands with the counts of the train (`Runtime.on_train`).
+    `logic` makes an object for each partition, with three methods. `process(inputs, until, final)` gets one
+    table for each input, in order of time, all before `until` (microseconds): nothing older than that comes
+    any more. It returns the columns `produces`, which hold the timestamp column. `changes()` tells what
+    became of the state since it was last asked: {part: columns}, or None for a part that is gone; a part is
+    written once and never changed. `restore(parts)` takes over a mapping of all parts, each read from disk
+    only when it is looked at. A partition holds all tuples of a key. A fourth one, `figures()`, may tell what
+    was counted since it was last asked, {name: whole number}: it is summed over the partitions and stands
+    with the counts of the train (`Runtime.on_train`).
     """
 
     kind: ClassVar[str] = "column_latch"
@@ -301,10 +311,11 @@ class ColumnLatch(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Resample(Node):
-    """Adds interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart (A13).
+    """Adds interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart
+    (A13).
 
-    Actual tuples pass; `columns` (numeric) become DOUBLE, linear in between; the other columns repeat the earlier
-    tuple; the column `synthetic` tells which is which.
+    Actual tuples pass; `columns` (numeric) become DOUBLE, linear in between; the other columns repeat the
+    earlier tuple; the column `synthetic` tells which is which.
     """
 
     kind: ClassVar[str] = "resample"
@@ -323,11 +334,12 @@ class Resample(Node):
 class Join(Node):
     """Pairs tuples of two streams whose distance in time is within a bound (A18, S01).
 
-    `on`: equal columns (left, right); `predicate`: any further condition over the output columns; `within`: (W1, W2): right may
-    come up to W1 after left, left up to W2 after right, ends included. Output: left columns, then right columns
-    except those of `on` with the same name; another name that stands on both sides gets `suffix` on the right.
-    The pair's timestamp is the earlier one. `distribution` ('hash', 'diffused', 'auto'), `servers` (None: one in each
-    partition) and `diffusion` say where the pairs are made, never which.
+    `on`: equal columns (left, right); `predicate`: any further condition over the output columns; `within`:
+    (W1, W2): right may come up to W1 after left, left up to W2 after right, ends included. Output: left
+    columns, then right columns except those of `on` with the same name; another name that stands on both
+    sides gets `suffix` on the right. The pair's timestamp is the earlier one. `distribution` ('hash',
+    'diffused', 'auto'), `servers` (None: one in each partition) and `diffusion` say where the pairs are made,
+    never which.
     """
 
     kind: ClassVar[str] = "join"
@@ -343,7 +355,9 @@ class Join(Node):
 
     @property
     def spread(self) -> bool:
-        """True if it has servers of its own: tuples may go elsewhere than the hash of their key over all partitions says."""
+        """True if it has servers of its own: tuples may go elsewhere than the hash of their key over all
+        partitions says.
+        """
         return self.distribution != "hash" or (self.servers is not None and bool(self.on))
 
     def partition_keys(self, index: int, stream_keys: Keys) -> Keys:
@@ -362,7 +376,7 @@ class Join(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionPoint(Node):
-    """An arc where boxes may be added and deleted while running; keeps its tuples for a time (A25, A26, A70)."""
+    """An arc where boxes come and go while it runs; it keeps its tuples for a time (A25, A26, A70)."""
 
     kind: ClassVar[str] = "connection_point"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
@@ -373,7 +387,9 @@ class ConnectionPoint(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class View(Node):
-    """A path with no application, its QoS telling its importance; an application may connect at any time (A28)."""
+    """A path with no application, its QoS telling its importance; an application may connect at any time
+    (A28).
+    """
 
     kind: ClassVar[str] = "view"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
@@ -403,7 +419,9 @@ class Arrow:
 
 
 def _behind_windows(size: Extent, stamp: str, horizon: int, *, aligned: bool) -> int:
-    """Windows that do not overlap (`aligned`) and give their earliest stamp go back to the start of the open one."""
+    """Windows that do not overlap (`aligned`) and give their earliest stamp go back to the start of the open
+    one.
+    """
     if not isinstance(size, Time):
         return NO_PROMISE if stamp == "earliest" else horizon
     if aligned and stamp == "earliest":

@@ -1,6 +1,8 @@
-"""The test kit: rows in, rows out, a clock cranked by hand, crashes on demand, one suite over all engines (docs/testing.md).
+"""The test kit: rows in, rows out, a clock cranked by hand, crashes on demand, one suite over all engines
+(docs/testing.md).
 
-Names are loaded when first used: engine code imports `penstock.testing.crash`, which must not pull in the rest.
+Names are loaded when first used: engine code imports `penstock.testing.crash`, which must not pull in the
+rest.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "Engine", "HandClock", "assert_same_result", "assert_same_rows", "collect", "crash_at", "crash_point", "engines",
+    "Engine", "HandClock", "assert_same_result", "assert_same_rows", "collect", "crash_at",
+    "crash_point", "engines",
     "rows_source", "run_network", "same_rows", "values",
 ]  # fmt: skip
 

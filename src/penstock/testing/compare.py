@@ -1,4 +1,6 @@
-"""Are these the same rows? Order never counts; floats may differ in their last digits, as sums in another order do."""
+"""Are these the same rows? Order never counts; floats may differ in their last digits, as sums in another
+order do.
+"""
 
 from __future__ import annotations
 

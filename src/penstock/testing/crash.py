@@ -1,4 +1,6 @@
-"""Crashes on demand, for users' tests as well: see `penstock.store.crash`, where the engine reaches its crash points."""
+"""Crashes on demand, for users' tests as well: see `penstock.store.crash`, where the engine reaches its crash
+points.
+"""
 
 from penstock.store.crash import VARIABLE, crash_at, crash_point, parse_plan
 

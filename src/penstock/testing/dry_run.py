@@ -1,7 +1,7 @@
 """Packed trains without Spark: the same tickets, tasks, state and files, in this process.
 
-Between two stages Spark only carries records to the partition of their label. Here a loop does that. So a network of
-feeds and vectorised boxes is tested in milliseconds, and profiled without a JVM around it.
+Between two stages Spark only carries records to the partition of their label. Here a loop does that. So a
+network of feeds and vectorised boxes is tested in milliseconds, and profiled without a JVM around it.
 """
 
 from __future__ import annotations

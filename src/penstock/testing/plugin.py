@@ -14,7 +14,7 @@ from penstock.testing.suite import ENGINES, Engine, chosen_engines
 
 @pytest.fixture(scope="session")
 def spark_session() -> Any:
-    """The session that `engine` uses for Spark; override it to bring your own. None: the test kit starts one."""
+    """The session that `engine` uses for Spark; override it to bring your own. None: one is started."""
     return None
 
 

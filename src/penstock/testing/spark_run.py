@@ -1,7 +1,8 @@
 """A network on the Spark engine with trains cut by hand: what `run_network(..., engine="spark")` calls.
 
-Everything is what production runs: the connector of the rows, the conductor and its tickets, the body of foreachBatch,
-stages, state, sinks. Only the streaming query around it is left out, which saves its start for each of many small tests.
+Everything is what production runs: the connector of the rows, the conductor and its tickets, the body of
+foreachBatch, stages, state, sinks. Only the streaming query around it is left out, which saves its start for
+each of many small tests.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from penstock.store.points.point import PointReader
 
 
 class CutByHand:
-    """The production input of a source with given rows; each `take` asks it for one train, also for an empty one."""
+    """The production input of a source with given rows; each `take` asks it for one train, also for an empty
+    one.
+    """
 
     def __init__(self, source: Source, place: Path, trains: Sequence[Sequence[Any]]) -> None:
         self._lengths = [len(rows) for rows in trains]
@@ -61,7 +64,9 @@ def run_on_spark(
     partitions: int = 2,
     schemes: Sequence[Mapping[str, str]] | None = None,
 ) -> LocalResult:
-    """Run the trains; the result has the shape of the local engine's. `schemes`: of diffused joins, for each train."""
+    """Run the trains; the result has the shape of the local engine's. `schemes`: of diffused joins, for each
+    train.
+    """
     spark = spark or local_session()
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)

@@ -3,8 +3,9 @@
     @given(cases())
     def test_cutting_does_not_matter(case): ...
 
-Values are chosen so that every right engine agrees exactly: sums of whole numbers stay far from the edge of BIGINT,
-averages are one division of exact sums. Single expressions do meet the edges, and fail into dead letters.
+Values are chosen so that every right engine agrees exactly: sums of whole numbers stay far from the edge of
+BIGINT, averages are one division of exact sums. Single expressions do meet the edges, and fail into dead
+letters.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ class Case:
 
 @st.composite
 def streams(draw: st.DrawFn, lateness: int = 0, max_size: int = 30) -> Rows:
-    """Rows of SCHEMA, none later than `lateness` (microseconds) behind the newest before it, so that no cutting loses one.
+    """Rows of SCHEMA, none later than `lateness` (microseconds) behind the newest before it, so that no
+    cutting loses one.
 
-    Values come from a drawn seed: drawn one by one, hypothesis makes nearly all streams too short to fill a window.
-    What fails still shrinks, by length.
+    Values come from a drawn seed: drawn one by one, hypothesis makes nearly all streams too short to fill a
+    window. What fails still shrinks, by length.
     """
     dice, size = random.Random(draw(st.integers(0, 2**20))), draw(st.integers(0, max_size))
     newest, rows = 0, []
@@ -98,7 +100,9 @@ def cuttings(draw: st.DrawFn, rows: dict[str, Rows], max_trains: int = 6) -> Tra
 
 @st.composite
 def networks(draw: st.DrawFn, max_boxes: int = 6, max_sources: int = 2) -> Network:
-    """A network of one or more sources of SCHEMA, up to so many boxes of all kinds, and outputs at every loose end."""
+    """A network of one or more sources of SCHEMA, up to so many boxes of all kinds, and outputs at every
+    loose end.
+    """
     network = Network("random")
     taps = [_source(draw, network, place) for place in range(draw(st.integers(1, max_sources)))]
     for _ in range(draw(st.integers(1, max_boxes))):
@@ -141,7 +145,9 @@ def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:
 
 
 def _counted(stream: Stream) -> bool:
-    """Behind a count window nothing may wait for time: its last, partial windows come at the end with old stamps."""
+    """Behind a count window nothing may wait for time: its last, partial windows come at the end with old
+    stamps.
+    """
     nodes = stream.network.nodes
     todo = [stream.node]
     while todo:

@@ -1,6 +1,7 @@
 """One suite over all engines: the same network and the same trains, whatever runs them.
 
-PENSTOCK_ENGINES names the engines of a test run ("local,spark"; "local" if unset), since starting Spark takes a while.
+PENSTOCK_ENGINES names the engines of a test run ("local,spark"; "local" if unset), since starting Spark takes
+a while.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def chosen_engines(environment: Mapping[str, str] | None = None) -> tuple[str, .
 
 
 def engines(*names: str) -> Any:
-    """A pytest mark that runs a test with `engine` set to each name (all, if none is given); those not asked for are skipped."""
+    """A pytest mark that runs a test with `engine` set to each name (all, if none is given); those not asked
+    for are skipped.
+    """
     import pytest  # only tests have it
 
     skip = pytest.mark.skip(reason=f"not in {VARIABLE}")

@@ -1,4 +1,4 @@
-"""The way into and out of a user's function: what comes back is brought to the declared columns, or refused."""
+"""Into and out of a user's function: what comes back has the declared columns, or is refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
 
 
 def table_from(node: Node, answer: Any, schema: Schema) -> Any:
-    """What a function gave (a table, a record batch or a dict of columns) with exactly the declared columns."""
+    """What a function gave (a table, batch or dict of columns) with exactly the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -45,7 +45,7 @@ def table_from(node: Node, answer: Any, schema: Schema) -> Any:
 
 
 def same_length(node: Node, found: int, expected: int) -> None:
-    """A function that makes no timestamps must answer each tuple with one row, or timestamps would be lost."""
+    """A function that makes no timestamps must answer each tuple with one row, or they would be lost."""
     if found != expected:
         raise wrong(node, f"{found} rows", f"{expected}: one row for each tuple")
 

@@ -1,7 +1,8 @@
 """The contract between an engine and a box that runs in it: trains of tuples and horizons in, tuples out.
 
 A box is configuration; its logic holds the state of one partition (all tuples of a key come to the same one).
-Input and output tables have exactly `arrow_schema` of their stream type: visible columns, then `_ts` and `_seq`.
+Input and output tables have exactly `arrow_schema` of their stream type: visible columns, then `_ts` and
+`_seq`.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ def _join(node: Join) -> str:
     return f"{_BOXES}.diffused_join:DiffusedJoin" if node.spread else f"{_BOXES}.join:JoinLogic"
 
 
-# A line for each kind of box: where its logic is, 'module:name', or a function of the box that says so. By name, so
-# that a worker loads only the boxes it runs.
+# A line for each kind of box: where its logic is, 'module:name', or a function of the box that says so. By
+# name, so that a worker loads only the boxes it runs.
 LOGICS: dict[str, str | Callable[[Any], str]] = {
     "filter": f"{_BOXES}.stateless:FilterLogic",
     "map": f"{_BOXES}.stateless:MapLogic",
@@ -133,7 +134,7 @@ def dead_letters(rows: Any, reasons: Sequence[str], box: str) -> Any:
 
 
 def late_letters(rows: Any, acted: int, box: str) -> Any:
-    """Dead letters of tuples behind a horizon on which a box has acted: only after an idle input came back."""
+    """Dead letters of tuples behind a horizon that a box has acted on: an idle input came back."""
     stamps = rows.column(STAMP).to_pylist()
     return dead_letters(
         rows,

@@ -1,8 +1,9 @@
 """Canonical order, and the buffer in which tuples wait for it.
 
-Ordered boxes take tuples in the order (_ts, input, _seq, then the visible values) whatever the cutting into trains:
-a tuple is released once nothing smaller can still come. With m the smallest horizon and j the first input that has
-it, these are the tuples with _ts < m, and at m itself those of inputs before j, and of j if it is in arrival order.
+Ordered boxes take tuples in the order (_ts, input, _seq, then the visible values) whatever the cutting into
+trains: a tuple is released once nothing smaller can still come. With m the smallest horizon and j the first
+input that has it, these are the tuples with _ts < m, and at m itself those of inputs before j, and of j if it
+is in arrival order.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ def _ties(keys: list[np.ndarray], order: np.ndarray | None) -> bool:
 
 
 def _sortable(rows: Any) -> tuple[Any, list[tuple[str, str]]]:
-    """A table that Arrow can sort, and its sort keys: booleans as numbers; nulls first, by a column of their own."""
+    """A table that Arrow can sort, and its sort keys: booleans as numbers; nulls first, by a column of their
+    own.
+    """
     hidden = [name for name in (STAMP, INPUT, SEQ) if name in rows.column_names]
     columns = {}
     for name in [*hidden, *(name for name in rows.column_names if name not in hidden)]:
@@ -132,7 +135,9 @@ class Gate:
         return in_time, concat(letters, DEAD_SCHEMA)
 
     def act(self, horizons: tuple[int, ...]) -> tuple[int, ...]:
-        """Note the horizons of this train; they never step back, even when an idle input wakes up behind them."""
+        """Note the horizons of this train; they never step back, even when an idle input wakes up behind
+        them.
+        """
         self.acted.values = tuple(max(pair) for pair in zip(self.acted.values, horizons, strict=True))
         return self.acted.values
 
@@ -147,7 +152,7 @@ class Reorder(Parts):
         super().__init__(waiting=self.waiting, acted=self.gate.acted)
 
     def release(self, tables: list[Any], horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
-        """What may go now, in canonical order, with the column `_input`; and the dead letters of late tuples."""
+        """What may go now, in canonical order, with the column `_input`; and letters of late tuples."""
         in_time, dead = self.gate.admit(tables)
         came = merge(in_time, self.schema)
         rows = concat([self.waiting.rows, came], self.schema)

@@ -1,8 +1,9 @@
 """State of a box in one partition, as columns, with change tracking.
 
-Each primitive is at some version b; `delta()` gives only what changed since version b - 1 and `apply(delta)` brings
-another copy from b - 1 to b; `snapshot()` and `restore()` carry all of it. A retry or another worker process
-therefore reaches the same version from a snapshot and a few small deltas. Tables without rows are left out.
+Each primitive is at some version b; `delta()` gives only what changed since version b - 1 and `apply(delta)`
+brings another copy from b - 1 to b; `snapshot()` and `restore()` carry all of it. A retry or another worker
+process therefore reaches the same version from a snapshot and a few small deltas. Tables without rows are
+left out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Versioned(Protocol):
 
 
 class Parts:
-    """Several states as one; the names of the tables get the name of the part in front ('windows/upserted')."""
+    """Several states as one; the name of a part stands before its tables ('windows/upserted')."""
 
     def __init__(self, **parts: Versioned) -> None:
         self.parts = parts
@@ -71,8 +72,8 @@ def _below(tables: Mapping[str, Any], name: str) -> Tables:
 class Interner:
     """Dense numbers for values, in order of first appearance; new values are added without rebuilding it all.
 
-    The values lie in a few hash indexes of growing size (as in a log-structured merge tree): a new batch of values is
-    a new small index, merged with its neighbour once they are of like size.
+    The values lie in a few hash indexes of growing size (as in a log-structured merge tree): a new batch of
+    values is a new small index, merged with its neighbour once they are of like size.
     """
 
     def __init__(self) -> None:
@@ -212,7 +213,9 @@ class KeyedTable:
         return self.take(self.rows())
 
     def upsert(self, rows: Any) -> np.ndarray:
-        """Insert these rows or put them in place of those with the same key (the last one wins); their numbers."""
+        """Insert these rows or put them in place of those with the same key (the last one wins); their
+        numbers.
+        """
         if not rows.num_rows:
             return np.zeros(0, np.int64)
         at = self._put(rows)
@@ -242,7 +245,9 @@ class KeyedTable:
             self._touched.append(rows)
 
     def delta(self) -> Tables:
-        """`upserted`: rows that are new or different; `deleted`: keys. In the order in which they were touched."""
+        """`upserted`: rows that are new or different; `deleted`: keys. In the order in which they were
+        touched.
+        """
         touched = np.concatenate(self._touched) if self._touched else np.zeros(0, np.int64)
         touched = pd.unique(touched)
         alive = self._alive[touched]

@@ -1,6 +1,7 @@
 """When a train runs and how many tuples it takes (A75, A76): the one small interface a scheduler drives.
 
-The engine asks before every train; the answer is written into the train's ticket, so a replay does not ask again.
+The engine asks before every train; the answer is written into the train's ticket, so a replay does not ask
+again.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ class TrainPolicy(Protocol):
     """Decides about the next train: at most so many tuples of each input, or None: not now."""
 
     def next_train(self, situation: Situation) -> int | None:
-        """Called before every train and, while the answer is None or nothing has come, every few milliseconds."""
+        """Called before every train and, while the answer is None or nothing has come, every few
+        milliseconds.
+        """
 
 
 @dataclass
 class AsSoonAsPossible:
-    """The default: a train leaves when there is anything to take, capped in length. Both may be changed at any time.
+    """The default: a train leaves when there is anything to take, capped in length. Both may be changed at
+    any time.
 
     >>> policy = AsSoonAsPossible(length=1000, interval=1.0)
     >>> policy.next_train(Situation("tolls", 0, now=10.0))

@@ -1,4 +1,5 @@
-"""What is known when the next train could leave: what waits, what recent trains cost, what the outputs are worth.
+"""What is known when the next train could leave: what waits, what recent trains cost, what the outputs are
+worth.
 
 A policy (`policy.py`) decides from this and nothing else. None always means unknown, never zero.
 """
@@ -32,7 +33,9 @@ class InputSituation:
 
 @dataclass(frozen=True)
 class TrainCost:
-    """What one train took. `cpu` is that of the boxes in tasks; the CPU of native boxes in the JVM is not measured."""
+    """What one train took. `cpu` is that of the boxes in tasks; the CPU of native boxes in the JVM is not
+    measured.
+    """
 
     tuples: int
     wall: float

@@ -1,4 +1,6 @@
-"""What others may set while trains run: the policy, drop rates, a hold on the input, schemes of diffused joins."""
+"""What others may set while trains run: the policy, drop rates, a hold on the input, schemes of diffused
+joins.
+"""
 
 from __future__ import annotations
 

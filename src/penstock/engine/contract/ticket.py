@@ -1,7 +1,7 @@
 """The ticket of a train: everything that steers one micro-batch, on disk before the train runs (A76).
 
-Spark's own offset is only the train's number. What the train reads, which horizons hold, at which rates boxes drop:
-all of it is in the ticket. So a train that is replayed after a crash is the same train.
+Spark's own offset is only the train's number. What the train reads, which horizons hold, at which rates boxes
+drop: all of it is in the ticket. So a train that is replayed after a crash is the same train.
 """
 
 from __future__ import annotations

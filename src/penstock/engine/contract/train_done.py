@@ -12,8 +12,8 @@ from penstock.engine.contract.ticket import Ticket
 class TrainDone:
     """A committed train. Counts and costs of its boxes are in the commit.
 
-    A train that a crash cut off after its commit is only published again. It then reports no `left`, `shown` and
-    `state_bytes`: nothing ran.
+    A train that a crash cut off after its commit is only published again. It then reports no `left`, `shown`
+    and `state_bytes`: nothing ran.
     """
 
     subnetwork: str

@@ -1,4 +1,5 @@
-"""The reference engine: rows are dicts, boxes are loops; slow and obvious, so that the other engines can be held against it.
+"""The reference engine: rows are dicts, boxes are loops; slow and obvious, so that the other engines can be
+held against it.
 
 Names come when first used: Spark's workers need single modules of it, not the engine.
 """

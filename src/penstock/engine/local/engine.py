@@ -1,7 +1,7 @@
 """The reference engine: takes a network box by box in topological order, train after train.
 
-It says what a network means. Other engines are right when they give the same rows (as multisets) for any cutting of
-the input into trains.
+It says what a network means. Other engines are right when they give the same rows (as multisets) for any
+cutting of the input into trains.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ DropRates = Mapping[str, float]
 
 @dataclass
 class LocalResult:
-    """What left the network: rows (visible columns) by output, by connection point or view, and the dead letters."""
+    """What left the network: rows (visible columns) by output, by connection point or view, and the dead
+    letters.
+    """
 
     outputs: dict[str, list[Row]] = field(default_factory=dict)
     points: dict[str, list[Row]] = field(default_factory=dict)
@@ -79,7 +81,9 @@ class LocalEngine:
         final: bool = True,
         drop_rates: DropRates | Sequence[DropRates] | None = None,
     ) -> LocalResult:
-        """All trains, then (unless `final` is false) the end of input. `drop_rates`: for all trains, or one mapping for each."""
+        """All trains, then (unless `final` is false) the end of input. `drop_rates`: for all trains, or one
+        mapping for each.
+        """
         for place, train in enumerate(trains):
             rates = drop_rates[place] if isinstance(drop_rates, Sequence) else drop_rates
             self.train(train, drop_rates=rates)

@@ -1,4 +1,6 @@
-"""The way into and out of a user's function: rows become Arrow, what comes back becomes rows of the declared columns."""
+"""The way into and out of a user's function: rows become Arrow, what comes back becomes rows of the declared
+columns.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
 def answered(
     node: Node, function: Function, rows: list[Row], schema: Schema
 ) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
-    """What a stateless function says to rows: all at once, or where it raises row by row; those it raises for are dead."""
+    """What a stateless function says to rows: all at once, or where it raises row by row; those it raises for
+    are dead.
+    """
     try:
         return [(rows, function.call(table_of(rows, schema)))], []
     except Exception as error:
@@ -52,7 +56,7 @@ def answered(
 
 
 def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:
-    """What a function gave (a table, a batch or a dict of columns) as rows of exactly the declared columns."""
+    """What a function gave (a table, batch or dict of columns) as rows of the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -79,7 +83,7 @@ def booleans_of(node: Node, answer: Any, length: int) -> list[bool | None]:
 
 
 def same_length(node: Node, rows: list[Row], length: int) -> None:
-    """A function that makes no timestamps must answer each tuple with one row, or timestamps would be lost."""
+    """A function that makes no timestamps must answer each tuple with one row, or they would be lost."""
     if len(rows) != length:
         raise wrong(node, f"{len(rows)} rows", f"{length}: one row for each tuple")
 

@@ -1,6 +1,7 @@
 """Order and lateness inside a network: who may pass now, who must wait, who comes too late.
 
-An ordered box takes tuples in canonical order only, whatever the trains: it keeps a tuple until no smaller one can come.
+An ordered box takes tuples in canonical order only, whatever the trains: it keeps a tuple until no smaller
+one can come.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Gate:
         return in_time, late
 
     def act(self, horizons: tuple[int, ...]) -> tuple[int, ...]:
-        """Note the horizons of this train; they never step back, even when an idle input wakes up behind them."""
+        """Note the horizons of this train; they never step back, even when an idle input wakes up behind
+        them.
+        """
         self.acted = [max(before, now) for before, now in zip(self.acted, horizons, strict=True)]
         return tuple(self.acted)
 

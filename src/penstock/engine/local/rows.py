@@ -1,7 +1,8 @@
-"""Tuples as dicts: the visible columns, then `_ts` and `_seq`; their canonical order, and what becomes of a bad one.
+"""Tuples as dicts: the visible columns, then `_ts` and `_seq`; their canonical order, and what becomes of a
+bad one.
 
-Order is what makes results independent of the cutting into trains: it is total up to equal tuples, and never looks at
-the moment of arrival.
+Order is what makes results independent of the cutting into trains: it is total up to equal tuples, and never
+looks at the moment of arrival.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A tuple that took part in nothing, and why. `offset`: its `_seq`, or the text of its place; `box`: who refused it."""
+    """A tuple that took part in nothing, and why. `offset`: its `_seq`, or the text of its place; `box`: who
+    refused it.
+    """
 
     raw: str
     reason: str

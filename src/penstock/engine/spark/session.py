@@ -25,7 +25,8 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what Spark remembers for its page: at the default of a thousand each it grows for minutes, tens of megabytes
+    # what Spark remembers for its page: at the default of a thousand each it grows for minutes, tens of
+    # megabytes
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.sql.ui.retainedExecutions": "50",
@@ -33,24 +34,29 @@ SETTINGS = {
     # a train's plan is small and known; measuring it at run time costs more than it saves
     "spark.sql.adaptive.enabled": "false",
     # halves the floor of a micro-batch on a local file system
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # our own tickets close windows when no data comes
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.parquet.compression.codec": "snappy",
-    # else the files of a train's shuffle stay until the JVM happens to collect its plan: gigabytes, written to disk for nothing
+    # else the files of a train's shuffle stay until the JVM happens to collect its plan: gigabytes, written
+    # to disk for nothing
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-    # packed records are large and short-lived, which the default collector treats as old and works through concurrently; with half of
-    # the heap for what is young they are gone before anybody has to copy them
+    # packed records are large and short-lived, which the default collector treats as old and works through
+    # concurrently; with half of the heap for what is young they are gone before anybody has to copy them
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:NewRatio=1",
-    # as the tasks write them: UTC, to the microsecond; Spark's default is a form that readers take for local time
+    # as the tasks write them: UTC, to the microsecond; Spark's default is a form that readers take for local
+    # time
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
-# For the JVM and its Python workers: buffers of megabytes come and go with every train. By default each is given back to the kernel and
-# faulted in again, page by page, which took a seventh of the processor (docs/performance/linear-road.md); so the allocator keeps them, in pages of 2 MB.
+# For the JVM and its Python workers: buffers of megabytes come and go with every train. By default each is
+# given back to the kernel and faulted in again, page by page, which took a seventh of the processor
+# (docs/performance/linear-road.md); so the allocator keeps them, in pages of 2 MB.
 MEMORY = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own gives back what is free for 10 ms
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
@@ -74,9 +80,9 @@ def local_session(
 ) -> Any:
     """A session for trains; where one runs already, that one.
 
-    Under spark-submit its own options and those of the user's configuration hold: only what they leave open is set.
-    `settings` take precedence, with Spark's own names (dots as written). `nice`: how much lower the priority of Spark
-    and its workers is than our own, for a process that has clients waiting.
+    Under spark-submit its own options and those of the user's configuration hold: only what they leave open
+    is set. `settings` take precedence, with Spark's own names (dots as written). `nice`: how much lower the
+    priority of Spark and its workers is than our own, for a process that has clients waiting.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -126,7 +132,9 @@ def _memory_mb() -> float:
 
 
 def _huge_pages() -> bool:
-    """Whether the kernel gives large pages to who asks; a JVM elsewhere does not know the option, or complains."""
+    """Whether the kernel gives large pages to who asks; a JVM elsewhere does not know the option, or
+    complains.
+    """
     with suppress(OSError):
         return "[never]" not in _HUGE_PAGES.read_text()
     return False
@@ -151,7 +159,9 @@ def one_runs() -> bool:
 
 
 def for_trains(spark: Any) -> Any:
-    """The session itself, or, where its settings would change the meaning of a network, one beside it that shares its Spark."""
+    """The session itself, or, where its settings would change the meaning of a network, one beside it that
+    shares its Spark.
+    """
     differing = {key: value for key, value in MEANING.items() if spark.conf.get(key).lower() != value.lower()}
     if not differing:
         return spark

@@ -1,8 +1,10 @@
-"""ColumnLatch: state as columns of the whole partition, kept by the user's own object (Aurora, Sect. 2.1; A12).
+"""ColumnLatch: state as columns of the whole partition, kept by the user's own object (Aurora, Sect. 2.1;
+A12).
 
-The engine does what all ordered boxes need: tuples in order of time, none handed over before nothing older can come. The
-object does the rest. Its state is a set of named parts that are written once and never changed, so what a train changed is
-the parts it made and those it let go; there is no snapshot that would stall a train.
+The engine does what all ordered boxes need: tuples in order of time, none handed over before nothing older
+can come. The object does the rest. Its state is a set of named parts that are written once and never changed,
+so what a train changed is the parts it made and those it let go; there is no snapshot that would stall a
+train.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class ColumnLatchLogic:
         return Answer(self._stamped(made), concat(dead, DEAD_SCHEMA))
 
     def figures(self) -> dict[str, int]:
-        """What the object counted since it was last asked, for the record of the train; nothing if it does not count."""
+        """What the object counted since it was last asked, for the record of the train; nothing if it does
+        not count.
+        """
         if not hasattr(self.logic, "figures"):
             return {}
         return {name: int(value) for name, value in call(self.node, self._function("figures")).items()}

@@ -1,7 +1,8 @@
-"""Tumble and Slide over tuples (Aurora, Sect. 2.1; A10, A11): every so many tuples of a key, in canonical order.
+"""Tumble and Slide over tuples (Aurora, Sect. 2.1; A10, A11): every so many tuples of a key, in canonical
+order.
 
-The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). State: how many tuples
-each key has had, and the tuples that a later window still needs.
+The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). State: how many
+tuples each key has had, and the tuples that a later window still needs.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class CountWindows(Parts):
     def complete(
         self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool
     ) -> tuple[Any, np.ndarray, Any]:
-        """The tuples of the windows that are complete now, once for each; which window it is; dead letters."""
+        """The tuples of the complete windows, once for each; which window it is; dead letters."""
         released, late = self.order.release(inputs, horizons, final=final)
         rows, failed = self.shaper.measure(released)
         dead = concat([late, failed], DEAD_SCHEMA)

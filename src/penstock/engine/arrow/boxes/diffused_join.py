@@ -1,8 +1,10 @@
-"""One server of a diffused join (Gu and Yu, Sect. 3; S03, S04, S07-S09): the window join, under the owner rule.
+"""One server of a diffused join (Gu and Yu, Sect. 3; S03, S04, S07-S09): the window join, under the owner
+rule.
 
-Tuples come with an owner; the train's roles say epoch and master. Tuples of one epoch and side are under one rule, so the rule is
-applied to whole blocks before any pair is compared: of the side that decides, only tuples owned here take part. A
-server therefore compares its 1/k of all pairs and no more, also while both streams go everywhere.
+Tuples come with an owner; the train's roles say epoch and master. Tuples of one epoch and side are under one
+rule, so the rule is applied to whole blocks before any pair is compared: of the side that decides, only
+tuples owned here take part. A server therefore compares its 1/k of all pairs and no more, also while both
+streams go everywhere.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ OWNER, EPOCH, MASTER = "_owner", "_epoch", "_master"
 
 
 class DiffusedJoin(Parts):
-    """Keeps its share of the master, and the slave; `steer` it before each train, ask for its `report` after."""
+    """Keeps its share of the master, and the slave. `steer` it before a train, read its `report` after."""
 
     def __init__(self, node: Join, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.gate = node, Gate(node.name, 2)

@@ -1,4 +1,5 @@
-"""Windows of time that keep their tuples: for a user's function on each window (A09), and for first() and last().
+"""Windows of time that keep their tuples: for a user's function on each window (A09), and for first() and
+last().
 
 A function wants a window as a table in canonical order, so nothing can be aggregated beforehand.
 """
@@ -45,7 +46,9 @@ class KeptWindows(Parts):
         return concat([late, failed], DEAD_SCHEMA)
 
     def closing_rows(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
-        """The tuples of the windows that close now, in canonical order, once for each; and which window it is."""
+        """The tuples of the windows that close now, in canonical order, once for each; and which window it
+        is.
+        """
         since = min(self.gate.acted.values)
         until = min(self.gate.act(horizons))
         bound = None if final else until

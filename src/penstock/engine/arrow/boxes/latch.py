@@ -1,7 +1,7 @@
 """Latch with a function: state that is kept for ever, per key (Aurora, Sect. 2.1; A12).
 
-The one vectorised way to keep state: tuples in canonical order and the state of their keys in, answers and the
-changed state out.
+The one vectorised way to keep state: tuples in canonical order and the state of their keys in, answers and
+the changed state out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The pairs of two batches: equal keys, near enough in time, under any predicate (A18, S01, S02).
 
-One side is sorted by key and time; for each tuple of the other, two binary searches give the stretch of its partners: never
-the cross product of a key. Candidates are looked at in blocks, and of each only the columns that the predicate reads: so a
-window may hold many more candidates than memory, and only pairs that pass are put together.
+One side is sorted by key and time; for each tuple of the other, two binary searches give the stretch of its
+partners: never the cross product of a key. Candidates are looked at in blocks, and of each only the columns
+that the predicate reads: so a window may hold many more candidates than memory, and only pairs that pass are
+put together.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Pairing:
             start = stop
 
     def _stretches(self, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Left rows, right rows in order of key and time, and for each left row where its partners begin and how many."""
+        """Left rows, right rows in order of key and time, and for each left row where its partners begin and
+        how many.
+        """
         codes, known = self._codes(left, right)
         mine, theirs = np.flatnonzero(known[: left.num_rows]), np.flatnonzero(known[left.num_rows :])
         times, rank = np.unique(integers(right, STAMP)[theirs], return_inverse=True)

@@ -1,7 +1,7 @@
 """Which windows of time a moment lies in, for many moments at once.
 
-Window k is [k * every, k * every + size), aligned to 1970 UTC. A pane is the longest stretch that never lies across
-the edge of a window: the greatest common divisor of step and size.
+Window k is [k * every, k * every + size), aligned to 1970 UTC. A pane is the longest stretch that never lies
+across the edge of a window: the greatest common divisor of step and size.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Spans:
         return np.floor_divide(np.maximum(at, -(2**62)) - self.size, self.every)
 
     def of_panes(self, panes: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs (index of a pane, window that has it) for the windows with since < end <= until (None: all)."""
+        """Pairs (index of a pane, its window) for the windows with since < end <= until (None: all)."""
         return self._pairs(panes * self.width, since, until)
 
     def of_times(self, ts: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,14 @@
-"""Tumble and Slide over time (Aurora, Sect. 2.1; A09-A11): aggregates of windows that no tuple can still enter.
+"""Tumble and Slide over time (Aurora, Sect. 2.1; A09-A11): aggregates of windows that no tuple can still
+enter.
 
-Time is cut into panes (the greatest common divisor of step and size; for Tumble a pane is the window), each tuple
-falls in one pane, and the state holds one partial for each pane and key. A window is the merge of its panes, so a
-tuple is aggregated once however many windows it lies in.
+Time is cut into panes (the greatest common divisor of step and size; for Tumble a pane is the window), each
+tuple falls in one pane, and the state holds one partial for each pane and key. A window is the merge of its
+panes, so a tuple is aggregated once however many windows it lies in.
 
-An engine that can aggregate by itself calls `merge` with partials of its own instead of `process`'s `partial`:
-columns `_window` (pane: floor(_ts / pane), BIGINT), the keys, `_ts` (the smallest; latest: the largest), `_input` (INT, 0),
-`_seq` (the smallest), then those of `aggregates.py`. Values of count(distinct) go in a table for each such call: `_window`, keys, `_value`, not null.
+An engine that can aggregate by itself calls `merge` with partials of its own instead of `process`'s
+`partial`: columns `_window` (pane: floor(_ts / pane), BIGINT), the keys, `_ts` (the smallest; latest: the
+largest), `_input` (INT, 0), `_seq` (the smallest), then those of `aggregates.py`. Values of count(distinct)
+go in a table for each such call: `_window`, keys, `_value`, not null.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Panes(Parts):
             self.distincts[number].upsert(values.filter(pa.array(new)))
 
     def close(self, since: int, until: int | None) -> tuple[Any, dict[int, Any]]:
-        """Partials and distinct values of the windows with since < end <= until (None: all); done panes go."""
+        """Partials and distinct values of windows with since < end <= until (None: all); done panes go."""
         partials = self._expanded(self.table, since, until)
         distincts = {number: self._expanded(table, since, until) for number, table in self.distincts.items()}
         for table in (self.table, *self.distincts.values()):

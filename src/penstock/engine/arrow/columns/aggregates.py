@@ -1,14 +1,15 @@
 """Aggregates as partial results that can be merged in any order (A09-A12).
 
-A tuple is lifted to a partial of one tuple; partials of one group are reduced to one; at the end each call (sum, avg,
-...) is read off. Reducing is the same for tuples of a train, for partials of several trains and for a Latch's
-lifetime. Spark may make the partials by itself; it needs these columns, for the i-th distinct call:
+A tuple is lifted to a partial of one tuple; partials of one group are reduced to one; at the end each call
+(sum, avg, ...) is read off. Reducing is the same for tuples of a train, for partials of several trains and
+for a Latch's lifetime. Spark may make the partials by itself; it needs these columns, for the i-th distinct
+call:
 
 | call | columns | meaning |
 |---|---|---|
 | count | s{i} BIGINT | tuples whose argument is not null |
-| sum, avg of whole numbers | s{i} BIGINT, s{i}_low BIGINT, s{i}_n BIGINT | sum of x >> 32, sum of x & 0xFFFFFFFF, count of x |
-| sum, avg of FLOAT, DOUBLE | s{i} DOUBLE, s{i}_rest DOUBLE, s{i}_n BIGINT | sum, what rounding lost (0 will do), count |
+| sum, avg of whole numbers | s{i}, s{i}_low, s{i}_n BIGINT | sums of x >> 32 and x & 0xFFFFFFFF, count of x |
+| sum, avg of FLOAT, DOUBLE | s{i}, s{i}_rest DOUBLE, s{i}_n BIGINT | sum, what rounding lost (or 0), count |
 | stddev, variance | as sum of DOUBLE, and s{i}_sq, s{i}_sqrest DOUBLE | the same for x * x |
 | min, max | s{i} of the argument's type | null if there is none |
 | first, last | s{i} of the argument's type | only where partials come in canonical order |
@@ -78,8 +79,9 @@ def _number(slot: Slot) -> list[tuple[str, str]]:
 
 
 _COLUMNS: dict[str, Callable[[Slot], list[tuple[str, str]]]] = {
-    "count": _number, "count_distinct": _number, "sum": _sums, "avg": _sums, "stddev": _moments, "variance": _moments,
-    "min": _same, "max": _same, "first": _same, "last": _same, "window_start": lambda _: [], "window_end": lambda _: [],
+    "count": _number, "count_distinct": _number, "sum": _sums, "avg": _sums, "stddev": _moments,
+    "variance": _moments, "min": _same, "max": _same, "first": _same, "last": _same,
+    "window_start": lambda _: [], "window_end": lambda _: [],
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Arrow columns as numpy arrays and back, and as keys.
 
-State is changed in place (one tuple of a hundred thousand), which Arrow's immutable arrays do not allow; numpy's do.
-A null is kept apart from the value, as a mask, so integers stay integers.
+State is changed in place (one tuple of a hundred thousand), which Arrow's immutable arrays do not allow;
+numpy's do. A null is kept apart from the value, as a mask, so integers stay integers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Sums of floating point numbers that do not depend on the order of the terms.
 
-A sum is carried as two doubles, the sum and what rounding lost (Dekker 1971, Knuth 4.2.2: about 106 bits), so that
-any cutting of a stream into trains, and any merging of partial sums, rounds to the same double in the end (certain
-while the terms span fewer than 106 bits; beyond, two orders may differ by one unit in the last place).
+A sum is carried as two doubles, the sum and what rounding lost (Dekker 1971, Knuth 4.2.2: about 106 bits), so
+that any cutting of a stream into trains, and any merging of partial sums, rounds to the same double in the
+end (certain while the terms span fewer than 106 bits; beyond, two orders may differ by one unit in the last
+place).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Expressions over whole columns: fast where pyarrow means what Spark means, row by row where it does not.
 
-Every part of an expression gives a column and the rows it is not sure of. Rows that are still unsure at the top, because
-something overflowed, divided by zero or had an odd spelling, are done again one by one (`row_by_row`), which gives the
-value or the reason of the failure. CASE, AND, OR and COALESCE forget the doubts about what they did not choose.
+Every part of an expression gives a column and the rows it is not sure of. Rows that are still unsure at the
+top, because something overflowed, divided by zero or had an odd spelling, are done again one by one
+(`row_by_row`), which gives the value or the reason of the failure. CASE, AND, OR and COALESCE forget the
+doubts about what they did not choose.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Compiled = Callable[[pa.Table], tuple[pa.Array, dict[int, str]]]
 def compile_arrow(text: str, schema: Schema) -> Compiled:
     """The function table -> (values, {row: reason of its failure}); the value of a failed row is null.
 
-    >>> values, failures = compile_arrow("10 / x", Schema.parse("x INT"))(pa.table({"x": pa.array([5, 0], pa.int32())}))
+    >>> table = pa.table({"x": pa.array([5, 0], pa.int32())})
+    >>> values, failures = compile_arrow("10 / x", Schema.parse("x INT"))(table)
     >>> values.to_pylist(), failures
     ([2.0, None], {1: 'division by zero'})
     """
@@ -76,7 +78,7 @@ def _columns(node: Typed) -> list[str]:
     return list(dict.fromkeys(n.name for n in walk(node) if isinstance(n, ColumnRef)))
 
 
-# ---- columns of parts --------------------------------------------------------------------------------------------
+# ---- columns of parts --------------------------------------------------------------------------------------
 
 
 def _evaluate(node: Typed, table: pa.Table) -> Answer:

@@ -1,4 +1,6 @@
-"""Spark's xxhash64 of whole numbers, for many at once: what decides which tuples a Drop box lets through (A15)."""
+"""Spark's xxhash64 of whole numbers, for many at once: what decides which tuples a Drop box lets through
+(A15).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def drop_hash(seed: int, seq: np.ndarray) -> np.ndarray:
-    """Spark's `xxhash64(cast(seed as bigint), _seq)` as unsigned: each value hashed with the hash before as seed.
+    """Spark's `xxhash64(cast(seed as bigint), _seq)` as unsigned: each value hashed with the hash before as
+    seed.
 
     >>> drop_hash(0, np.array([1])).tolist()
     [8281773146650252936]

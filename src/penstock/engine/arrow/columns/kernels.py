@@ -1,8 +1,8 @@
 """Strict functions over whole columns: pyarrow kernels where they mean what Spark means.
 
-A kernel gives its values and, where it may be wrong or failed, the rows it is not sure of; those are done again one by
-one (`row_by_row`), which knows the reason. So a kernel may be careful too often, never too seldom. NotVectorised: this
-shape is left to the rows altogether.
+A kernel gives its values and, where it may be wrong or failed, the rows it is not sure of; those are done
+again one by one (`row_by_row`), which knows the reason. So a kernel may be careful too often, never too
+seldom. NotVectorised: this shape is left to the rows altogether.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _constant(node: Call, place: int) -> Any:
     return arg.value
 
 
-# ---- arithmetic --------------------------------------------------------------------------------------------------
+# ---- arithmetic --------------------------------------------------------------------------------------------
 
 
 def _arithmetic(name: str) -> Kernel:
@@ -200,7 +200,7 @@ def _power(_node: Call, args: list[Any]) -> Answer:
     return pc.power(*args), pc.invert(pc.is_finite(args[1]))
 
 
-# ---- text --------------------------------------------------------------------------------------------------------
+# ---- text --------------------------------------------------------------------------------------------------
 
 
 def _letters(act: Callable[[Any], Any]) -> Kernel:
@@ -245,7 +245,7 @@ def _like(node: Call, args: list[Any]) -> Answer:
     return (pc.ends_with if before else pc.starts_with)(args[0], inner), None
 
 
-# ---- time --------------------------------------------------------------------------------------------------------
+# ---- time --------------------------------------------------------------------------------------------------
 
 
 def _whole_numbers(x: Any) -> np.ndarray:
@@ -302,7 +302,7 @@ def _stamp_of(factor: int) -> Kernel:
     return made
 
 
-# ---- casts -------------------------------------------------------------------------------------------------------
+# ---- casts -------------------------------------------------------------------------------------------------
 
 _DIGITS = {"TINYINT": 2, "SMALLINT": 4, "INT": 9, "BIGINT": 18}
 
@@ -345,21 +345,27 @@ def _from_text(target: str, text: Any) -> Answer:
 
 
 _KERNELS: dict[str, Kernel] = {
-    "+": _arithmetic("add"), "-": _arithmetic("subtract"), "*": _arithmetic("multiply"), "/": _divide, "DIV": _whole_division, "%": _remainder,
-    "pmod": _pmod, "negative": _negative, "abs": _abs, "ceil": _to_whole(pc.ceil), "floor": _to_whole(pc.floor), "round": _round,
-    "sqrt": _sure(pc.sqrt), "exp": _sure(pc.exp), "ln": _logarithm(pc.ln), "log10": _logarithm(pc.log10), "sign": _sure(_sign), "pow": _power,
-    "=": _sure(equal), "<>": _sure(lambda a, b: pc.invert(equal(a, b))), "<": _sure(less), ">": _sure(lambda a, b: less(b, a)),
-    "<=": _sure(lambda a, b: pc.invert(less(b, a))), ">=": _sure(lambda a, b: pc.invert(less(a, b))), "NOT": _sure(pc.invert),
-    "LIKE": _like, "cast": _cast, "shift": _shift, "concat": _sure(lambda *texts: pc.binary_join_element_wise(*texts, "")),
-    "upper": _letters(pc.ascii_upper), "lower": _letters(pc.ascii_lower), "trim": _sure(lambda x: pc.utf8_trim(x, " ")),
-    "ltrim": _sure(lambda x: pc.utf8_ltrim(x, " ")), "rtrim": _sure(lambda x: pc.utf8_rtrim(x, " ")),
+    "+": _arithmetic("add"), "-": _arithmetic("subtract"), "*": _arithmetic("multiply"), "/": _divide,
+    "DIV": _whole_division, "%": _remainder, "pmod": _pmod, "negative": _negative, "abs": _abs,
+    "ceil": _to_whole(pc.ceil), "floor": _to_whole(pc.floor), "round": _round, "sqrt": _sure(pc.sqrt),
+    "exp": _sure(pc.exp), "ln": _logarithm(pc.ln), "log10": _logarithm(pc.log10), "sign": _sure(_sign),
+    "pow": _power, "=": _sure(equal), "<>": _sure(lambda a, b: pc.invert(equal(a, b))), "<": _sure(less),
+    ">": _sure(lambda a, b: less(b, a)), "<=": _sure(lambda a, b: pc.invert(less(b, a))),
+    ">=": _sure(lambda a, b: pc.invert(less(a, b))), "NOT": _sure(pc.invert), "LIKE": _like, "cast": _cast,
+    "shift": _shift, "concat": _sure(lambda *texts: pc.binary_join_element_wise(*texts, "")),
+    "upper": _letters(pc.ascii_upper), "lower": _letters(pc.ascii_lower),
+    "trim": _sure(lambda x: pc.utf8_trim(x, " ")), "ltrim": _sure(lambda x: pc.utf8_ltrim(x, " ")),
+    "rtrim": _sure(lambda x: pc.utf8_rtrim(x, " ")),
     "length": _sure(lambda x: pc.utf8_length(x) if pa.types.is_string(x.type) else pc.binary_length(x)),
-    "substring": _substring, "replace": _replace, "startswith": _search(pc.starts_with), "endswith": _search(pc.ends_with),
-    "contains": _search(pc.match_substring), "date_trunc": _date_trunc,
-    "hour": _by_numpy(lambda x: x // _LENGTHS["hour"] % 24), "minute": _by_numpy(lambda x: x // _LENGTHS["minute"] % 60),
+    "substring": _substring, "replace": _replace, "startswith": _search(pc.starts_with),
+    "endswith": _search(pc.ends_with), "contains": _search(pc.match_substring), "date_trunc": _date_trunc,
+    "hour": _by_numpy(lambda x: x // _LENGTHS["hour"] % 24),
+    "minute": _by_numpy(lambda x: x // _LENGTHS["minute"] % 60),
     "second": _by_numpy(lambda x: x // _SECOND % 60), "dayofweek": _by_numpy(lambda x: (x + 4) % 7 + 1),
     "year": _calendar(pc.year), "month": _calendar(pc.month), "day": _calendar(pc.day),
-    "unix_micros": _sure(lambda x: pc.cast(x, pa.int64())), "unix_seconds": _by_numpy(lambda x: x // _SECOND), "unix_millis": _by_numpy(lambda x: x // 1_000),
+    "unix_micros": _sure(lambda x: pc.cast(x, pa.int64())), "unix_seconds": _by_numpy(lambda x: x // _SECOND),
+    "unix_millis": _by_numpy(lambda x: x // 1_000),
     "unix_timestamp": lambda _node, args: (pc.divide(pc.cast(args[0], pa.int64()), _SECOND), None),
-    "timestamp_seconds": _stamp_of(_SECOND), "timestamp_millis": _stamp_of(1_000), "timestamp_micros": _stamp_of(1),
+    "timestamp_seconds": _stamp_of(_SECOND), "timestamp_millis": _stamp_of(1_000),
+    "timestamp_micros": _stamp_of(1),
 }  # fmt: skip

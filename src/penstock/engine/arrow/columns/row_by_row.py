@@ -1,8 +1,9 @@
 """Expressions row by row, for the few rows and functions that no Arrow kernel settles.
 
-This is not the reference (`engine/local/expressions`) and shares no code with it: a fault in one shows against the
-other. It walks the typed tree for each row, and lets numpy's fixed-width numbers find what overflows. What both rest
-on is the definition in `model`: the tree, the texts of numbers and times (`casts`), and the patterns.
+This is not the reference (`engine/local/expressions`) and shares no code with it: a fault in one shows
+against the other. It walks the typed tree for each row, and lets numpy's fixed-width numbers find what
+overflows. What both rest on is the definition in `model`: the tree, the texts of numbers and times (`casts`),
+and the patterns.
 
 Values inside: TIMESTAMP as microseconds, DATE as days, FLOAT as a Python float that a FLOAT can hold.
 """
@@ -90,11 +91,11 @@ def value_of(node: Typed, row: Row) -> Any:
     return None if any(arg is None for arg in args) else _STRICT[node.function](node, *args)
 
 
-# ---- functions that see NULL, or leave arguments out ----------------------------------------------------------------
+# ---- functions that see NULL, or leave arguments out -------------------------------------------------------
 
 
 def _decided(word: bool) -> Act:
-    """AND is decided by false, OR by true; the right side is looked at only if the left one does not decide."""
+    """AND is decided by false, OR by true; the right side counts only if the left does not decide."""
 
     def act(node: Call, row: Row) -> bool | None:
         seen: list[bool | None] = []
@@ -136,7 +137,9 @@ def _in(node: Call, row: Row) -> bool | None:
 
 
 def _extreme(sign: int) -> Act:
-    """The first of the best, NULL passed over; `sign`: of the order in which a better value stands to the best so far."""
+    """The first of the best, NULL passed over; `sign`: of the order in which a better value stands to the
+    best so far.
+    """
 
     def act(node: Call, row: Row) -> Any:
         best = None
@@ -157,15 +160,15 @@ def _try_cast(node: Call, row: Row) -> Any:
 
 
 _SEES_NULL: dict[str, Act] = {
-    "AND": _decided(False), "OR": _decided(True), "CASE": _case, "coalesce": _coalesce, "<=>": _same, "IN": _in,
-    "least": _extreme(-1), "greatest": _extreme(1), "try_cast": _try_cast,
+    "AND": _decided(False), "OR": _decided(True), "CASE": _case, "coalesce": _coalesce, "<=>": _same,
+    "IN": _in, "least": _extreme(-1), "greatest": _extreme(1), "try_cast": _try_cast,
     "isnull": lambda node, row: value_of(node.args[0], row) is None,
     "isnan": lambda node, row: value_of(node.args[0], row) not in (None, math.inf, -math.inf)
     and not math.isfinite(value_of(node.args[0], row)),
 }  # fmt: skip
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
+# ---- numbers -----------------------------------------------------------------------------------------------
 
 
 def _order(left: Any, right: Any) -> int:
@@ -288,11 +291,13 @@ def _sign(_node: Call, x: float) -> float:
     return x if x == 0 or math.isnan(x) else math.copysign(1.0, x)
 
 
-# ---- text ------------------------------------------------------------------------------------------------------------
+# ---- text --------------------------------------------------------------------------------------------------
 
 
 def _substring(_node: Call, text: str, position: int, length: int = 2**31 - 1) -> str:
-    """From a place that counts from 1, or from the end; what lies in front of the text takes part of the length."""
+    """From a place that counts from 1, or from the end; what lies in front of the text takes part of the
+    length.
+    """
     start = position - 1 if position > 0 else position + len(text) if position < 0 else 0
     return "".join(letter for place, letter in enumerate(text) if start <= place < start + length)
 
@@ -305,7 +310,7 @@ def _matches(pattern: Act, method: str) -> Act:
     return lambda node, text, _pattern: getattr(pattern(node.args[1].value), method)(text) is not None
 
 
-# ---- time ------------------------------------------------------------------------------------------------------------
+# ---- time --------------------------------------------------------------------------------------------------
 
 
 def _stamp(micros: int) -> int:
@@ -356,8 +361,8 @@ def _calendar(unit: str) -> Act:
 _SUNDAY = np.datetime64("1969-12-28", "D")
 _MONDAY = np.datetime64("1969-12-29", "D")
 _UNITS = {
-    "microsecond": "us", "millisecond": "ms", "second": "s", "minute": "m", "hour": "h", "day": "D", "month": "M",
-    "year": "Y",
+    "microsecond": "us", "millisecond": "ms", "second": "s", "minute": "m", "hour": "h", "day": "D",
+    "month": "M", "year": "Y",
 }  # fmt: skip
 
 
@@ -378,7 +383,7 @@ def _date_trunc(_node: Call, unit: str, micros: int) -> int:
     return int(first.astype("datetime64[us]").astype(np.int64))
 
 
-# ---- casts -----------------------------------------------------------------------------------------------------------
+# ---- casts -------------------------------------------------------------------------------------------------
 
 
 def _cast(node: Call, x: Any) -> Any:
@@ -426,8 +431,8 @@ def _from_time(source: str, target: str, x: int) -> Any:
 
 
 _READ: dict[str, Callable[[str], Any]] = {
-    "BOOLEAN": casts.to_boolean, "DATE": casts.to_days, "TIMESTAMP": casts.to_micros, "DOUBLE": casts.to_double,
-    "FLOAT": casts.to_double,
+    "BOOLEAN": casts.to_boolean, "DATE": casts.to_days, "TIMESTAMP": casts.to_micros,
+    "DOUBLE": casts.to_double, "FLOAT": casts.to_double,
 }  # fmt: skip
 
 
@@ -459,23 +464,26 @@ def _truncated_seconds(micros: int) -> int:
 
 
 _STRICT: dict[str, Act] = {
-    "+": _fixed_width(lambda a, b: a + b), "-": _fixed_width(lambda a, b: a - b), "*": _fixed_width(lambda a, b: a * b),
-    "negative": _fixed_width(lambda a: -a), "abs": _fixed_width(abs),
-    "/": _divide, "DIV": _whole_division, "%": _rest, "pmod": _pmod,
-    "=": _compared(0), "<>": _compared(-1, 1), "<": _compared(-1), "<=": _compared(-1, 0), ">": _compared(1),
+    "+": _fixed_width(lambda a, b: a + b), "-": _fixed_width(lambda a, b: a - b),
+    "*": _fixed_width(lambda a, b: a * b), "negative": _fixed_width(lambda a: -a), "abs": _fixed_width(abs),
+    "/": _divide, "DIV": _whole_division, "%": _rest, "pmod": _pmod, "=": _compared(0),
+    "<>": _compared(-1, 1), "<": _compared(-1), "<=": _compared(-1, 0), ">": _compared(1),
     ">=": _compared(0, 1), "NOT": _plain(lambda x: not x), "cast": _cast,
     "LIKE": _matches(like_pattern, "fullmatch"), "RLIKE": _matches(regex, "search"),
-    "ceil": _up_or_down(ROUND_CEILING), "floor": _up_or_down(ROUND_FLOOR), "round": _round, "sign": _sign, "pow": _power,
-    "sqrt": _by_kernel(pc.sqrt), "exp": _by_kernel(pc.exp), "ln": _logarithm(pc.ln), "log10": _logarithm(pc.log10),
-    "concat": _plain(lambda *texts: "".join(texts)), "upper": _plain(lambda text: text.upper()),
-    "lower": _plain(lambda text: text.lower()), "trim": _plain(lambda text: text.strip(" ")),
-    "ltrim": _plain(lambda text: text.lstrip(" ")), "rtrim": _plain(lambda text: text.rstrip(" ")), "length": _plain(len),
-    "substring": _substring, "replace": _replace, "startswith": _plain(lambda text, part: text[: len(part)] == part),
-    "endswith": _plain(lambda text, part: text.endswith(part)), "contains": _plain(lambda text, part: text.find(part) >= 0),
-    "shift": _plain(lambda micros, length: _stamp(micros + length)),
-    "hour": _part("h", 3600 * _SECOND, "D"), "minute": _part("m", 60 * _SECOND, "h"), "second": _part("s", _SECOND, "m"),
-    "year": _calendar("Y"), "month": _calendar("M"), "day": _calendar("D"),
-    "dayofweek": _plain(lambda days: _days_since(_SUNDAY, np.datetime64(days, "D")) % 7 + 1), "date_trunc": _date_trunc,
+    "ceil": _up_or_down(ROUND_CEILING), "floor": _up_or_down(ROUND_FLOOR), "round": _round, "sign": _sign,
+    "pow": _power, "sqrt": _by_kernel(pc.sqrt), "exp": _by_kernel(pc.exp), "ln": _logarithm(pc.ln),
+    "log10": _logarithm(pc.log10), "concat": _plain(lambda *texts: "".join(texts)),
+    "upper": _plain(lambda text: text.upper()), "lower": _plain(lambda text: text.lower()),
+    "trim": _plain(lambda text: text.strip(" ")), "ltrim": _plain(lambda text: text.lstrip(" ")),
+    "rtrim": _plain(lambda text: text.rstrip(" ")), "length": _plain(len), "substring": _substring,
+    "replace": _replace, "startswith": _plain(lambda text, part: text[: len(part)] == part),
+    "endswith": _plain(lambda text, part: text.endswith(part)),
+    "contains": _plain(lambda text, part: text.find(part) >= 0),
+    "shift": _plain(lambda micros, length: _stamp(micros + length)), "hour": _part("h", 3600 * _SECOND, "D"),
+    "minute": _part("m", 60 * _SECOND, "h"), "second": _part("s", _SECOND, "m"), "year": _calendar("Y"),
+    "month": _calendar("M"), "day": _calendar("D"),
+    "dayofweek": _plain(lambda days: _days_since(_SUNDAY, np.datetime64(days, "D")) % 7 + 1),
+    "date_trunc": _date_trunc,
     # unix_timestamp cuts towards zero in Spark, unix_seconds downwards
     "unix_timestamp": _plain(_truncated_seconds), "unix_seconds": _plain(lambda micros: micros // _SECOND),
     "unix_millis": _plain(lambda micros: micros // 1_000), "unix_micros": _plain(lambda micros: micros),

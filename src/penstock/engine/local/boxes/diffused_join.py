@@ -1,7 +1,7 @@
 """The diffused join in plain loops (Gu and Yu, Fig. 3; S06-S09, S12): a proxy, k servers with two lists each.
 
-Without a bound on memory it gives what `JoinLogic` gives, which tests prove; then the reference runs `JoinLogic`. With a
-bound pairs are lost, and which ones depends on the servers: then the reference runs this.
+Without a bound on memory it gives what `JoinLogic` gives, which tests prove; then the reference runs
+`JoinLogic`. With a bound pairs are lost, and which ones depends on the servers: then the reference runs this.
 """
 
 from __future__ import annotations

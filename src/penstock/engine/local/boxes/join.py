@@ -1,4 +1,6 @@
-"""Join (Aurora, Sect. 2.1; A18): pairs of tuples whose distance in time is within a bound. Two lists and two loops."""
+"""Join (Aurora, Sect. 2.1; A18): pairs of tuples whose distance in time is within a bound. Two lists and two
+loops.
+"""
 
 from __future__ import annotations
 

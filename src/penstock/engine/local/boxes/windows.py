@@ -1,7 +1,8 @@
 """Tumble and Slide (Aurora, Sect. 2.1; A09-A11): apply a function to a window, then advance.
 
-A time window is closed when no input can still bring a tuple before its end; a count window when its last tuple has
-been released in canonical order. All tuples of open windows are kept as they are: obvious, not thrifty.
+A time window is closed when no input can still bring a tuple before its end; a count window when its last
+tuple has been released in canonical order. All tuples of open windows are kept as they are: obvious, not
+thrifty.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Held:
 
 
 class Shaper:
-    """Makes the output rows of a windowed box: keys, timestamp, then aggregates or what the function gives."""
+    """Makes the output rows of a windowed box: keys, timestamp, then aggregates or the function's."""
 
     def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.inputs, self.output = node, inputs, output
@@ -41,7 +42,7 @@ class Shaper:
         self.aggregator = Aggregator(node.aggregates, schema, self.keys)
 
     def admit(self, index: int, rows: Iterable[Row], answer: Answer) -> list[Held]:
-        """Tuples of one input ready for windows; one whose expressions fail goes to dead letters here, once."""
+        """Tuples of one input ready for windows; one whose expressions fail becomes a dead letter, once."""
         held = []
         for row in rows:
             try:
@@ -55,7 +56,9 @@ class Shaper:
     def emit(
         self, held: list[Held], answer: Answer, window: Window | None, covered: list[Held] | None = None
     ) -> None:
-        """Add the rows of one closed window (in canonical order); `covered`: what aggregates see if that is more."""
+        """Add the rows of one closed window (in canonical order); `covered`: what aggregates see if that is
+        more.
+        """
         first = stamping(held, self.node.stamp).row
         keys = {key: first[key] for key in self.keys}
         # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
@@ -153,7 +156,9 @@ def take_closed(windows: dict[tuple[Any, ...], Open], least: int, *, final: bool
 
 @dataclass
 class Counted:
-    """The count windows of one group: tuples still needed, the number of the first, the next window, tuples seen."""
+    """The count windows of one group: tuples still needed, the number of the first, the next window, tuples
+    seen.
+    """
 
     held: list[Held] = field(default_factory=list)
     base: int = 0

@@ -1,7 +1,8 @@
 """Expressions, one tuple at a time: slow, obvious, and the meaning that the other engines are held to.
 
-Operands are all evaluated, left to right, and a failing one makes the whole fail; only AND, OR, CASE, IF and COALESCE
-leave out what they do not need. (Spark itself may skip the other operand of a NULL; it promises no order.)
+Operands are all evaluated, left to right, and a failing one makes the whole fail; only AND, OR, CASE, IF and
+COALESCE leave out what they do not need. (Spark itself may skip the other operand of a NULL; it promises no
+order.)
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _strict(act: Callable[..., Any], args: list[Evaluate]) -> Evaluate:
     return many
 
 
-# ---- functions that see NULL, or do not look at all their arguments --------------------------------------------------
+# ---- functions that see NULL, or do not look at all their arguments ----------------------------------------
 
 
 def _and(_node: Call, args: list[Evaluate]) -> Evaluate:
@@ -201,6 +202,6 @@ def _try_cast(node: Call, args: list[Evaluate]) -> Evaluate:
 
 
 _LAZY: dict[str, Callable[[Call, list[Evaluate]], Evaluate]] = {
-    "AND": _and, "OR": _or, "CASE": _case, "coalesce": _coalesce, "<=>": _same, "IN": _in, "isnull": _is_null, "isnan": _is_nan,
-    "least": _extreme(min), "greatest": _extreme(max), "try_cast": _try_cast,
+    "AND": _and, "OR": _or, "CASE": _case, "coalesce": _coalesce, "<=>": _same, "IN": _in, "isnull": _is_null,
+    "isnan": _is_nan, "least": _extreme(min), "greatest": _extreme(max), "try_cast": _try_cast,
 }  # fmt: skip

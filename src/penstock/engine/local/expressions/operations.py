@@ -1,7 +1,8 @@
 """What each strict function does to values that are not NULL: plain Python, Java's and Spark's ANSI meaning.
 
-An entry takes the bound call and gives the operation for its types. Values: TIMESTAMP in microseconds, DATE in days,
-FLOAT as a Python float that a FLOAT can hold. Every departure of Python from Java stands here and nowhere else.
+An entry takes the bound call and gives the operation for its types. Values: TIMESTAMP in microseconds, DATE
+in days, FLOAT as a Python float that a FLOAT can hold. Every departure of Python from Java stands here and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _comparison(act: Operation) -> Callable[[Call], Operation]:
     return make
 
 
-# ---- division ----------------------------------------------------------------------------------------------------
+# ---- division ----------------------------------------------------------------------------------------------
 
 
 def _divide(a: float, b: float) -> float:
@@ -149,7 +150,7 @@ def _wrapped(value: int, type_: str) -> int:
     return (value + limit) % (2 * limit) - limit
 
 
-# ---- numbers -----------------------------------------------------------------------------------------------------
+# ---- numbers -----------------------------------------------------------------------------------------------
 
 
 def _to_whole(act: Callable[[float], int]) -> Callable[[Call], Operation]:
@@ -212,7 +213,7 @@ def _sqrt(x: float) -> float:
     return math.sqrt(x) if not x < 0 else math.nan
 
 
-# ---- text --------------------------------------------------------------------------------------------------------
+# ---- text --------------------------------------------------------------------------------------------------
 
 
 def _substring(text: str, position: int, length: int = 2**31 - 1) -> str:
@@ -241,7 +242,7 @@ def _constant(node: Call, place: int) -> Any:
     return literal.value
 
 
-# ---- time --------------------------------------------------------------------------------------------------------
+# ---- time --------------------------------------------------------------------------------------------------
 
 
 def _stamp(micros: int) -> int:
@@ -287,7 +288,7 @@ def _first_day(unit: str, days: int) -> int:
     return days_of(day.replace(month=month, day=1))
 
 
-# ---- casts -------------------------------------------------------------------------------------------------------
+# ---- casts -------------------------------------------------------------------------------------------------
 
 
 def _cast(node: Call) -> Operation:
@@ -314,7 +315,8 @@ def _to_integral(source: str, target: str) -> Operation:
     def act(x: float) -> int:
         if not math.isfinite(x):
             raise ExpressionFailure(f"{target} overflow")
-        # Spark compares with the limit as a double, which is 2^63, and Java's cast then stops at the largest BIGINT
+        # Spark compares with the limit as a double, which is 2^63, and Java's cast then stops at the largest
+        # BIGINT
         return _LONG - 1 if target == "BIGINT" and x == float(_LONG) else _whole(target, int(x))
 
     return act
@@ -363,23 +365,26 @@ def _to_text(source: str) -> Operation:
 _OPERATIONS: dict[str, Callable[[Call], Operation]] = {
     "+": _arithmetic(operator.add), "-": _arithmetic(operator.sub), "*": _arithmetic(operator.mul),
     "/": _plain(_divide), "DIV": _plain(_whole_division), "%": _remainder, "pmod": _pmod,
-    "negative": _arithmetic(operator.neg), "abs": _arithmetic(abs),
-    "=": _comparison(operator.eq), "<>": _comparison(operator.ne), "<": _comparison(operator.lt), "<=": _comparison(operator.le),
+    "negative": _arithmetic(operator.neg), "abs": _arithmetic(abs), "=": _comparison(operator.eq),
+    "<>": _comparison(operator.ne), "<": _comparison(operator.lt), "<=": _comparison(operator.le),
     ">": _comparison(operator.gt), ">=": _comparison(operator.ge), "NOT": _plain(operator.not_),
-    "LIKE": _like, "RLIKE": _rlike, "cast": _cast, "shift": _plain(lambda micros, length: _stamp(micros + length)),
-    "ceil": _to_whole(math.ceil), "floor": _to_whole(math.floor), "round": _round, "sqrt": _plain(_sqrt), "exp": _plain(_exp),
+    "LIKE": _like, "RLIKE": _rlike, "cast": _cast,
+    "shift": _plain(lambda micros, length: _stamp(micros + length)), "ceil": _to_whole(math.ceil),
+    "floor": _to_whole(math.floor), "round": _round, "sqrt": _plain(_sqrt), "exp": _plain(_exp),
     "ln": _logarithm(math.log), "log10": _logarithm(math.log10), "sign": _plain(_sign), "pow": _plain(_power),
     "concat": _plain(lambda *texts: "".join(texts)), "upper": _plain(str.upper), "lower": _plain(str.lower),
-    "trim": _plain(lambda text: text.strip(" ")), "ltrim": _plain(lambda text: text.lstrip(" ")), "rtrim": _plain(lambda text: text.rstrip(" ")),
-    "length": _plain(len), "substring": _plain(_substring), "replace": _plain(_replace),
-    "startswith": _plain(str.startswith), "endswith": _plain(str.endswith), "contains": _plain(operator.contains),
-    "hour": _plain(lambda micros: micros // _LENGTHS["hour"] % 24), "minute": _plain(lambda micros: micros // _LENGTHS["minute"] % 60),
+    "trim": _plain(lambda text: text.strip(" ")), "ltrim": _plain(lambda text: text.lstrip(" ")),
+    "rtrim": _plain(lambda text: text.rstrip(" ")), "length": _plain(len), "substring": _plain(_substring),
+    "replace": _plain(_replace), "startswith": _plain(str.startswith), "endswith": _plain(str.endswith),
+    "contains": _plain(operator.contains), "hour": _plain(lambda micros: micros // _LENGTHS["hour"] % 24),
+    "minute": _plain(lambda micros: micros // _LENGTHS["minute"] % 60),
     "second": _plain(lambda micros: micros // _SECOND % 60), "year": _plain(lambda days: date_of(days).year),
     "month": _plain(lambda days: date_of(days).month), "day": _plain(lambda days: date_of(days).day),
     "dayofweek": _plain(lambda days: (days + 4) % 7 + 1), "date_trunc": _date_trunc,
     # unix_timestamp cuts towards zero in Spark, unix_seconds downwards
     "unix_timestamp": _plain(lambda micros: int(math.copysign(abs(micros) // _SECOND, micros))),
-    "unix_seconds": _plain(lambda micros: micros // _SECOND), "unix_millis": _plain(lambda micros: micros // 1_000),
-    "unix_micros": _plain(lambda micros: micros), "timestamp_seconds": _stamp_of_seconds,
-    "timestamp_millis": _plain(lambda x: _stamp(x * 1_000)), "timestamp_micros": _plain(_stamp),
+    "unix_seconds": _plain(lambda micros: micros // _SECOND),
+    "unix_millis": _plain(lambda micros: micros // 1_000), "unix_micros": _plain(lambda micros: micros),
+    "timestamp_seconds": _stamp_of_seconds, "timestamp_millis": _plain(lambda x: _stamp(x * 1_000)),
+    "timestamp_micros": _plain(_stamp),
 }  # fmt: skip

@@ -1,7 +1,8 @@
-"""The load diffusion proxy on Spark (S06-S08): every tuple gets its owner and the servers it goes to, before the shuffle.
+"""The load diffusion proxy on Spark (S06-S08): every tuple gets its owner and the servers it goes to, before
+the shuffle.
 
-A server is a partition of the join's stage. All of it is a function of the ticket's roles and of the tuple itself, so a task
-that is run again, or a train that is replayed, sends each tuple where it went before.
+A server is a partition of the join's stage. All of it is a function of the ticket's roles and of the tuple
+itself, so a task that is run again, or a train that is replayed, sends each tuple where it went before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ SERVER = "_p"
 
 
 def routed(frame: DataFrame, side: int, keys: list[Any], roles: Roles) -> DataFrame:
-    """The tuples of one side with `_owner` and `_p`, the server; those that go everywhere are there once for each."""
+    """The tuples of one side with `_owner` and `_p`, the server; those that go everywhere are there once for
+    each.
+    """
     placed = frame.withColumn(OWNER, _owner(frame, keys, roles).cast("int"))
     if not roles.everywhere(side):
         return placed.withColumn(SERVER, F.col(OWNER))

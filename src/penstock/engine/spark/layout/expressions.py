@@ -1,8 +1,9 @@
-"""Expressions as Spark SQL that never throws: a value, NULL where the expression failed, and the reason beside it.
+"""Expressions as Spark SQL that never throws: a value, NULL where the expression failed, and the reason
+beside it.
 
-With ANSI on, one bad tuple would end the query. So each function that can fail is written in its try_ form, and the
-failure is an expression of its own, which looks only at what AND, OR, CASE, IF and COALESCE would have evaluated. Where
-nothing can fail there is no second expression and the first is plain Spark SQL.
+With ANSI on, one bad tuple would end the query. So each function that can fail is written in its try_ form,
+and the failure is an expression of its own, which looks only at what AND, OR, CASE, IF and COALESCE would
+have evaluated. Where nothing can fail there is no second expression and the first is plain Spark SQL.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _strict(node: Call) -> bool:
     return FUNCTIONS[node.function].strict if node.function in FUNCTIONS else True
 
 
-# ---- values ------------------------------------------------------------------------------------------------------
+# ---- values ------------------------------------------------------------------------------------------------
 
 
 def _value(node: Typed) -> str:
@@ -148,7 +149,8 @@ def _to_whole(node: Call, args: list[str]) -> str:
     if not node.fails:
         return inner
     # NaN is above all numbers but gives 0, as in Java
-    return f"CASE WHEN isnan({args[0]}) THEN 0L WHEN {args[0]} >= -9.223372036854775808E18D AND {args[0]} < 9.223372036854775807E18D THEN {inner} END"
+    fits = f"{args[0]} >= -9.223372036854775808E18D AND {args[0]} < 9.223372036854775807E18D"
+    return f"CASE WHEN isnan({args[0]}) THEN 0L WHEN {fits} THEN {inner} END"
 
 
 def _round(node: Call, args: list[str]) -> str:
@@ -173,7 +175,8 @@ def _try_cast(node: Call, args: list[str]) -> str:
     if node.args[0].type != "STRING" or node.type not in ("TIMESTAMP", "DATE"):
         return made
     # Spark reads more forms (today's date, named zones, five-digit years) than have one meaning here
-    checked = f"CASE WHEN {args[0]} RLIKE {_quoted(TIMESTAMP_FORM if node.type == 'TIMESTAMP' else '(?s)' + DATE_FORM)} THEN {made} END"
+    form = TIMESTAMP_FORM if node.type == "TIMESTAMP" else "(?s)" + DATE_FORM
+    checked = f"CASE WHEN {args[0]} RLIKE {_quoted(form)} THEN {made} END"
     if node.type == "DATE":
         return f"nullif(greatest({checked}, DATE '0000-12-31'), DATE '0000-12-31')"
     return _within(f"unix_micros({checked})")
@@ -181,7 +184,8 @@ def _try_cast(node: Call, args: list[str]) -> str:
 
 def _within(micros: str) -> str:
     """A timestamp of these microseconds, NULL outside the years 1 to 9999."""
-    return f"CASE WHEN {micros} BETWEEN {_bigint(FIRST_STAMP)} AND {_bigint(LAST_STAMP)} THEN timestamp_micros({micros}) END"
+    within = f"{micros} BETWEEN {_bigint(FIRST_STAMP)} AND {_bigint(LAST_STAMP)}"
+    return f"CASE WHEN {within} THEN timestamp_micros({micros}) END"
 
 
 def _bigint(value: int) -> str:
@@ -203,16 +207,17 @@ def _stamp_of(factor: int) -> Callable[[Call, list[str]], str]:
 
 
 _FORMS: dict[str, Callable[[Call, list[str]], str]] = {
-    "+": _try("+", "try_add"), "-": _try("-", "try_subtract"), "*": _try("*", "try_multiply"), "/": _try("/", "try_divide"), "%": _try("%", "try_mod"),
-    "DIV": _whole_division, "pmod": _pmod, "negative": _negative, "abs": _abs, "ceil": _to_whole, "floor": _to_whole, "round": _round,
+    "+": _try("+", "try_add"), "-": _try("-", "try_subtract"), "*": _try("*", "try_multiply"),
+    "/": _try("/", "try_divide"), "%": _try("%", "try_mod"), "DIV": _whole_division, "pmod": _pmod,
+    "negative": _negative, "abs": _abs, "ceil": _to_whole, "floor": _to_whole, "round": _round,
     "NOT": lambda _node, args: f"(NOT {args[0]})", "isnull": lambda _node, args: f"({args[0]} IS NULL)",
-    "IN": lambda _node, args: f"({args[0]} IN ({', '.join(args[1:])}))",
-    "CASE": _case, "cast": _cast, "try_cast": _try_cast, "shift": _shift,
-    "timestamp_seconds": _stamp_of(1_000_000), "timestamp_millis": _stamp_of(1_000), "timestamp_micros": _stamp_of(1),
+    "IN": lambda _node, args: f"({args[0]} IN ({', '.join(args[1:])}))", "CASE": _case, "cast": _cast,
+    "try_cast": _try_cast, "shift": _shift, "timestamp_seconds": _stamp_of(1_000_000),
+    "timestamp_millis": _stamp_of(1_000), "timestamp_micros": _stamp_of(1),
 }  # fmt: skip
 
 
-# ---- failures ----------------------------------------------------------------------------------------------------
+# ---- failures ----------------------------------------------------------------------------------------------
 
 
 def _failure(node: Typed) -> str | None:

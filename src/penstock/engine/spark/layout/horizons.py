@@ -1,8 +1,8 @@
 """Horizons of a sub-network on Spark: laid out once as plain steps, then run for every ticket.
 
-The definition is `model/checks/horizons.py`. This is a second way to the same numbers, so that the comparison of the
-engines can find a fault in either: every box is one step that takes the least horizon in front of it, goes back by a
-length of time, and down to a multiple of another.
+The definition is `model/checks/horizons.py`. This is a second way to the same numbers, so that the comparison
+of the engines can find a fault in either: every box is one step that takes the least horizon in front of it,
+goes back by a length of time, and down to a multiple of another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from penstock.model.durations import Time
 
 @dataclass(frozen=True)
 class Step:
-    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: nothing can be promised behind it."""
+    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: nothing can be promised behind
+    it.
+    """
 
     node: str
     inputs: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Native boxes: Filter, Map, Drop, Union and GroupBy as DataFrame operations.
 
-A tuple whose expression fails leaves the main path where it fails and becomes a dead letter (`Watch.guard`). Each
-operation is given to Spark as a few texts: every call into the JVM and every plan it analyses costs about a
-millisecond, a train is made of some hundred of them if one is careless.
+A tuple whose expression fails leaves the main path where it fails and becomes a dead letter (`Watch.guard`).
+Each operation is given to Spark as a few texts: every call into the JVM and every plan it analyses costs
+about a millisecond, a train is made of some hundred of them if one is careless.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
 @dataclass(frozen=True)
 class NativeBox:
-    """A box and what stands around it in one train. `watch` None: what it refuses was taken out at the source."""
+    """A box and what stands around it in one train. `watch` None: what it refuses was taken out at the
+    source.
+    """
 
     node: Any  # the box of the table's line
     frames: list[DataFrame]
@@ -70,7 +72,8 @@ def _drop(box: NativeBox) -> DataFrame:
     threshold = round(box.drop_rates.get(node.name, node.rate) * 1_000_000)
     if threshold <= 0:
         return frame
-    # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where negative
+    # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where
+    # negative
     hashed = f"xxhash64(CAST({node.lot} AS BIGINT), {SEQ})"
     remainder = f"pmod({hashed}, 1000000) + CASE WHEN {hashed} < 0 THEN {2**64 % 1_000_000} ELSE 0 END"
     return frame.where(f"pmod({remainder}, 1000000) >= {by_reference(threshold, SEQ)}")

@@ -1,8 +1,9 @@
 """How a sub-network is laid out on Spark: native boxes as DataFrame operations, the rest in fused stages.
 
-A stage is a set of adjacent vectorised boxes with the same partitioning; it runs as one crossing into Python for each
-train, with one state version for each partition. Stateless boxes behind a stage join it: what comes out of windows is
-small, and sending it back to the JVM only to filter it would cost a job. Boxes in front of the first stage stay native.
+A stage is a set of adjacent vectorised boxes with the same partitioning; it runs as one crossing into Python
+for each train, with one state version for each partition. Stateless boxes behind a stage join it: what comes
+out of windows is small, and sending it back to the JVM only to filter it would cost a job. Boxes in front of
+the first stage stay native.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no b
 
 @dataclass(frozen=True)
 class Entry:
-    """An arrow into a stage: from `tail` to input `index` of box `head`, to be partitioned by `keys` of the tail."""
+    """An arrow into a stage: from `tail` to input `index` of box `head`, to be partitioned by `keys` of the
+    tail.
+    """
 
     tail: str
     head: str
@@ -31,7 +34,8 @@ class Entry:
 
 @dataclass
 class Stage:
-    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one partition.
+    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one
+    partition.
 
     `servers`: how many partitions the stage of a diffused join has, if it says so.
     """
@@ -135,7 +139,9 @@ def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) 
 
 
 def _may_join(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> bool:
-    """The stage's partitioning puts tuples together that the box needs together, and no arrow leads round about."""
+    """The stage's partitioning puts tuples together that the box needs together, and no arrow leads round
+    about.
+    """
     for index, name in enumerate(node.inputs):
         if home.get(behind(net, name)) is not stage:
             if Trait.STATELESS in node.traits or _depends(net, name, stage):
@@ -160,7 +166,8 @@ def _compatible(net: Network, node: Node, index: int, stage: Stage) -> bool:
 def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
     """True if the columns reach the arrow with the values by which the stage is partitioned.
 
-    A user's function that produces a column of a key's name is taken at its word; the task checks it (`guarded`).
+    A user's function that produces a column of a key's name is taken at its word; the task checks it
+    (`guarded`).
     """
     node = net.nodes[behind(net, name)]
     if node.name not in stage.nodes:
@@ -174,7 +181,9 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
 
 
 def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
-    """Boxes with a user's function whose output must keep to the keys that came in, because others are fused behind."""
+    """Boxes with a user's function whose output must keep to the keys that came in, because others are fused
+    behind.
+    """
     found = {}
     for name in stage.nodes:
         node = net.nodes[name]

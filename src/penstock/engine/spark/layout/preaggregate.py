@@ -1,7 +1,9 @@
-"""Time windows natively: Spark makes partial aggregates by pane and key, the stage merges them into its state.
+"""Time windows natively: Spark makes partial aggregates by pane and key, the stage merges them into its
+state.
 
-Only a row for each pane and key crosses the shuffle and into Python. The columns are those of `engine/arrow/aggregates.py`.
-Boxes whose arguments may fail, need order or distinct values take the tuples themselves instead.
+Only a row for each pane and key crosses the shuffle and into Python. The columns are those of
+`engine/arrow/aggregates.py`. Boxes whose arguments may fail, need order or distinct values take the tuples
+themselves instead.
 """
 
 from __future__ import annotations

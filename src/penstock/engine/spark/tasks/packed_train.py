@@ -1,9 +1,9 @@
 """A train without a shuffle of rows: one job from packed records to counts, through all stages.
 
-Where every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist in the JVM. The
-source's records go straight into the first stage, whose task unpacks them; what one stage sends to the next travels packed
-as well, one record for each target partition; records about the train pass through. Between two stages lies one
-exchange of a handful of records, and the whole train is one Spark job.
+Where every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist
+in the JVM. The source's records go straight into the first stage, whose task unpacks them; what one stage
+sends to the next travels packed as well, one record for each target partition; records about the train pass
+through. Between two stages lies one exchange of a handful of records, and the whole train is one Spark job.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _view(chunks: Any, i: int) -> Any:
 
 
 def targets(table: Any, keys: Keys, parts: int) -> np.ndarray | None:
-    """The partition of each tuple, the same for equal keys whatever their width; None: all go to the first."""
+    """The partition of each tuple, the same for equal keys of any width; None: all go to the first."""
     if not keys or parts == 1:
         return None
     made = np.full(table.num_rows, 42, np.uint64)
@@ -272,7 +272,9 @@ class PackedTrainRun(TrainRun):
                 self._newest += [] if newest is None else [newest]
 
     def _packed(self) -> DataFrame:
-        """The train's packed records, a partition for each group of keys: read by Spark itself, or by tasks if there are many files."""
+        """The train's packed records, a partition for each group of keys: read by Spark itself, or by tasks
+        if there are many files.
+        """
         spark, parts = self.trains.spark, self.trains.partitions
         slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
         groups = by_group(slices, parts)
@@ -282,7 +284,8 @@ class PackedTrainRun(TrainRun):
                 ReadTask([[s for _, s in group] for group in groups]), "path STRING, chunk BINARY"
             )
         frames = [self._files([s for _, s in group]) for group in groups]
-        # Spark would put all into one partition, as each of them is; a last one with no partition at all keeps it from that
+        # Spark would put all into one partition, as each of them is; a last one with no partition at all
+        # keeps it from that
         none = spark.range(0, 0).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
         return reduce(DataFrame.union, [*frames, none])
 

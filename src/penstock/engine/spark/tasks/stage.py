@@ -1,7 +1,9 @@
-"""A stage in one task: the boxes' logics on a train's tuples, the state before and after, what leaves for where.
+"""A stage in one task: the boxes' logics on a train's tuples, the state before and after, what leaves for
+where.
 
-What comes back to the driver is small: a record of counts and staged files. Tuples come back only for boxes elsewhere,
-or for sinks that live in the driver's process; what goes to files and connection points is written right here.
+What comes back to the driver is small: a record of counts and staged files. Tuples come back only for boxes
+elsewhere, or for sinks that live in the driver's process; what goes to files and connection points is written
+right here.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
 
 @dataclass(frozen=True)
 class Leaving:
-    """What happens to the tuples behind a node: written to files, to points, sent to the driver, or sent on."""
+    """Where the tuples behind a node go: to files, to points, to the driver, or on."""
 
     node: str
     files: tuple[StagedFiles, ...] = ()
@@ -118,7 +120,7 @@ class StageTask:
         return replace(node, function=Function(call, node.function.name))
 
     def _entries(self, batches: Iterable[Any]) -> list[Any]:
-        """The tuples of each entry; with several they come as one stream of structs, of which one is filled."""
+        """The tuples of each entry; several come as one stream of structs, of which one is filled."""
         held: list[list[Any]] = [[] for _ in self.entries]
         for batch in batches:
             if len(self.entries) == 1:
@@ -192,7 +194,7 @@ class StageTask:
 
 @cache
 def _settle() -> None:
-    """Once in a worker: Spark collects garbage before each task, which need not go through all modules again."""
+    """Once in a worker: Spark collects garbage before each task, and need not go through all modules."""
     gc.collect()
     gc.freeze()
 
@@ -274,8 +276,9 @@ class _Work:
         return tuple(max(h, self._local.get((node.name, i), h)) for i, h in enumerate(known))
 
     def _local_horizons(self, entries: list[Any]) -> dict[tuple[str, int], int]:
-        # A tuple proves that its source is as far as its own time: later trains bring nothing older than that less the
-        # lateness. So keys here need not wait for the next ticket to learn what they have already seen.
+        # A tuple proves that its source is as far as its own time: later trains bring nothing older than that
+        # less the lateness. So keys here need not wait for the next ticket to learn what they have already
+        # seen.
         found = {}
         for place, table, lateness in zip(self.task.entries, entries, self.task.lateness, strict=True):
             newest = pc.max(table.column(STAMP)).as_py() if lateness is not None and table.num_rows else None
@@ -284,8 +287,8 @@ class _Work:
         return found
 
     def _guard(self, node: Node, inputs: list[Any], out: Any) -> None:
-        # what a latch lets out may have come in with an earlier train, so that is looked at where its function is called;
-        # windows give the keys themselves
+        # what a latch lets out may have come in with an earlier train, so that is looked at where its
+        # function is called; windows give the keys themselves
         if Trait.STATELESS in node.traits:
             for key in self.task.guards.get(node.name, ()):
                 keeps_key(node, key, [c for t in inputs for c in t.column(key).chunks], out)
@@ -301,7 +304,8 @@ def keeps_key(node: Node, key: str, known: list[Any], out: Any) -> None:
     had = pa.chunked_array(known, type=out.schema.field(key).type)
     if out.num_rows and pc.any(pc.invert(pc.is_in(out.column(key), value_set=pc.unique(had)))).as_py():
         raise PenstockError(
-            f"{node.where}: box '{node.name}': its function produced a value of the key '{key}' that did not come in; "
+            f"{node.where}: box '{node.name}': its function produced a value of the key '{key}' "
+            "that did not come in; "
             "a column with a group key's name must keep the key (give it another name, or group again)"
         )
 

@@ -1,9 +1,10 @@
 """Columnar partition state: Spark's delta-and-snapshot design with columns instead of rows.
 
-The state of a stage in one partition after train b is version b: the logics of its boxes, resident in the Python
-worker that ran the last train. What a train changed is written as a delta before its task ends, now and then the whole
-as a snapshot, each in a file named by version. A worker whose resident version is not the one wanted (tasks move between
-workers, trains are replayed) loads it from the files. A torn or missing file is refused, never guessed.
+The state of a stage in one partition after train b is version b: the logics of its boxes, resident in the
+Python worker that ran the last train. What a train changed is written as a delta before its task ends, now
+and then the whole as a snapshot, each in a file named by version. A worker whose resident version is not the
+one wanted (tasks move between workers, trains are replayed) loads it from the files. A torn or missing file
+is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -63,14 +64,18 @@ class PartitionState:
         self._folder = Path(self.root) / str(self.partition)
 
     def at(self, version: int) -> Resident:
-        """The state after train `version` (`base`: before the first): resident if it is that one, else from the files."""
+        """The state after train `version` (`base`: before the first): resident if it is that one, else from
+        the files.
+        """
         held = _RESIDENT.pop((self.root, self.partition), None)
         if held is not None and held.version == version and held.epoch == self.epoch:
             return held
         return self._load(version)
 
     def keep(self, held: Resident, version: int) -> int:
-        """Write what the train changed as `version`, hold the state for the next train; returns bytes written."""
+        """Write what the train changed as `version`, hold the state for the next train; returns bytes
+        written.
+        """
         written = self._keep_parts(held, version)
         if self.plain:
             written += self._keep_delta(held, version)
@@ -143,7 +148,8 @@ class PartitionState:
             following, base = self._next(held.version, version)
             if base != held.version:
                 raise StateError(
-                    f"{self._folder}: the state of train {held.version + 1} is missing (found {following} after {base})"
+                    f"{self._folder}: the state of train {held.version + 1} is missing "
+                    f"(found {following} after {base})"
                 )
             data, _ = self._read(following, "delta")
             for name, logic in boxes.items():
@@ -155,7 +161,8 @@ class PartitionState:
         path = self._path(version + 1, "delta")
         if not path.exists():
             raise StateError(
-                f"{self._folder}: the state after train {wanted} cannot be rebuilt, version {version + 1} is missing"
+                f"{self._folder}: the state after train {wanted} cannot be rebuilt, "
+                f"version {version + 1} is missing"
             )
         return version + 1, self._read(version + 1, "delta")[1]
 
@@ -188,7 +195,9 @@ def _parted(logic: Logic) -> bool:
 
 
 def stage_base(root: Path, committed: int) -> int:
-    """The version at which a stage began: noted when it is first seen, so that lost files are not taken for none."""
+    """The version at which a stage began: noted when it is first seen, so that lost files are not taken for
+    none.
+    """
     path = root / "base.json"
     if not path.exists():
         root.mkdir(parents=True, exist_ok=True)

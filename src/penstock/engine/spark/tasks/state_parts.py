@@ -1,9 +1,11 @@
-"""State as named parts: each is written once, into the file of the train that made it, and read when it is looked at.
+"""State as named parts: each is written once, into the file of the train that made it, and read when it is
+looked at.
 
-The file of version b holds the parts that train b made, and in its head an index of all parts there are: in which file, where, how
-long, with which checksum. So a version is found by reading one head; a part is mapped into memory, not copied, and only
-when a box asks for it: a worker that takes over a partition pays for what it touches. A file whose parts are all gone is
-deleted; a part that outlives its neighbours by far is carried over into a newer file, a few at a time, so no train stalls.
+The file of version b holds the parts that train b made, and in its head an index of all parts there are: in
+which file, where, how long, with which checksum. So a version is found by reading one head; a part is mapped
+into memory, not copied, and only when a box asks for it: a worker that takes over a partition pays for what
+it touches. A file whose parts are all gone is deleted; a part that outlives its neighbours by far is carried
+over into a newer file, a few at a time, so no train stalls.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class PartFiles:
     _lazy: list[LazyParts] = field(default_factory=list)  # to be told of parts that move
 
     def lazy(self, index: Index, box: str) -> LazyParts:
-        """The parts of one box in an index; they stay readable when they are carried over into other files."""
+        """The parts of one box in an index; they stay readable when carried over into other files."""
         self._lazy.append(LazyParts(self, index, box))
         return self._lazy[-1]
 
@@ -123,7 +125,9 @@ class PartFiles:
         return self._open[version]
 
     def _forget(self, needed: int) -> None:
-        """Delete the files before `needed`: Spark replays the newest train only, and that needs the version before."""
+        """Delete the files before `needed`: Spark replays the newest train only, and that needs the version
+        before.
+        """
         if self._oldest is None:
             self._oldest = min(numbers_in(self.folder, "parts"), default=needed)
         while self._oldest < needed:
@@ -144,7 +148,9 @@ class LazyParts(Mapping[str, Any]):
         }
 
     def moved(self, name: str, old: Place, new: Place) -> None:
-        """Note that a part, of any box, has been carried over: its old file may be deleted before it is looked at."""
+        """Note that a part, of any box, has been carried over: its old file may be deleted before it is
+        looked at.
+        """
         if name.startswith(self._front):
             own = name.removeprefix(self._front)
             if self._places.get(own) == old:  # else the name has been given to another part since

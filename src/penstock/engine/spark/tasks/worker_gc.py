@@ -1,7 +1,8 @@
 """Python workers that do not look through their whole memory after every task.
 
-Spark's daemon calls gc.collect() after each task, which walks all objects of all imported modules: tens of milliseconds, several
-times a train. What was there after the first tasks stays for ever anyway, so it is put out of the collector's sight.
+Spark's daemon calls gc.collect() after each task, which walks all objects of all imported modules: tens of
+milliseconds, several times a train. What was there after the first tasks stays for ever anyway, so it is put
+out of the collector's sight.
 """
 
 from __future__ import annotations

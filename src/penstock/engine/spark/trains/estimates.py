@@ -1,7 +1,8 @@
 """How many tuples native boxes let through in trains where they are not counted.
 
-Counting behind every native box breaks Spark's generated code into pieces, so only some trains are counted. In the others
-the tuples that came in are exact, and those that went on are guessed from the selectivity seen; who shows the totals marks them.
+Counting behind every native box breaks Spark's generated code into pieces, so only some trains are counted.
+In the others the tuples that came in are exact, and those that went on are guessed from the selectivity seen;
+who shows the totals marks them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A sub-network as ONE streaming query, and the conductor that writes its tickets.
 
-The conductor decides, train by train: how many tuples (A76), which horizons hold, which inputs are idle, at which rates
-boxes drop. It writes the decision down before Spark sees it, and writes the next one only when the train is done.
+The conductor decides, train by train: how many tuples (A76), which horizons hold, which inputs are idle, at
+which rates boxes drop. It writes the decision down before Spark sees it, and writes the next one only when
+the train is done.
 """
 
 from __future__ import annotations
@@ -243,7 +244,8 @@ class SubnetworkQuery:
                 self.finished.set()
             self.looks += 1
             return False
-        # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for nothing
+        # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for
+        # nothing
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
 
@@ -260,21 +262,25 @@ class SubnetworkQuery:
         )
 
     def _input_situation(self, name: str) -> InputSituation:
-        # What waits is not known yet: an input is only asked for what a train takes. One that had nothing to give at
-        # the last look, and no more behind it, had nothing waiting.
+        # What waits is not known yet: an input is only asked for what a train takes. One that had nothing to
+        # give at the last look, and no more behind it, had nothing waiting.
         return InputSituation(
             self._taken_tuples.get(name, 0), waiting_tuples=0 if self._used_up.get(name, False) else None
         )
 
     def _dozing(self, idle: list[str]) -> bool:
-        """Whether readers of a point are to be told that nothing comes for now; that it wakes up, its tuples tell."""
+        """Whether readers of a point are to be told that nothing comes for now; that it wakes up, its tuples
+        tell.
+        """
         if not idle:
             return False
         newly = asleep(self.sub.network, idle) - asleep(self.sub.network, self._idle)
         return not newly.isdisjoint(self.sub.points)
 
     def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
-        """How the coming train's diffused joins are spread: from the train before, and what its servers reported."""
+        """How the coming train's diffused joins are spread: from the train before, and what its servers
+        reported.
+        """
         if not self._spread:
             return {}
         behind, made = self.trains.horizon_plan.behind(horizons), {}
@@ -294,18 +300,29 @@ class SubnetworkQuery:
         refused = {name: part.refused for name, part in taken.items() if part.refused}
         self._joins = self._roles(horizons)
         ticket = Ticket(
-            train=self._last + 1, arrival=now, slices={n: p.slices for n, p in taken.items()},
-            positions={n: p.position for n, p in taken.items()}, horizons=horizons, newest=dict(self._newest),
-            drop_rates=dict(self.steering.drop_rates), idle=idle, final=final, rows=sum(p.rows for p in taken.values()),
-            refused=refused, since=self._oldest(taken, now), joins=self._joins,
-        )  # fmt: skip
+            train=self._last + 1,
+            arrival=now,
+            slices={name: part.slices for name, part in taken.items()},
+            positions={name: part.position for name, part in taken.items()},
+            horizons=horizons,
+            newest=dict(self._newest),
+            drop_rates=dict(self.steering.drop_rates),
+            joins=self._joins,
+            idle=idle,
+            final=final,
+            rows=sum(part.rows for part in taken.values()),
+            since=self._oldest(taken, now),
+            refused=refused,
+        )
         self.log.write_ticket(ticket)
         self._horizons, self._idle, self._final, self._since = horizons, idle, final, ticket.since
         self._last, self._departed = ticket.train, now
         self._ticketed.set()
 
     def _oldest(self, taken: dict[str, Taken], now: float) -> float | None:
-        """Since when the tuples of this train have been waiting; without any, those that have moved the horizons."""
+        """Since when the tuples of this train have been waiting; without any, those that have moved the
+        horizons.
+        """
         full = [part for part in taken.values() if part.slices]
         known = [part.arrived for part in full or taken.values() if part.arrived is not None]
         if known:
@@ -366,8 +383,8 @@ class SubnetworkQuery:
             and time.monotonic() < until
         ):
             time.sleep(0.002)  # until Spark has noted the last train as committed
-        # Spark interrupts the micro-batch but waits for it, so it must be told while it still waits: only then does
-        # no further one begin
+        # Spark interrupts the micro-batch but waits for it, so it must be told while it still waits: only
+        # then does no further one begin
         stopping = threading.Thread(target=self.query.stop, daemon=True)
         stopping.start()
         while self.query.isActive and time.monotonic() < until:
@@ -382,7 +399,9 @@ class SubnetworkQuery:
                 source.release()
 
     def forget_state(self) -> None:
-        """Throw away what boxes remember, keep the place in the input: the next train starts with fresh state."""
+        """Throw away what boxes remember, keep the place in the input: the next train starts with fresh
+        state.
+        """
         shutil.rmtree(self.trains.place / "state", ignore_errors=True)
 
     def wait_ready(self, timeout: float = 60.0) -> None:

@@ -1,7 +1,8 @@
 """One train through one sub-network: from its ticket to its commit record.
 
-Everything a train writes lies aside until its commit record is on disk; then it is published. A train whose commit record
-exists is not run again, only published again, which does no harm: so nothing is lost and nothing doubled.
+Everything a train writes lies aside until its commit record is on disk; then it is published. A train whose
+commit record exists is not run again, only published again, which does no harm: so nothing is lost and
+nothing doubled.
 """
 
 from __future__ import annotations
@@ -202,7 +203,9 @@ class Trains:
 
 
 def _run_of(place: Path) -> str:
-    """What tells this place's output files from those of any other: made with the place, and kept as long as it."""
+    """What tells this place's output files from those of any other: made with the place, and kept as long as
+    it.
+    """
     path = place / "run.json"
     try:
         return str(read_record(path)["run"])

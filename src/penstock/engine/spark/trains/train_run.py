@@ -47,7 +47,8 @@ class TrainRun:
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
         self.horizons = self._horizons(ticket.horizons)
-        # Counting behind every native box breaks the generated code into pieces; selectivities need a sample only.
+        # Counting behind every native box breaks the generated code into pieces; selectivities need a sample
+        # only.
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
         trains.loaded += not ticket.empty
 
@@ -138,7 +139,7 @@ class TrainRun:
         self._keep(node.name, frame)
 
     def _must_be_counted(self, node: Node) -> bool:
-        """What other boxes let through is what comes less what they refuse; what is written is counted there."""
+        """Others let through what comes less what they refuse; what is written is counted there."""
         return Trait.SELECTS in node.traits and not self.trains.terminals(node.name)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
@@ -209,18 +210,28 @@ class TrainRun:
         ]
         partials = frozenset(i for i, e in enumerate(stage.entries) if may_preaggregate(net, self.layout, e))
         return StageTask(
-            name=stage.name, subnetwork=self.trains.sub.name, nodes=nodes,
-            inputs={n: net.input_types(n) for n in stage.nodes}, outputs={n: net.types[n] for n in stage.nodes},
+            name=stage.name,
+            subnetwork=self.trains.sub.name,
+            nodes=nodes,
+            inputs={n: net.input_types(n) for n in stage.nodes},
+            outputs={n: net.types[n] for n in stage.nodes},
             entries=[(e.head, e.index) for e in stage.entries],
             entry_fields=[self._entry_schema(e, i in partials) for i, e in enumerate(stage.entries)],
             leaving=[self._leaving(n) for n in stage.nodes if self.trains.terminals(n)],
-            guards=guarded(net, stage), state_root=str(self.trains.place / "state" / stage.name),
-            state_base=self.trains.bases.get(stage.name, -1), train=train,
+            guards=guarded(net, stage),
+            state_root=str(self.trains.place / "state" / stage.name),
+            state_base=self.trains.bases.get(stage.name, -1),
+            train=train,
             horizons={n: self._input_horizons(n) for n in stage.nodes},
-            lateness=[self._lateness(e) for e in stage.entries], drop_rates=self.ticket.drop_rates,
-            joins=self.ticket.joins, final=self.ticket.final, stateful=stage.stateful, epoch=self.trains.epoch, partials=partials,
+            lateness=[self._lateness(e) for e in stage.entries],
+            drop_rates=self.ticket.drop_rates,
+            joins=self.ticket.joins,
+            final=self.ticket.final,
+            stateful=stage.stateful,
+            epoch=self.trains.epoch,
+            partials=partials,
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
-        )  # fmt: skip
+        )
 
     def _entry_schema(self, entry: Entry, partial: bool) -> Any:
         if partial:
@@ -232,7 +243,7 @@ class TrainRun:
         return schema.append(pa.field(OWNER, pa.int32())) if spread else schema
 
     def _partitioned(self, stage: Stage, task: StageTask) -> DataFrame:
-        """The stage's input, all tuples of a key in one partition, with the same keys there in every train."""
+        """The stage's input: all tuples of a key in one partition, the same one in every train."""
         width = self.trains.partitions
         if not self.frames:
             width = self.ticket.joins[stage.name].servers if stage.spread else width
@@ -273,7 +284,9 @@ class TrainRun:
         return frame.selectExpr(*columns, STAMP, SEQ)
 
     def _lateness(self, entry: Entry) -> int | None:
-        """How much newer than the horizon an entry's newest tuple is, if that proves anything: one source, no state."""
+        """How much newer than the horizon an entry's newest tuple is, if that proves anything: one source, no
+        state.
+        """
         sources = self._sources(entry.tail)
         if (
             len(sources) != 1
@@ -372,8 +385,8 @@ class TrainRun:
 
 
 def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:
-    """Several entries as one stream: a tag, the hash of the keys (`spread`: the server), and one struct for each entry,
-    one of them filled.
+    """Several entries as one stream: a tag, the hash of the keys (`spread`: the server), and one struct for
+    each entry, one of them filled.
     """
     inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
     schemas = [StructType([f for f in frame.schema if f.name != SERVER]) for frame in frames]

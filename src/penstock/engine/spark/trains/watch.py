@@ -1,7 +1,7 @@
 """What is counted while a train runs, and the dead letters that are picked up on the same way past.
 
-Spark's `observe` computes aggregates beside the main path. A list of the few tuples that failed is such an aggregate too,
-so the dead letters cost no second pass over the data.
+Spark's `observe` computes aggregates beside the main path. A list of the few tuples that failed is such an
+aggregate too, so the dead letters cost no second pass over the data.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class Watch:
     ) -> DataFrame:
         """Only the tuples that nothing is wrong with; the others become letters.
 
-        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the tuple's raw text
-        and of its offset. `more`: columns to be added on the way. `{why}` in a metric stands for the reason's column.
+        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the
+        tuple's raw text and of its offset. `more`: columns to be added on the way. `{why}` in a metric stands
+        for the reason's column.
         """
         column = f"_why{len(self._on)}"
         marked = frame.selectExpr("*", *more, f"{why} AS {column}")
@@ -101,8 +102,8 @@ class Watch:
         return pa.concat_tables([*self._told, picked_up])
 
     def _fetch(self, place: _Place) -> dict[str, Any]:
-        # The counts come with an event soon after the job. Where Spark has proved that no tuple can get through, it
-        # leaves the counting out as well, and no event ever comes: then count apart.
+        # The counts come with an event soon after the job. Where Spark has proved that no tuple can get
+        # through, it leaves the counting out as well, and no event ever comes: then count apart.
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if place.observation._jo is not None and place.observation._jo.future().isCompleted():
@@ -118,5 +119,7 @@ class Watch:
 
 
 def _repeated(letters: Sequence[Any]) -> bool:
-    """A task that ran twice (its machine was lost) has counted twice: then only counting apart gives the truth."""
+    """A task that ran twice (its machine was lost) has counted twice: then only counting apart gives the
+    truth.
+    """
     return any(n > 1 for n in Counter(tuple(letter) for letter in letters).values())
