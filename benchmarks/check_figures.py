@@ -91,7 +91,9 @@ class Source:
 
 @dataclass
 class Citation:
-    """One comment: a result file (none if it only lists given numbers), its figures, and the numbers given."""
+    """One comment: a result file (none if it only lists given numbers), its figures, and the
+    numbers given.
+    """
 
     line: int
     result: str = ""

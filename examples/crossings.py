@@ -1,9 +1,11 @@
 """Linear Road rows through fused boxes with state: which vehicles cross segments, and how often.
 
-    .venv/bin/python examples/crossings.py ROWS.dat [OUT]     # rows of type 0 as in the benchmark; made up if left out
+    .venv/bin/python examples/crossings.py ROWS.dat [OUT]     # rows of type 0 as in the benchmark; made up if
+    left out
 
-Two Latch boxes with vectorised functions, both grouped by vehicle, run fused: one crossing into Python for each train, one
-state version for each partition. Kill it at any moment (kill -9) and start it again: the rows are the same.
+Two Latch boxes with vectorised functions, both grouped by vehicle, run fused: one crossing into Python for
+each train, one state version for each partition. Kill it at any moment (kill -9) and start it again: the rows
+are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ SCHEMA = (
 
 
 def track(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """For each report the segment of the vehicle's report before it, -1 for its first; the state is each one's last."""
+    """For each report the segment of the vehicle's report before it, -1 for its first.
+
+    The state is each one's last.
+    """
     vid, seg = batch["vid"].to_numpy(), batch["seg"].to_numpy()
     known_vid, known_seg = state["vid"].to_numpy(), state["last_seg"].to_numpy()
     order = np.argsort(vid, kind="stable")  # the batch is in order of time, so each vehicle's reports stay so

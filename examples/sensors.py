@@ -1,7 +1,8 @@
 """Sensors in a cold store: a network with filter, window, join, a connection point and an ad-hoc query.
 
-`make demo` runs it. Two sources: temperature readings, and doors that open. Warm minutes are joined with the doors that
-were opened shortly before; the minutes are kept at a connection point, where a question of today meets data of before.
+`make demo` runs it. Two sources: temperature readings, and doors that open. Warm minutes are joined with the
+doors that were opened shortly before; the minutes are kept at a connection point, where a question of today
+meets data of before.
 """
 
 from __future__ import annotations

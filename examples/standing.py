@@ -36,7 +36,10 @@ def write(name: str, first: int, rows: list[tuple[int, ...]]) -> None:
 
 
 def drive(first: int, seconds: int) -> None:
-    """Hundred cars report every ten seconds; in segments 40 to 60 they crawl; whoever is too fast is fined."""
+    """Hundred cars report every ten seconds; in segments 40 to 60 they crawl.
+
+    Whoever is too fast is fined.
+    """
     dice = random.Random(first)
     reports = []
     for second in range(first, first + seconds, 10):

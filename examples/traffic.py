@@ -1,4 +1,5 @@
-"""Jams on a road: the ten-line network of the README, on made-up reports. examples/traffic.yaml is the same as text.
+"""Jams on a road: the ten-line network of the README, on made-up reports. examples/traffic.yaml is the same
+as text.
 
 .venv/bin/python examples/traffic.py
 """

@@ -1,13 +1,13 @@
 """`make soak`: the slow tests at full counts, recorded like a benchmark.
 
-A soak takes hours, so it may run in pieces. Each piece that has passed is kept in out/soak, by commit, and is not
-run again; `--fresh` forgets them. The result is written when every piece has run on this commit.
+A soak takes hours, so it may run in pieces. Each piece that has passed is kept in out/soak, by commit, and is
+not run again; `--fresh` forgets them. The result is written when every piece has run on this commit.
 
     python scripts/soak.py                          what is still missing on this commit
     python scripts/soak.py --only boxes runtime     these pieces
 
-Figure: what was done (kills, attaches, networks, standing cases), and every test with its outcome and seconds.
-Time:   3 to 5 hours; --quick runs the slow tests at their usual counts, about 15 minutes.
+Figure: what was done (kills, attaches, networks, standing cases), and every test with its outcome and
+seconds. Time:   3 to 5 hours; --quick runs the slow tests at their usual counts, about 15 minutes.
 """
 
 from __future__ import annotations

@@ -111,7 +111,10 @@ def _runs(keys: np.ndarray) -> Iterator[tuple[int, int]]:
 
 @dataclass
 class Answers:
-    """The flat file of answers. Emit is the driver's clock before a block is written; without a driver, Time."""
+    """The flat file of answers. Emit is the driver's clock before a block is written.
+
+    Without a driver, Time.
+    """
 
     file: Any
     feed: Feed

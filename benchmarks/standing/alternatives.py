@@ -2,8 +2,8 @@
 
 (a) One Spark streaming query for each standing query: at which number does it no longer keep up? (b) DuckDB
 runs the query again at each invocation, over the same million tuples. (c) A cross join of queries and data in
-Spark, written as a join with a range condition. PointsOnlyRuntime them our probe of the same train with the same
-queries, as a Spark job, and our invocation. The results of (b) and (c) are compared with ours.
+Spark, written as a join with a range condition. PointsOnlyRuntime them our probe of the same train with the
+same queries, as a Spark job, and our invocation. The results of (b) and (c) are compared with ours.
 
 Figure: seconds of a train, tuples a second, milliseconds of an invocation, for each way.
 Time:   about 5 minutes; --quick about 2.

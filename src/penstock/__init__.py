@@ -1,7 +1,7 @@
 """Penstock: networks of boxes on streams, run on Apache Spark.
 
-`import penstock as ps` gives what one needs to write a network. Names come when they are first used: the Linear Road kit
-needs none of them, a network needs no Spark, and only a Runtime starts an engine.
+`import penstock as ps` gives what one needs to write a network. Names come when they are first used: the
+Linear Road kit needs none of them, a network needs no Spark, and only a Runtime starts an engine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Figures in documents: a wrong digit, a missing file and a missing citation are found, with file and line."""
+"""Figures in documents: a wrong digit, a missing file and a missing citation are found, with
+file and line.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from benchmarks.common.expressions import ExpressionError, evaluate
 from benchmarks import check_figures
 
 RESULT = {
-    "figures": {"speed": [{"mode": "as fast as possible", "tuples_per_s": 487_176.2, "train_p50_s": 0.5449}], "share": 0.15},
+    "figures": {"speed": [{"mode": "as fast as possible", "tuples_per_s": 487_176.2, "train_p50_s": 0.5449}],
+        "share": 0.15},
     "config": {"rate": 300_000},
     "load": {"before": 0.1, "after": 2.9},
 }  # fmt: skip

@@ -1,4 +1,7 @@
-"""The peers of the Linear Road benchmark answer as the oracle does. The Spark peer is followed without Spark."""
+"""The peers of the Linear Road benchmark answer as the oracle does.
+
+The Spark peer is followed without Spark.
+"""
 
 from __future__ import annotations
 

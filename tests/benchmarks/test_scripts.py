@@ -1,4 +1,6 @@
-"""Every benchmark can be imported, says what its figure is and how long it takes, and records through the one writer."""
+"""Every benchmark can be imported, says what its figure is and how long it takes, and records through the one
+writer.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(path for path in (ROOT / "benchmarks").glob("*/*.py") if path.name != "__init__.py")
 SCRIPTS = [path for path in MODULES if "with recording(" in path.read_text(encoding="utf-8")]
 KEYS = {
-    "benchmark", "command", "commit", "dirty", "started", "seconds", "machine", "versions", "load", "quick", "seed",
-    "config", "outcome", "failure", "wrong", "warm_up", "figures",
+    "benchmark", "command", "commit", "dirty", "started", "seconds", "machine", "versions", "load", "quick",
+    "seed", "config", "outcome", "failure", "wrong", "warm_up", "figures",
 }  # fmt: skip
 
 

@@ -34,7 +34,9 @@ def run(engine):  # noqa: F811
 
 @pytest.fixture
 def run_two(engine):  # noqa: F811
-    """run_two(build, (left, right), ...): two sources 'left' and 'right', `build(left, right)` is the output 'out'."""
+    """run_two(build, (left, right), ...): two sources 'left' and 'right', `build(left, right)` is the output
+    'out'.
+    """
 
     def call(build, *trains, schema=SCHEMA, other=None, final=True, **source: Any):
         net = Network("two")

@@ -1,4 +1,6 @@
-"""The vectorised logics, cranked box by box in place of the reference ones, give the same rows (without Spark)."""
+"""The vectorised logics, cranked box by box in place of the reference ones, give the same rows (without
+Spark).
+"""
 
 import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings

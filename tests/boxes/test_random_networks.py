@@ -1,4 +1,6 @@
-"""Random networks on random streams, cut at random: the Spark engine gives what the local one gives, fused or not."""
+"""Random networks on random streams, cut at random: the Spark engine gives what the local one gives, fused or
+not.
+"""
 
 import os
 

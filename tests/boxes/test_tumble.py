@@ -8,8 +8,12 @@ ROWS = [(1, "a", 1), (3, "b", 2), (9, "a", None), (10, "a", 4), (19, "b", 8), (2
 def test_time_windows_by_key(run):
     result = run(lambda s: s.group_by("k").tumble("10 seconds", n="count(*)", v="sum(v)"), ROWS)
     assert values(result.outputs["out"]) == [
-        (None, 20, 2, 48), ("a", 1, 2, 1), ("a", 10, 1, 4), ("b", 3, 1, 2), ("b", 19, 1, 8),
-    ]  # fmt: skip
+        (None, 20, 2, 48),
+        ("a", 1, 2, 1),
+        ("a", 10, 1, 4),
+        ("b", 3, 1, 2),
+        ("b", 19, 1, 8),
+    ]
 
 
 def test_without_keys_the_stream_is_one_group(run):
@@ -56,9 +60,16 @@ def test_stamp_latest(run):
 
 def test_aggregates_and_nulls(run):
     texts = {
-        "n": "count(*)", "nv": "count(v)", "total": "sum(v)", "mean": "avg(v)", "low": "min(v)", "high": "max(v)",
-        "kinds": "count(distinct k)", "f": "first(v)", "l": "last(v)",
-    }  # fmt: skip
+        "n": "count(*)",
+        "nv": "count(v)",
+        "total": "sum(v)",
+        "mean": "avg(v)",
+        "low": "min(v)",
+        "high": "max(v)",
+        "kinds": "count(distinct k)",
+        "f": "first(v)",
+        "l": "last(v)",
+    }
     rows = [(0, "a", None), (1, "a", 4), (2, "b", 2), (3, None, None)]
     assert values(run(lambda s: s.tumble("10 seconds", texts), rows).outputs["out"]) == [
         (0, 4, 2, 6, 3.0, 2, 4, 2, None, None)

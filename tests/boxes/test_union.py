@@ -30,7 +30,9 @@ def test_group_by_takes_several_streams(run_two):
 
 
 def test_a_window_and_its_own_source(run):
-    """On Spark the union is a native box behind a stage: it must wait for that stage, also in a train without tuples."""
+    """On Spark the union is a native box behind a stage: it must wait for that stage, also in a train without
+    tuples.
+    """
 
     def build(cars):
         maxima = cars.tumble("1 second", k="max(k)", v="max(v)", stamp="latest").select("time", "k", "v")

@@ -1,4 +1,6 @@
-"""Nasty rows and many expressions over them, for comparing the engines with each other and with plain Spark."""
+"""Nasty rows and many expressions over them, for comparing the engines with each other and
+with plain Spark.
+"""
 
 from __future__ import annotations
 
@@ -40,19 +42,23 @@ _DOUBLES = [
 ]
 _FLOATS = [0.0, -0.0, 1.5, -2.5, 0.10000000149011612, 3.4028234663852886e38, 16777216.0, INF, -INF, NAN, None]
 _TEXTS = [
-    "", " ", "a", "abc", "ABC", " pad  ", "äöß", "日本語", "a😀b", "a%b", "a_b", "a\\b", "a\nb", "line\n", "tab\t", "'quoted'", "12", " 12 ", "+5", "-7",
-    "1.5", "1e3", "nan", "Infinity", "true", "no", "2147483648", "128", "0x1F", "1d", ".5", "-", "2020-02-29", "2020-02-30", "2020-1-5 3:4:5.25",
-    "2020-01-01T12:00:00+01:00", "2020-01-01 12:00:00Z", "2020-01-01 12", "2020", "0000-01-01", "2020-01-01 12:00:00+19:00", "2020-01-01x", None,
+    "", " ", "a", "abc", "ABC", " pad  ", "äöß", "日本語", "a😀b", "a%b", "a_b", "a\\b", "a\nb", "line\n",
+    "tab\t", "'quoted'", "12", " 12 ", "+5", "-7", "1.5", "1e3", "nan", "Infinity", "true", "no",
+    "2147483648", "128", "0x1F", "1d", ".5", "-", "2020-02-29", "2020-02-30", "2020-1-5 3:4:5.25",
+    "2020-01-01T12:00:00+01:00", "2020-01-01 12:00:00Z", "2020-01-01 12", "2020", "0000-01-01",
+    "2020-01-01 12:00:00+19:00", "2020-01-01x", None,
 ]  # fmt: skip
 _utc = partial(datetime, tzinfo=UTC)
 _STAMPS = [
-    _utc(1970, 1, 1), _utc(1969, 12, 31, 23, 59, 59, 500_000), _utc(2020, 2, 29, 13, 14, 15, 123_456), _utc(1, 1, 1),
+    _utc(1970, 1, 1), _utc(1969, 12, 31, 23, 59, 59, 500_000), _utc(2020, 2, 29, 13, 14, 15, 123_456),
+    _utc(1, 1, 1),
     _utc(9999, 12, 31, 23, 59, 59, 999_999), _utc(1900, 3, 1, 0, 0, 0, 1), _utc(2024, 12, 30, 6), None,
 ]  # fmt: skip
 _DATES = [date(1970, 1, 1), date(1969, 12, 31), date(2020, 2, 29), date(1, 1, 1), date(9999, 12, 31), None]
 _VALUES: dict[str, list[Any]] = {
-    "INT": _INTS, "BIGINT": _LONGS, "DOUBLE": _DOUBLES, "FLOAT": _FLOATS, "STRING": _TEXTS, "DATE": _DATES, "BOOLEAN": [True, False, None],
-    "TINYINT": [0, 1, -1, 100, 127, -128, None], "SMALLINT": [0, 1, -1, 300, 32767, -32768, None], "BINARY": [b"", b"ab", b"\xff", None],
+    "INT": _INTS, "BIGINT": _LONGS, "DOUBLE": _DOUBLES, "FLOAT": _FLOATS, "STRING": _TEXTS, "DATE": _DATES,
+    "BOOLEAN": [True, False, None], "TINYINT": [0, 1, -1, 100, 127, -128, None],
+    "SMALLINT": [0, 1, -1, 300, 32767, -32768, None], "BINARY": [b"", b"ab", b"\xff", None],
     "TIMESTAMP": _STAMPS,
 }  # fmt: skip
 
@@ -120,7 +126,8 @@ unix_micros(ts) - unix_micros(us); ts < us + INTERVAL 0 SECONDS; coalesce(ts, us
 hour(ts) * 3600 + minute(ts) * 60 + second(ts); unix_seconds(date_trunc('minute', ts)) DIV 60; timestamp_seconds(a); timestamp_millis(a); timestamp_micros(a); timestamp_seconds(t)
 """
 
-# here Penstock fails where Spark goes on (years beyond 1..9999) or reads more forms: only the engines are compared
+# here Penstock fails where Spark goes on (years beyond 1..9999) or reads more forms: only the engines are
+# compared
 OURS = """
 ts + INTERVAL 1 HOUR; ts - INTERVAL '1 hour 30 minutes'; ts + INTERVAL 1 DAY 2 HOURS; INTERVAL '90' SECOND + ts; ts - INTERVAL 1 DAY 2 HOURS; ts + INTERVAL 1 DAY - INTERVAL 2 DAYS; ts - INTERVAL 36500 DAYS; ts + INTERVAL 250 MILLISECONDS; ts + INTERVAL -1 SECOND
 timestamp_seconds(l); timestamp_millis(l); timestamp_micros(l); timestamp_seconds(x); timestamp_seconds(f); CAST(k AS TIMESTAMP); CAST(k AS DATE); to_timestamp(k); TRY_CAST(k AS TIMESTAMP); TRY_CAST(k AS DATE); year(k)

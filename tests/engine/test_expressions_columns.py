@@ -1,4 +1,6 @@
-"""The column engine's own promises: shapes of tables, doubts settled, and that common expressions need no row at all."""
+"""The column engine's own promises: shapes of tables, doubts settled, and that common expressions need no row
+at all.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,14 @@ def table(rows: int = 10, **columns: Any) -> pa.Table:
 
 
 COMMON = [
-    "vid < 40", "speed * 1.5 + vid", "vid + 1", "dist DIV 60", "vid % 7 = 0", "name = 'n1' OR vid > 5", "CASE WHEN speed > 2 THEN 'fast' ELSE 'slow' END", "coalesce(speed, 0.0)",
-    "name LIKE 'n%'", "length(name)", "upper(name)", "substring(name, 1, 2)", "hour(time)", "date_trunc('minute', time)", "time + INTERVAL 5 SECONDS", "CAST(speed AS INT)",
-    "CAST(vid AS STRING)", "vid IN (1, 2, 3)", "speed IS NULL", "round(speed / 3, 2)", "abs(vid)", "least(vid, dist)", "unix_micros(time) DIV 1000000", "pmod(vid, 5)", "name || '-'",
-    "IF(vid > 0, speed / vid, 0.0)", "floor(speed)", "sqrt(speed)", "vid BETWEEN 2 AND 5", "NOT (vid = 3)", "speed <=> 1.5", "year(time)", "timestamp_seconds(dist)", "CAST(substring(name, 2) AS INT)",
+    "vid < 40", "speed * 1.5 + vid", "vid + 1", "dist DIV 60", "vid % 7 = 0", "name = 'n1' OR vid > 5",
+    "CASE WHEN speed > 2 THEN 'fast' ELSE 'slow' END", "coalesce(speed, 0.0)",
+    "name LIKE 'n%'", "length(name)", "upper(name)", "substring(name, 1, 2)", "hour(time)",
+    "date_trunc('minute', time)", "time + INTERVAL 5 SECONDS", "CAST(speed AS INT)",
+    "CAST(vid AS STRING)", "vid IN (1, 2, 3)", "speed IS NULL", "round(speed / 3, 2)", "abs(vid)",
+    "least(vid, dist)", "unix_micros(time) DIV 1000000", "pmod(vid, 5)", "name || '-'",
+    "IF(vid > 0, speed / vid, 0.0)", "floor(speed)", "sqrt(speed)", "vid BETWEEN 2 AND 5", "NOT (vid = 3)",
+    "speed <=> 1.5", "year(time)", "timestamp_seconds(dist)", "CAST(substring(name, 2) AS INT)",
 ]  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""One meaning on three engines: row by row, over Arrow columns, on Spark; and the meaning is Spark's own with ANSI on."""
+"""One meaning on three engines: row by row, over Arrow columns, on Spark.
+
+And the meaning is Spark's own with ANSI on.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,8 @@ LONG = [pytest.mark.slow, pytest.mark.timeout(900)]
     params=["sample", *(pytest.param(group, marks=LONG) for group in GROUPS if group != "sample")],
 )
 def answers(spark: Any, request: Any, tmp_path_factory: Any) -> tuple[str, pa.Table, Any]:
-    """What Spark says to a group of expressions, from one job over a file: our value and failure, and the plain text.
+    """What Spark says to a group of expressions, from one job over a file: our value and failure, and the
+    plain text.
 
     The plain expression is evaluated only on rows where we do not fail, because there it would end the job.
     """

@@ -1,4 +1,6 @@
-"""Two evaluators that share no code give the same values and the same reasons, for every function of the table."""
+"""Two evaluators that share no code give the same values and the same reasons, for every function of the
+table.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def demo(
         bool, typer.Option("--short", help="Without a clock, as fast as it can be answered.")
     ] = False,
 ) -> None:
-    """Run Linear Road on a small city: traffic, history, all five kinds of answers on Spark, each one validated."""
+    """Run Linear Road on a small city: traffic, history, all five kinds of answers on Spark, each one
+    validated.
+    """
     codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}
     with refusals(codes, files=out):
         from penstock.linear_road import Demo, run_demo

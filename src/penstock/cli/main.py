@@ -1,4 +1,7 @@
-"""`penstock`: one command line for networks, checkpoints and Linear Road. Each topic has a module of its own."""
+"""`penstock`: one command line for networks, checkpoints and Linear Road.
+
+Each topic has a module of its own.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,10 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def cut(rows: list[list[Row]], cuts: Sequence[int]) -> Trains:
-    """Cut inputs into trains: train i takes cuts[i] per cent of what is left of each input; the last one the rest."""
+    """Cut inputs into trains: train i takes cuts[i] per cent of what is left of each input.
+
+    The last one the rest.
+    """
     left, trains = [list(each) for each in rows], []
     for share in cuts:
         sizes = [len(each) * share // 100 for each in left]

@@ -30,10 +30,12 @@ def latest(batch, state):
 BOXES = [
     (Tumble(name="b", inputs=("s",), size=Time(4 * SECOND), aggregates=SUMS), [CARS]),
     (Slide(name="b", inputs=("s",), size=Time(4 * SECOND), every=Time(SECOND), aggregates=ORDERED), [CARS]),
-    (Slide(name="b", inputs=("s",), size=Count(3), every=Count(2), aggregates=ORDERED, stamp="latest"), [CARS]),
+    (Slide(name="b", inputs=("s",), size=Count(3), every=Count(2), aggregates=ORDERED, stamp="latest"),
+        [CARS]),
     (Latch(name="b", inputs=("s",), size=Time(4 * SECOND), aggregates=SUMS), [CARS]),
     (Latch(name="b", inputs=("s",), size=Count(2), aggregates=ORDERED, stamp="latest"), [CARS]),
-    (Latch(name="b", inputs=("s",), function=Function(latest, "tests:latest"), state=Schema.parse("last INT"), produces=Schema.parse("v INT")), [CARS]),
+    (Latch(name="b", inputs=("s",), function=Function(latest, "tests:latest"), state=Schema.parse("last INT"),
+        produces=Schema.parse("v INT")), [CARS]),
     (Resample(name="b", inputs=("s",), every=SECOND, limit=5 * SECOND, columns=("v",)), [CARS]),
     (Join(name="b", inputs=("s", "t"), on=(("car", "car"),), within=(2 * SECOND, SECOND)), [ALL, ALL]),
 ]  # fmt: skip

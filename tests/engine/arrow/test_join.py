@@ -118,10 +118,16 @@ def test_a_key_with_many_tuples_is_no_cross_product():
     count = 50_000
     ts = np.arange(count) * SECOND
     node, inputs = box(within=(1, 1)), [CARS, TOLLS]
-    table = pa.table({
-        "time": pa.array(ts).cast(pa.timestamp("us", tz="UTC")), "car": pa.array(np.zeros(count, np.int32)), "v": pa.array(np.zeros(count, np.int32)),
-        "t": pa.nulls(count, pa.string()), "_ts": ts, "_seq": np.arange(count),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "time": pa.array(ts).cast(pa.timestamp("us", tz="UTC")),
+            "car": pa.array(np.zeros(count, np.int32)),
+            "v": pa.array(np.zeros(count, np.int32)),
+            "t": pa.nulls(count, pa.string()),
+            "_ts": ts,
+            "_seq": np.arange(count),
+        }
+    )
     start = time.perf_counter()
     out = logic_for(node, inputs, output_type(node, inputs)).process([table, table], (0, 0), final=True).out
     # the cross product of this key would be 2.5 thousand million pairs

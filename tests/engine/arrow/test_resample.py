@@ -19,8 +19,12 @@ def test_the_grid_is_filled_between_near_neighbours():
     rows = tuples(ALL, [(1, 0, 10, "a"), (5, 0, 50, "b"), (12, 0, 0, "c")])
     found = drive(box(), [ALL], cut([rows], [40]), moves=["delta"])
     assert found.visible("time", "v", "t", "synthetic") == [
-        (1, 10.0, "a", False), (2, 20.0, "a", True), (4, 40.0, "a", True), (5, 50.0, "b", False), (12, 0.0, "c", False)
-    ]  # fmt: skip
+        (1, 10.0, "a", False),
+        (2, 20.0, "a", True),
+        (4, 40.0, "a", True),
+        (5, 50.0, "b", False),
+        (12, 0.0, "c", False),
+    ]
     assert [row["_seq"] for row in found.out] == [0, 0, 0, 1, 2]
 
 

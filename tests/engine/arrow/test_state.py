@@ -95,8 +95,12 @@ def test_interner_numbers_stay_when_values_are_added():
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("put"), st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["a", "b", None]), st.one_of(st.none(), st.integers(0, 9))), min_size=1, max_size=6)),
-        st.tuples(st.just("delete"), st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["a", "b", None]), st.just(0)), max_size=6)),
+        st.tuples(st.just("put"),
+            st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["a", "b", None]),
+            st.one_of(st.none(), st.integers(0, 9))), min_size=1, max_size=6)),
+        st.tuples(st.just("delete"),
+            st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from(["a", "b", None]),
+            st.just(0)), max_size=6)),
         st.tuples(st.just("version"), st.sampled_from(["delta", "snapshot"])),
     ),
     max_size=12,

@@ -34,8 +34,10 @@ CARS = stream("time TIMESTAMP, car INT, v INT, x DOUBLE, t STRING", "car")
 ALL = stream("time TIMESTAMP, car INT, v INT, x DOUBLE, t STRING")
 SECOND = 1_000_000
 EVERY = (
-    ("n", "count(*)"), ("some", "count(v)"), ("total", "sum(v)"), ("mean", "avg(v)"), ("low", "min(v)"), ("high", "max(t)"),
-    ("least", "min(t)"), ("kinds", "count(distinct t)"), ("numbers", "count(distinct v)"), ("ratio", "sum(v) / (count(*) + 1)"),
+    ("n", "count(*)"), ("some", "count(v)"), ("total", "sum(v)"), ("mean", "avg(v)"), ("low", "min(v)"),
+    ("high", "max(t)"),
+    ("least", "min(t)"), ("kinds", "count(distinct t)"), ("numbers", "count(distinct v)"),
+    ("ratio", "sum(v) / (count(*) + 1)"),
     ("start", "window_start()"), ("stop", "window_end()"),
 )  # fmt: skip
 REAL = (
@@ -149,7 +151,8 @@ def test_an_unknown_horizon_closes_nothing():
 
 ROWS = arrivals(KEY, FEW, NUMBER, TEXT)
 BOXES = st.one_of(
-    st.builds(tumble, size=st.sampled_from([1, 4, 10]), aggregates=st.sampled_from([EVERY, ORDER]), stamp=st.sampled_from(["earliest", "latest"])),
+    st.builds(tumble, size=st.sampled_from([1, 4, 10]), aggregates=st.sampled_from([EVERY, ORDER]),
+        stamp=st.sampled_from(["earliest", "latest"])),
     st.builds(
         slide, size=st.sampled_from([3, 4, 10]), every=st.sampled_from([1, 2, 4, 6]),
         aggregates=st.sampled_from([EVERY, ORDER]), stamp=st.sampled_from(["earliest", "latest"]),
@@ -211,9 +214,22 @@ def test_a_partial_of_the_documented_columns():
     rows = tuples(CARS, [(1, 7, -4, 0.5, "a"), (9, 7, 6, 1.5, None), (9, 7, None, None, "a")])
     partials, distincts, _ = logic.partial([pa.Table.from_pylist(rows, schema=arrow_schema(CARS.schema))])
     assert partials.to_pylist() == [
-        {"_window": 0, "car": 7, "_ts": 1_000_000, "_input": 0, "_seq": 0, "s0": -1, "s0_low": 2**32 - 4 + 6, "s0_n": 2,
-         "s1": 2.0, "s1_rest": 0.0, "s1_n": 2, "s2": 3, "s3": 0}
-    ]  # fmt: skip
+        {
+            "_window": 0,
+            "car": 7,
+            "_ts": 1_000_000,
+            "_input": 0,
+            "_seq": 0,
+            "s0": -1,
+            "s0_low": 2**32 - 4 + 6,
+            "s0_n": 2,
+            "s1": 2.0,
+            "s1_rest": 0.0,
+            "s1_n": 2,
+            "s2": 3,
+            "s3": 0,
+        }
+    ]
     assert {n: table.to_pylist() for n, table in distincts.items()} == {
         3: [{"_window": 0, "car": 7, "_value": "a"}]
     }
@@ -233,9 +249,13 @@ def halves(table):
 @given(st.sampled_from([CARS, ALL]), ROWS, st.sampled_from([2, 4, 6]), CUTS, MOVES)
 def test_a_function_sees_each_window_in_order(kind, rows, every, cuts, moves):
     node = Slide(
-        name="w", inputs=("s",), size=Time(4 * SECOND), every=Time(every * SECOND),
-        function=Function(halves, "tests:halves"), produces=Schema.parse("n BIGINT, seen STRING"),
-    )  # fmt: skip
+        name="w",
+        inputs=("s",),
+        size=Time(4 * SECOND),
+        every=Time(every * SECOND),
+        function=Function(halves, "tests:halves"),
+        produces=Schema.parse("n BIGINT, seen STRING"),
+    )
     made = [tuples(kind, rows)]
     found = drive(node, [kind], cut(made, cuts), lateness=3 * SECOND, moves=moves)
     assert found == drive(node, [kind], [made])

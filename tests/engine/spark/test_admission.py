@@ -30,7 +30,10 @@ def put(folder, number, rows):
 
 
 def test_one_look_finds_all_that_is_wrong(spark, tmp_path):
-    """Train 1 of two files: late, no time, refused by the filter, refused by the map; the rest comes through."""
+    """Train 1 of two files: late, no time, refused by the filter, refused by the map.
+
+    The rest comes through.
+    """
     put(tmp_path / "in", 0, [(10, 1), (20, 2)])
     put(tmp_path / "in", 1, [(5, 1), (None, 7), (21, 0), (22, -4), (23, 5), (24, 100)])
     net = ps.Network("admission")

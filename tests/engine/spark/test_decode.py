@@ -1,4 +1,6 @@
-"""From bytes to tuples: good rows are kept whatever their neighbours are, bad ones tell their text and why."""
+"""From bytes to tuples: good rows are kept whatever their neighbours are, bad ones tell their
+text and why.
+"""
 
 from __future__ import annotations
 
@@ -91,8 +93,10 @@ def test_header_and_byte_order_mark():
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("0", 0), ("1767225600", 1767225600), ("-1", -1), ("1.5", 1.5), ("2026-01-01", 1767225600), ("2026-01-01 00:00:01", 1767225601),
-        ("2026-01-01T00:00:00.250", 1767225600.25), ("2026-01-01T00:00:00Z", 1767225600), ("2026-01-01T01:00:00+01:00", 1767225600),
+        ("0", 0), ("1767225600", 1767225600), ("-1", -1), ("1.5", 1.5), ("2026-01-01", 1767225600),
+        ("2026-01-01 00:00:01", 1767225601),
+        ("2026-01-01T00:00:00.250", 1767225600.25), ("2026-01-01T00:00:00Z", 1767225600),
+        ("2026-01-01T01:00:00+01:00", 1767225600),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("more", ["", "\nnever,0"])
@@ -135,16 +139,21 @@ def test_bytes_that_are_no_text():
 
 
 FIELDS = [
-    "", "1", "-1", "+1", " 1", "1 ", "\t1", "0x1F", "0X1f", "007", "1_0", "1.5", ".5", "5.", "1e3", "1e400", "-0", "nan", "NaN", "inf", "-Infinity", "true",
-    "TRUE", " false", "tRuE", "yes", '""', '"1"', '" 1"', '"a""b"', '"a"b', 'a"b', '"open', "2026-01-01", "2026-01-01T00:00:00Z", "2026-1-1", "2147483648", "128",
-    "ä", "a\rb", "\x00", "99999999999", "-62135596801", "253402300800", "1970-01-01 00:00", "1970-01-01T00", "NULL", "1.7976931348623157e309", "1e-400", "٣",
+    "", "1", "-1", "+1", " 1", "1 ", "\t1", "0x1F", "0X1f", "007", "1_0", "1.5", ".5", "5.", "1e3", "1e400",
+    "-0", "nan", "NaN", "inf", "-Infinity", "true", "TRUE", " false", "tRuE", "yes", '""', '"1"', '" 1"',
+    '"a""b"', '"a"b', 'a"b', '"open', "2026-01-01", "2026-01-01T00:00:00Z", "2026-1-1", "2147483648", "128",
+    "ä", "a\rb", "\x00", "99999999999", "-62135596801", "253402300800", "1970-01-01 00:00", "1970-01-01T00",
+    "NULL", "1.7976931348623157e309", "1e-400", "٣",
 ]  # fmt: skip
 TYPES = ["STRING", "INT", "TINYINT", "BIGINT", "DOUBLE", "FLOAT", "BOOLEAN", "TIMESTAMP", "BINARY"]
 
 
 @pytest.mark.parametrize("type_", TYPES)
 def test_the_quick_way_and_the_slow_way_agree(type_):
-    """What the block parser takes, the line parser takes as the same; else a row's fate would hang on its neighbours."""
+    """What the block parser takes, the line parser takes as the same.
+
+    Else a row's fate would hang on its neighbours.
+    """
     schema = f"a {type_}, b STRING"
     source = Source(name="s", where="here", format=csv("x", schema), schema=Schema.parse(schema))
     for field in FIELDS:
@@ -174,8 +183,17 @@ def test_random_texts_agree_too():
 
 def test_json_rows():
     lines = [
-        '{"v": 1, "k": "a", "more": {"x": 1}}', '{"v": 2}', "", "{", "[1]", '{"v": "x"}', '{"v": 3.0, "k": null}', '{"v": 3.5}', '{"v": 9999999999}', "null",
-    ]  # fmt: skip
+        '{"v": 1, "k": "a", "more": {"x": 1}}',
+        '{"v": 2}',
+        "",
+        "{",
+        "[1]",
+        '{"v": "x"}',
+        '{"v": 3.0, "k": null}',
+        '{"v": 3.5}',
+        '{"v": 9999999999}',
+        "null",
+    ]
     rows, dead = decoded("\n".join(lines), "v INT, k STRING", form=json_lines)
     assert rows == [(1, "a", 0), (2, None, 1), (3, None, 6)]
     assert sorted(dead) == [3, 4, 5, 7, 8, 9]

@@ -25,7 +25,9 @@ def other_key(batch, state):
 
 
 def run(function, tmp_path, *trains, lateness="0 seconds"):
-    """Trains of (seconds, k, v) and their horizons through latch and windows, as one stage in this process."""
+    """Trains of (seconds, k, v) and their horizons through latch and windows, as one stage in
+    this process.
+    """
     net = Network("one")
     cars = net.source(
         "cars", rows_source("time TIMESTAMP, k STRING, v INT"), timestamp="time", lateness=lateness
@@ -47,11 +49,25 @@ def run(function, tmp_path, *trains, lateness="0 seconds"):
             schema=schema,
         )
         task = StageTask(
-            name=stage.name, subnetwork="one", nodes=[net.nodes[n] for n in stage.nodes], inputs={n: net.input_types(n) for n in stage.nodes},
-            outputs={n: net.types[n] for n in stage.nodes}, entries=[("latch", 0)], entry_fields=[schema], leaving=[], guards=guarded(net, stage),
-            state_root=str(tmp_path), state_base=-1, train=number, horizons=dict.fromkeys(stage.nodes, (horizon * 1000000,)), lateness=[None],
-            drop_rates={}, final=False, stateful=True, epoch=str(tmp_path),
-        )  # fmt: skip
+            name=stage.name,
+            subnetwork="one",
+            nodes=[net.nodes[n] for n in stage.nodes],
+            inputs={n: net.input_types(n) for n in stage.nodes},
+            outputs={n: net.types[n] for n in stage.nodes},
+            entries=[("latch", 0)],
+            entry_fields=[schema],
+            leaving=[],
+            guards=guarded(net, stage),
+            state_root=str(tmp_path),
+            state_base=-1,
+            train=number,
+            horizons=dict.fromkeys(stage.nodes, (horizon * 1000000,)),
+            lateness=[None],
+            drop_rates={},
+            final=False,
+            stateful=True,
+            epoch=str(tmp_path),
+        )
         (batch,) = task.run(0, table.to_batches())
         counts.append(json.loads(batch.to_pylist()[-1]["body"])["counts"])
     return counts

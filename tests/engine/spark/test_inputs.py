@@ -98,9 +98,17 @@ def test_csv_cut_anywhere_is_the_same(tmp_path, header, ending):
 
 def test_json_cut_anywhere_is_the_same(tmp_path):
     lines = [
-        '{"time": 1, "k": "a", "v": 1}', "{", '{"time": 2}', '{"time": "1970-01-01T00:00:03Z", "k": "ä", "v": 2.0, "more": [1]}', "",
-        '{"time": 4, "v": "x"}', "[1]", '{"time": 5, "v": 99999999999}', '{"k": "no time"}', '{"time": 7, "k": 8, "v": null}',
-    ]  # fmt: skip
+        '{"time": 1, "k": "a", "v": 1}',
+        "{",
+        '{"time": 2}',
+        '{"time": "1970-01-01T00:00:03Z", "k": "ä", "v": 2.0, "more": [1]}',
+        "",
+        '{"time": 4, "v": "x"}',
+        "[1]",
+        '{"time": 5, "v": 99999999999}',
+        '{"k": "no time"}',
+        '{"time": 7, "k": 8, "v": null}',
+    ]
     put(tmp_path / "one.json", "\n".join(lines), 1)
     src = source(json_lines(str(tmp_path / "one.json"), TEXT))
     whole = all_of(src, tmp_path / "whole", [10_000])
@@ -169,7 +177,8 @@ def test_a_file_that_a_listing_has_missed_keeps_its_turn(tmp_path, monkeypatch):
 
     monkeypatch.setattr(log, "_listed", listed)
     log.discover()
-    # what is newer than all of the first list is left for the next look: something before it may have been missed again
+    # what is newer than all of the first list is left for the next look: something before it may have been
+    # missed again
     assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv"]
     log.discover()
     assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv", "d.csv"]

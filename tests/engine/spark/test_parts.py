@@ -1,4 +1,6 @@
-"""State as parts: an index in each version, parts mapped when looked at, files deleted and parts carried over; torn files refused."""
+"""State as parts: an index in each version, parts mapped when looked at, files deleted and parts carried
+over; torn files refused.
+"""
 
 from __future__ import annotations
 

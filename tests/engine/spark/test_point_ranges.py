@@ -1,4 +1,6 @@
-"""Which files of a point a query opens: ranges of the storage key, from a filter or from the other side of a join."""
+"""Which files of a point a query opens: ranges of the storage key, from a filter or from the other side of a
+join.
+"""
 
 from __future__ import annotations
 

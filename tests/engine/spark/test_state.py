@@ -46,7 +46,10 @@ def make():
 
 
 def train(state: PartitionState, number: int, keys: str) -> list[tuple[str, int]]:
-    """One train of tuples with these keys through the latch; what came out, and the state kept as `number`."""
+    """One train of tuples with these keys through the latch.
+
+    What came out, and the state kept as `number`.
+    """
     held = state.at(number - 1)
     table = pa.Table.from_pylist(
         [{"time": None, "k": k, "v": 1, "_ts": number, "_seq": number * 100 + i} for i, k in enumerate(keys)],
@@ -88,7 +91,9 @@ def test_a_train_can_be_run_again(state):
 
 
 def test_another_start_of_the_query_does_not_take_over_what_a_worker_holds(state, tmp_path):
-    """Its boxes may have been changed, or their state thrown away (Runtime.replace), while the worker lives on."""
+    """Its boxes may have been changed, or their state thrown away (Runtime.replace), while the worker lives
+    on.
+    """
     train(state, 0, "a")
     again = PartitionState(state.root, 0, make, epoch="second")
     assert again.at(0).boxes is not state.at(0).boxes

@@ -1,4 +1,6 @@
-"""Accounts: balances as a plain sum gives them, through restarts at any train, and no train that rewrites all of them."""
+"""Accounts: balances as a plain sum gives them, through restarts at any train, and no train that rewrites all
+of them.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ def train(second: int, rows) -> pa.Table:
     """Rows (vehicle, toll, asks) of one second."""
     vid, toll, asks = (list(values) for values in zip(*rows, strict=True)) if rows else ([], [], [])
     ints = {
-        "Time": [second] * len(rows), "VID": vid, "Toll": [0 if a else t for t, a in zip(toll, asks, strict=True)],
+        "Time": [second] * len(rows),
+        "VID": vid,
+        "Toll": [0 if a else t for t, a in zip(toll, asks, strict=True)],
         "QID": [n if a else -1 for n, a in enumerate(asks)],
-    }  # fmt: skip
+    }
     stamps = pa.array([second * 1_000_000] * len(rows), pa.int64()).view(pa.timestamp("us", "UTC"))
     return pa.table({"Second": stamps, **{name: pa.array(v, pa.int32()) for name, v in ints.items()}})
 

@@ -34,7 +34,8 @@ def test_what_was_spent(tmp_path):
 
 
 def test_a_journey_over_midnight_of_the_last_day_of_the_week(tmp_path):
-    # segment 1 at minute 1440 of day 7 takes two minutes (lav 30), the next one lies in minute 2 of day 1 (means of days 1 and 8)
+    # segment 1 at minute 1440 of day 7 takes two minutes (lav 30), the next one lies in minute 2 of day 1
+    # (means of days 1 and 8)
     rows = [(7, 1440, 0, 0, 1, 30, 60, 0), (1, 2, 0, 0, 2, 20, 51, 0), (8, 2, 0, 0, 2, 41, 70, 0)]
     past = open_past(load_history(history(tmp_path / "h", (), rows)))
     one = [np.array([value]) for value in (0, 1, 3, 7, 1440)]

@@ -1,4 +1,6 @@
-"""The network without Spark: the same answers as the golden file, the original validator and the oracle, however it is cut or killed."""
+"""The network without Spark: the same answers as the golden file, the original validator and the oracle,
+however it is cut or killed.
+"""
 
 from __future__ import annotations
 
@@ -109,8 +111,14 @@ def test_state_holds_only_the_last_minute(tmp_path):
 def test_the_picture(tmp_path):
     net = road_network(None, tmp_path / "in", tmp_path / "answers")
     assert {group[-1] for group in net.groups} == {
-        "vehicle tracking", "segment statistics", "accidents", "tolls", "accounts", "daily expenditure", "travel time",
-    }  # fmt: skip
+        "vehicle tracking",
+        "segment statistics",
+        "accidents",
+        "tolls",
+        "accounts",
+        "daily expenditure",
+        "travel time",
+    }
     delays = {name: out.qos.delay[1][0] for name, out in net.outputs.items()}
     assert delays == DELAYS == {"tolls": 5, "alerts": 5, "balances": 5, "daily": 10, "travel": 30}
     by_group = Counter(node.about.group for node in net.nodes.values() if isinstance(node, ColumnLatch))

@@ -1,8 +1,10 @@
-"""Rows refused by the tools and by the validator: two implementations, and the page's sentence in plain Python.
+"""Rows refused by the tools and by the validator: two implementations, and the page's sentence in plain
+Python.
 
-Idea: what `drive` and `describe` refuse must be what the validator leaves out, row by row and in the same words, or a system
-under test is judged on other rows than it was given. Dirty inputs are made at random from sound rows: fields out of range,
-times that leap and go back, repetitions, text that is no row, odd but right spellings of a number.
+Idea: what `drive` and `describe` refuse must be what the validator leaves out, row by row and in the same
+words, or a system under test is judged on other rows than it was given. Dirty inputs are made at random from
+sound rows: fields out of range, times that leap and go back, repetitions, text that is no row, odd but right
+spellings of a number.
 """
 
 from __future__ import annotations
@@ -223,7 +225,8 @@ def test_whatever_the_blocks(rows, size):
 @pytest.mark.parametrize(
     "rows",
     [
-        # A next row with a Time that is no time must not make the leap look right: all later rows would go back.
+        # A next row with a Time that is no time must not make the leap look right: all later rows would go
+        # back.
         [report(10, 1, 7), report(500, 2, 7), report(99_999, 3, 7), report(11, 4, 7)],
         [report(10, 1, 7), report(500, 2, 7), report(500, 3, 7, spd=101), report(11, 4, 7)],
         [report(10, 1, 7), report(500, 2, 7), "x", "", report(11, 4, 7)],

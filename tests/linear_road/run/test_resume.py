@@ -1,4 +1,6 @@
-"""`validate` and `describe` killed with SIGKILL at many places: the same command goes on and says the same."""
+"""`validate` and `describe` killed with SIGKILL at many places: the same command goes on and
+says the same.
+"""
 
 from __future__ import annotations
 

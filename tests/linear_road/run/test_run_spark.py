@@ -1,4 +1,7 @@
-"""`lr run` on Spark: the golden answers exactly; stopped, killed and gone on with, nothing is lost, doubled or wrong."""
+"""`lr run` on Spark: the golden answers exactly.
+
+Stopped, killed and gone on with, nothing is lost, doubled or wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Does it look like traffic: rush hours, weekends, downtown; and do the sums of the vehicles follow from it."""
+"""Does it look like traffic: rush hours, weekends, downtown.
+
+And do the sums of the vehicles follow from it.
+"""
 
 import numpy as np
 import pytest

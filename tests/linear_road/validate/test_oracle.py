@@ -1,4 +1,6 @@
-"""The oracle against the golden data, the original validator's answers, and small cases of each definition."""
+"""The oracle against the golden data, the original validator's answers, and small cases of
+each definition.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,8 @@ def alerts_for(case: Case, *rows: str) -> list[str]:
 
 
 def test_alert_from_the_minute_after_the_accident_until_the_one_after_its_end(case):
-    # Both stopped from 90 on; vehicle 2 is last heard at 120, so the accident holds up to 149, in minutes 2 and 3.
+    # Both stopped from 90 on; vehicle 2 is last heard at 120, so the accident holds up to 149, in minutes 2
+    # and 3.
     found = alerts_for(case, *stop(1, 0, 7, 10 * 5280), *stop(2, 0, 5, 10 * 5280))
     assert found == ["1,179,179,52,10", "1,239,239,53,10"]
 
@@ -146,7 +149,8 @@ def test_an_accident_that_ends_at_a_full_minute_does_not_count_in_it(case):
 def test_a_report_from_another_expressway_ends_the_stop(case):
     rows = [*stop(1, 0, 7, 10 * 5280), *stop(2, 0, 4, 10 * 5280)]
     assert len(alerts_for(case, *rows)) == 1
-    # At 100 it is elsewhere: 90..99 remain, still minute 2; at 85 its four latest reports are never from one place.
+    # At 100 it is elsewhere: 90..99 remain, still minute 2; at 85 its four latest reports are never from one
+    # place.
     assert len(alerts_for(case, *rows, report(100, 2, 0, xway=1))) == 1
     assert alerts_for(case, *rows, report(85, 2, 0, xway=1)) == []
 
@@ -199,7 +203,8 @@ def test_travel_without_history_is_a_minute_a_segment(case):
 def test_travel_passes_midnight_into_the_next_day_of_the_week(case, tmp_path):
     history = tmp_path / "history"
     history.mkdir()
-    # Day 7 is day of week 7; the second segment is entered at minute 1441, minute 1 of day of week 1 (days 1 and 8).
+    # Day 7 is day of week 7; the second segment is entered at minute 1441, minute 1 of day of week 1 (days 1
+    # and 8).
     (history / "SegmentHistory.csv").write_text("7,1440,0,0,5,60,0,0\n1,1,0,0,6,20,60,0\n8,1,0,0,6,40,61,0\n")
     # lav 30, cnt 60.5: 120 s and 2 * 10.5^2 = 220.5, rounded up.
     assert case.expected([travel(0, 1, 7, 5, 7, 7, 1440)], history) == ["4,0,0,7,180,221"]
@@ -220,7 +225,8 @@ def test_shifted_copies_share_one_history(case, tmp_path):
         travel(0, 1, 6, 5, 6, 1, 9, xway=4),
         travel(0, 1, 7, 5, 6, 1, 9, xway=7),
     ]
-    # Expressway 5 is 1 of copy 2; vehicle 101 belongs to copy 1; expressway 7 would be of copy 3, which is not there.
+    # Expressway 5 is 1 of copy 2; vehicle 101 belongs to copy 1; expressway 7 would be of copy 3, which is
+    # not there.
     assert case.expected(rows, history) == [
         "3,0,0,1,30",
         "3,0,0,2,40",

@@ -1,4 +1,6 @@
-"""The oracle against a slow, obvious reading of the page: second by second, vehicle by vehicle, on random traffic."""
+"""The oracle against a slow, obvious reading of the page: second by second, vehicle by vehicle, on random
+traffic.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows refused: each rule of one row, the sequential rules against a plain reference, chunks that split a second."""
+"""Rows refused: each rule of one row, the sequential rules against a plain reference, chunks that split a
+second.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Where tuples enter the reference engine: they get their place, their types and their timestamp, or become dead letters."""
+"""Where tuples enter the reference engine: they get their place, their types and their timestamp, or become
+dead letters.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from penstock.model.types import SEQ, STAMP
 
 
 class SourceLogic:
-    """Counts arrivals, types rows, and knows how far the source is. `clock` gives microseconds, for idleness."""
+    """Counts arrivals, types rows, and knows how far the source is.
+
+    `clock` gives microseconds, for idleness.
+    """
 
     def __init__(self, node: Source, clock: Callable[[], int] | None) -> None:
         self.node, self.clock = node, clock

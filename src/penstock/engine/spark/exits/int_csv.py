@@ -1,7 +1,7 @@
 """CSV of whole numbers, at memory speed: what leaves a network is often nothing else.
 
-Arrow's writer formats every value through a general path; numbers need none of it. Whole numbers and decimals (which are whole numbers with
-a point) are written by one compiled loop; anything else is left to Arrow.
+Arrow's writer formats every value through a general path; numbers need none of it. Whole numbers and decimals
+(which are whole numbers with a point) are written by one compiled loop; anything else is left to Arrow.
 """
 
 from __future__ import annotations
