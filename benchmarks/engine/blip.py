@@ -197,6 +197,7 @@ def wait_for_trains(running: Any, watch: TrainWatch, count: int) -> None:
 def parse() -> argparse.Namespace:
     parser = options(__doc__)
     parser.add_argument("--changes", type=int, help="how often each kind of box is replaced (default: 12)")
+    parser.add_argument("--only", choices=[box.name for box in BOXES], help="one kind of box (default: both)")
     parser.add_argument("--period", type=float, default=1.0, help="seconds between files of 20,000 tuples")
     chosen = parser.parse_args()
     chosen.changes = chosen.changes or (3 if chosen.quick else 12)
@@ -209,7 +210,7 @@ def main() -> int:
     with recording("engine-blip", chosen, changes=chosen.changes, period_s=chosen.period) as record:
         record.figures = {}
         spark = session()
-        for box in BOXES:
+        for box in (box for box in BOXES if chosen.only in (None, box.name)):
             with scratch() as root:
                 figures = measure(spark, root, box, chosen, record)
             record.figures[box.name] = figures
