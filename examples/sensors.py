@@ -99,7 +99,8 @@ def main(folder: Path) -> None:
         running.wait_idle(timeout=60)
         history = len(answers.rows)
         print(
-            f"it answers from history: {history} minutes of sensor 7, the warmest {max(r['top'] for r in answers.rows):.1f} C"
+            f"it answers from history: {history} minutes of sensor 7, "
+            f"the warmest {max(r['top'] for r in answers.rows):.1f} C"
         )
         say(f"4. {MINUTES // 2} more minutes arrive while everything runs")
         for minute in range(MINUTES // 2, MINUTES):
@@ -109,7 +110,8 @@ def main(folder: Path) -> None:
         times = [row["time"] for row in answers.rows]
         twice, missing = len(times) - len(set(times)), MINUTES - 1 - len(set(times))
         print(
-            f"and goes on live: {len(times) - history} more, {twice or 'none'} twice, {missing or 'none'} missing (the last minute is still open)"
+            f"and goes on live: {len(times) - history} more, {twice or 'none'} twice, "
+            f"{missing or 'none'} missing (the last minute is still open)"
         )
         running.detach("how cold is 7")
         status = running.status()
@@ -124,11 +126,13 @@ def main(folder: Path) -> None:
     ):
         print("  suspect: " + line)
     print(
-        f"\n{status.dead} rows were rubbish; they are in the dead letters:  .venv/bin/penstock dead-letters {folder / 'checkpoint'}"
+        f"\n{status.dead} rows were rubbish; they are in the dead letters:"
+        f"  .venv/bin/penstock dead-letters {folder / 'checkpoint'}"
     )
     print("Next:")
     print(
-        f'  penstock query {folder / "checkpoint"} "SELECT sensor, avg(mean) FROM minutes GROUP BY sensor ORDER BY sensor"'
+        f"  penstock query {folder / 'checkpoint'} "
+        '"SELECT sensor, avg(mean) FROM minutes GROUP BY sensor ORDER BY sensor"'
     )
     print("  .venv/bin/penstock explain examples/traffic.yaml        # a network as YAML")
     print("  docs/boxes.md                                 # every box with an example")

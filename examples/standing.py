@@ -59,7 +59,8 @@ def main() -> None:
         runtime.wait_idle()
         service = StandingQueries(runtime)
         slow = service.register(
-            "SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 1 minute END now"
+            "SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 "
+            "BEGIN now - 1 minute END now"
         )
         mean = service.register(
             "SELECT COUNT(*) AS n, AVG(spd) AS mean FROM reports WHERE seg = 50 BEGIN now - 5 minutes END now"
@@ -70,7 +71,8 @@ def main() -> None:
         )
         runtime.wait_idle()
         print(
-            f"from before it was registered: {slow.invoke().num_rows} slow reports, {mean.invoke().to_pylist()[0]}"
+            f"from before it was registered: {slow.invoke().num_rows} slow reports, "
+            f"{mean.invoke().to_pylist()[0]}"
         )
         drive(600, 300)
         runtime.wait_idle()

@@ -2,7 +2,8 @@
 
     python benchmarks/engine/pyspark_versions.py /venvs/spark41/bin/python /venvs/spark42/bin/python
 
-Each interpreter has one PySpark and the packages of requirements.lock. Nothing of Penstock is installed in it.
+Each interpreter has one PySpark and the packages of requirements.lock. Nothing of Penstock is installed in
+it.
 
 Figure: tests passed, failed and skipped for each version, and the names of those that failed.
 Time:   about 10 minutes a version on two quiet cores; --quick runs the tests of Filter only.

@@ -82,5 +82,8 @@ def test_a_function_that_fails_costs_the_tuple():
     net.source("cars", rows_source("v INT")).filter(breaks, name="odd").output("out", to=collect())
     result = LocalEngine(net).run([{"cars": [(1,)]}])
     assert [letter.reason for letter in result.dead_letters] == [
-        f"function {__name__}:test_a_function_that_fails_costs_the_tuple.<locals>.breaks failed: RuntimeError: no fuel"
+        (
+            f"function {__name__}:test_a_function_that_fails_costs_the_tuple.<locals>.breaks failed: "
+            "RuntimeError: no fuel"
+        )
     ]

@@ -1,4 +1,7 @@
-"""`penstock demo`: from an empty folder to five verdicts and a report; it never touches a folder of somebody else."""
+"""`penstock demo`: from an empty folder to five verdicts and a report.
+
+It never touches a folder of somebody else.
+"""
 
 from __future__ import annotations
 

@@ -133,6 +133,7 @@ def test_what_an_engine_runs_itself_has_no_logic():
         logic_for(ConnectionPoint(name="p", inputs=("s",)), [CARS], CARS)
     assert error.value.message() == (
         "box 'p': a connection_point has no logic on Arrow tables\n"
-        "  expected: one of: column_latch, drop, filter, group_by, join, latch, map, resample, slide, tumble, union\n"
+        "  expected: one of: column_latch, drop, filter, group_by, join, latch, map, resample, slide, "
+        "tumble, union\n"
         "  hint:     sources, connection points, views and outputs are run by the engine itself"
     )

@@ -21,7 +21,8 @@ def int_csv(table: Any, sep: str = ",") -> bytes | None:
     r"""The rows as CSV without a header, or None if a column is no number, has nulls, or is a wide decimal.
 
     >>> from decimal import Decimal
-    >>> rows = pa.table({"a": [1, -20], "b": pa.array([Decimal("0.050"), Decimal("-7.125")], pa.decimal128(12, 3))})
+    >>> decimals = pa.array([Decimal("0.050"), Decimal("-7.125")], pa.decimal128(12, 3))
+    >>> rows = pa.table({"a": [1, -20], "b": decimals})
     >>> int_csv(rows)
     b'1,0.050\n-20,-7.125\n'
     >>> int_csv(pa.table({"a": ["x"]})) is None
