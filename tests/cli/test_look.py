@@ -1,4 +1,7 @@
-"""`penstock check`, `explain`, `draw`: nothing is run; errors are text with exit code 2, never a traceback."""
+"""`penstock check`, `explain`, `draw`: nothing is run.
+
+Errors are text with exit code 2, never a traceback.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import penstock as ps
 
 net = ps.Network("tolls")
 cars = net.source("cars", ps.csv("{folder}/cars", schema="time TIMESTAMP, k INT, v INT"), timestamp="time")
-minutes = cars.filter("v < 90", name="valid").group_by("k", name="by_k").tumble("1 minute", n="count(*)", name="windows")
+by_k = cars.filter("v < 90", name="valid").group_by("k", name="by_k")
+minutes = by_k.tumble("1 minute", n="count(*)", name="windows")
 point = minutes.connection_point("minutes", key="k")
 net.output("out", point.filter("n > 1", name="busy"), to=ps.csv("{folder}/out"))
 

@@ -1,4 +1,6 @@
-"""`penstock query` and `dead-letters` on a checkpoint: one made by hand, so that no network has to run for it."""
+"""`penstock query` and `dead-letters` on a checkpoint: one made by hand, so that no network has to run for
+it.
+"""
 
 from __future__ import annotations
 

@@ -43,8 +43,11 @@ def test_run_once(net, tmp_path):
     )
     assert code == 0, err
     assert sorted((r["k"], r["n"]) for r in csv_rows(tmp_path / "out", "k INT, time STRING, n INT")) == [
-        ("0", "15"), ("0", "30"), ("1", "15"), ("1", "30"),
-    ]  # fmt: skip
+        ("0", "15"),
+        ("0", "30"),
+        ("1", "15"),
+        ("1", "30"),
+    ]
     assert "101 tuples in" in out
     assert "out: latency p50" in out
     assert f"dead letters: 1; see: penstock dead-letters {tmp_path / 'checkpoint'}" in out

@@ -73,8 +73,13 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread(url):
 
 def test_a_body_that_grows_too_large_is_refused(url):
     client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
-    client.request("POST", "/size", iter([b"x" * (MAX_BODY // 2)] * 3), encode_chunked=True,
-                   headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+    client.request(
+        "POST",
+        "/size",
+        iter([b"x" * (MAX_BODY // 2)] * 3),
+        encode_chunked=True,
+        headers={"Transfer-Encoding": "chunked"},
+    )
     answer = client.getresponse()
     assert answer.status == 413
     assert json.loads(answer.read())["expected"] == f"at most {MAX_BODY:,} bytes"

@@ -1,4 +1,6 @@
-"""How a run that was to be cut short has ended: killed, left alone by Spark, or failed by itself, which is a fault of ours."""
+"""How a run that was to be cut short has ended: killed, left alone by Spark, or failed by itself, which is a
+fault of ours.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from pathlib import Path
 # How a driver that was not killed itself ends when what it needs was: anything else is a failure of ours.
 JVM_LOST = (b"Answer from Java side is empty", b"ConnectionRefusedError", b"ConnectionResetError")
 WORKER_LOST = (b"Python worker exited unexpectedly (crashed)",)
-# Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is started once more.
+# Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is
+# started once more.
 GAVE_UP = b"failed: Python worker failed to connect back"
 
 
@@ -22,7 +25,10 @@ def log_since(folder: Path, before: int) -> bytes:
 
 
 def cut_short(how: str, code: int, said: bytes) -> bool:
-    """Whether the run was killed; False if it ended before, or Spark gave up. One that failed otherwise fails the test."""
+    """Whether the run was killed.
+
+    False if it ended before, or Spark gave up. One that failed otherwise fails the test.
+    """
     if code in (0, -signal.SIGKILL) or GAVE_UP in said:
         return code == -signal.SIGKILL
     lost = JVM_LOST if how == "jvm" else WORKER_LOST if how.startswith("stage-") else ()

@@ -1,4 +1,6 @@
-"""What a run of `kill_worker` must have given, worked out by the reference engine from the tickets it has recorded."""
+"""What a run of `kill_worker` must have given, worked out by the reference engine from the tickets it has
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def recorded(folder: Path) -> list[Ticket]:
 
 
 def expected(folder: Path) -> tuple[Any, int]:
-    """The reference engine's result on what the tickets say was read and dropped; and how many tuples were dropped."""
+    """The reference engine's result on what the tickets say was read and dropped.
+
+    And how many tuples were dropped.
+    """
     net = network(folder)
     lot = net.nodes["shed"].lot  # type: ignore[attr-defined]
     trains, dropped = [], 0
@@ -121,7 +126,9 @@ def start(folder: Path, *more: str, environment: dict[str, str] | None = None) -
 
 
 def family(leader: int) -> list[int]:
-    """The processes of the session that `leader` leads: driver, JVM, Python workers (which have a group of their own)."""
+    """The processes of the session that `leader` leads: driver, JVM, Python workers (which have a group of
+    their own).
+    """
     found = []
     for place in Path("/proc").iterdir():
         if place.name.isdigit():

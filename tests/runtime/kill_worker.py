@@ -1,5 +1,6 @@
-"""The process that the kill tests kill: runs a network once over the files of a folder, with trains of random length and
-drop rates that change all the time. `python kill_worker.py FOLDER [MASTER]`; exit code 0 when everything is through.
+"""The process that the kill tests kill: runs a network once over the files of a folder, with trains of random
+length and drop rates that change all the time. `python kill_worker.py FOLDER [MASTER]`; exit code 0 when
+everything is through.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""kill -9 at any moment, restart, until done: exactly the rows of an undisturbed run, while rates and lengths change."""
+"""kill -9 at any moment, restart, until done: exactly the rows of an undisturbed run, while rates and lengths
+change.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ def trains(folder) -> int:
 
 
 def strike(process, how: str, folder, dice: random.Random) -> None:
-    """Wait until trains run, then a random moment, then kill; a run that has ended by itself is left alone."""
+    """Wait until trains run, then a random moment, then kill.
+
+    A run that has ended by itself is left alone.
+    """
     before, end = trains(folder), time.monotonic() + 240
     while process.poll() is None and trains(folder) < before + 2 and time.monotonic() < end:
         time.sleep(0.05)
@@ -55,7 +60,10 @@ def strike(process, how: str, folder, dice: random.Random) -> None:
 
 
 def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
-    """A run that is cut short; False if it ended before, or Spark gave up. One that fails otherwise fails the test."""
+    """A run that is cut short.
+
+    False if it ended before, or Spark gave up. One that fails otherwise fails the test.
+    """
     before = size(folder)
     inside = how in POINTS
     process = start(folder, environment=crash_at(how, dice.randint(2, 3)) if inside else None)

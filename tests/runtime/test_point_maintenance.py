@@ -1,4 +1,6 @@
-"""Maintenance of connection points: a round deletes what is old, whatever else fails, and a run does not end without one."""
+"""Maintenance of connection points: a round deletes what is old, whatever else fails, and a run does not end
+without one.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def left(root, name="kept"):
 
 
 def runtime_of(root, *readers: PointInput, points=("kept",)):
-    """As much of a runtime as maintenance looks at: one sub-network writes the points, the others read the first."""
+    """As much of a runtime as maintenance looks at: one sub-network writes the points, the others read the
+    first.
+    """
     net = ps.Network("n")
     cars = net.source("cars", ps.rows([], "time TIMESTAMP"), timestamp="time")
     for name in points:

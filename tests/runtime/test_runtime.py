@@ -1,4 +1,6 @@
-"""Real streaming queries: start, stop, restart, attach, replace, steer. Few and small: each start takes seconds."""
+"""Real streaming queries: start, stop, restart, attach, replace, steer. Few and small: each start takes
+seconds.
+"""
 
 from __future__ import annotations
 

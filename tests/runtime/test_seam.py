@@ -1,4 +1,7 @@
-"""Attached at any moment under load: everything that is retained, then what comes; no gap, nothing twice (A51)."""
+"""Attached at any moment under load: everything that is retained, then what comes.
+
+No gap, nothing twice (A51).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The process that the kill test kills: a network and its standing queries, driven by lines on stdin, answering in JSON lines.
+"""The process that the kill test kills: a network and its standing queries, driven by lines on stdin,
+answering in JSON lines.
 
 `python kill_worker.py FOLDER`; commands: register MODE TEXT | invoke HANDLE | idle | list.
 """

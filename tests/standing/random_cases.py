@@ -45,7 +45,12 @@ def trains(draw: Any, most: int = 5) -> list[tuple[str, pa.Table]]:
             }
             row["name"] = draw(st.sampled_from(_NAMES))
             if name == "cars":
-                row |= {"v": draw(st.sampled_from(_SPEEDS)), "big": draw(st.sampled_from(_BIGS)), "ok": draw(st.sampled_from([True, False, None])), "f": draw(st.sampled_from(_FLOATS))}  # fmt: skip
+                row |= {
+                    "v": draw(st.sampled_from(_SPEEDS)),
+                    "big": draw(st.sampled_from(_BIGS)),
+                    "ok": draw(st.sampled_from([True, False, None])),
+                    "f": draw(st.sampled_from(_FLOATS)),
+                }
             else:
                 row["toll"] = draw(st.sampled_from([None, 0, 5, 9]))
             seqs[name] += 1
@@ -60,14 +65,59 @@ def trains(draw: Any, most: int = 5) -> list[tuple[str, pa.Table]]:
 
 
 _ATOMS = [
-    "k = 2", "k < 3", "k >= 1", "k BETWEEN 1 AND 3", "k <> 2", "k IN (0, 4)", "k NOT IN (1, 2)", "2 < k", "k > 1.5", "k = 1.5",
-    "v < 20", "v >= 0.5", "v = 0", "v BETWEEN -5 AND 1", "v <> 20", "name = 'a'", "name < 'b'", "name >= 'ab'", "name LIKE 'a%'",
-    "name IS NULL", "name IS NOT NULL", "v IS NOT NULL", "big > 0", "big <= -1", "big = 4611686018427387904", "big < 99999999999999999999",
-    "ok = true", "ok", "NOT ok", "k + 1 > 3", "big = k", "time >= TIMESTAMP '1970-01-01 00:01:45'", "NOT (k > 2)", "f = 0.1", "f <> 0.1", "f > 0.1", "f <= 0.3", "f < 0.2", "f >= 0.1e0", "f IN (0.1, 0.3)", "NOT (f BETWEEN 0.1 AND 0.3)",
-    "k = 1 OR k = 3 OR 4 = k", "v IN (0.5, 20, -3.25)", "name IN ('a', 'ü', NULL)", "big IN (7, 4611686018427387904)",
-    "k IN (1, 2.5, 3) AND k > 1", "ok IN (true)", "NOT (k = 1 OR k IN (2, 3))",
-    "f > -0.1", "f = 16777217", "f + 0 > 0.25", "NOT (k BETWEEN 1 AND 2)",
-]  # fmt: skip
+    "k = 2",
+    "k < 3",
+    "k >= 1",
+    "k BETWEEN 1 AND 3",
+    "k <> 2",
+    "k IN (0, 4)",
+    "k NOT IN (1, 2)",
+    "2 < k",
+    "k > 1.5",
+    "k = 1.5",
+    "v < 20",
+    "v >= 0.5",
+    "v = 0",
+    "v BETWEEN -5 AND 1",
+    "v <> 20",
+    "name = 'a'",
+    "name < 'b'",
+    "name >= 'ab'",
+    "name LIKE 'a%'",
+    "name IS NULL",
+    "name IS NOT NULL",
+    "v IS NOT NULL",
+    "big > 0",
+    "big <= -1",
+    "big = 4611686018427387904",
+    "big < 99999999999999999999",
+    "ok = true",
+    "ok",
+    "NOT ok",
+    "k + 1 > 3",
+    "big = k",
+    "time >= TIMESTAMP '1970-01-01 00:01:45'",
+    "NOT (k > 2)",
+    "f = 0.1",
+    "f <> 0.1",
+    "f > 0.1",
+    "f <= 0.3",
+    "f < 0.2",
+    "f >= 0.1e0",
+    "f IN (0.1, 0.3)",
+    "NOT (f BETWEEN 0.1 AND 0.3)",
+    "k = 1 OR k = 3 OR 4 = k",
+    "v IN (0.5, 20, -3.25)",
+    "name IN ('a', 'ü', NULL)",
+    "big IN (7, 4611686018427387904)",
+    "k IN (1, 2.5, 3) AND k > 1",
+    "ok IN (true)",
+    "NOT (k = 1 OR k IN (2, 3))",
+    "f > -0.1",
+    "f = 16777217",
+    "f + 0 > 0.25",
+    "NOT (k BETWEEN 1 AND 2)",
+]
 _TOLL_ATOMS = ["t.k > 0", "t.toll < 9", "t.name = 'a'", "t.toll IN (5, 9)", "t.k IS NOT NULL"]
 _TIES = [
     "c.k = t.k",
@@ -123,8 +173,19 @@ class Case:
     parts: tuple[tuple[str, str], ...]  # alias, stream
 
 
-_AGGREGATES = ["COUNT(*) AS n", "COUNT(v) AS c", "SUM(k) AS s", "AVG(v) AS a", "MIN(v) AS l", "MAX(v) AS m", "MIN(name) AS ln",
-               "MAX(time) AS mt", "SUM(v) AS sv", "MAX(big) AS mb", "AVG(k) AS ak"]  # fmt: skip
+_AGGREGATES = [
+    "COUNT(*) AS n",
+    "COUNT(v) AS c",
+    "SUM(k) AS s",
+    "AVG(v) AS a",
+    "MIN(v) AS l",
+    "MAX(v) AS m",
+    "MIN(name) AS ln",
+    "MAX(time) AS mt",
+    "SUM(v) AS sv",
+    "MAX(big) AS mb",
+    "AVG(k) AS ak",
+]
 
 
 @st.composite
@@ -175,7 +236,9 @@ def joins(draw: Any) -> Case:
 def expected(
     case: Case, asked: tuple[Window, ...], prefixes: dict[str, pa.Table], con: Any, at: int | None = None
 ) -> list[tuple[Any, ...]]:
-    """DuckDB's answer on the prefix: the windows as conditions and limits, the rest as it stands. `at`: an earlier now."""
+    """DuckDB's answer on the prefix: the windows as conditions and limits, the rest as it stands. `at`: an
+    earlier now.
+    """
     newest = [
         max(t["_ts"].to_pylist())
         for n, t in prefixes.items()

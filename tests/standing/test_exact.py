@@ -1,4 +1,4 @@
-"""Whatever the query, the windows, the data and the moments: the answer is DuckDB's on the same prefix (P21)."""
+"""Whatever the query, the windows, the data and the moments, DuckDB gives the same on that prefix (P21)."""
 
 from __future__ import annotations
 
@@ -61,12 +61,21 @@ class Files:
 
 
 def play(
-    case: Case, fed: list[tuple[str, pa.Table]], mode: str | None, moment: int, *, remove: bool,
-    past: int | None = None, budget: int | None = None,
-) -> None:  # fmt: skip
-    """Register at a moment, invoke before and after every train, and compare; something else is registered and removed meanwhile.
+    case: Case,
+    fed: list[tuple[str, pa.Table]],
+    mode: str | None,
+    moment: int,
+    *,
+    remove: bool,
+    past: int | None = None,
+    budget: int | None = None,
+) -> None:
+    """Register at a moment, invoke before and after every train, and compare.
 
-    `past`: also ask for the answer of an earlier second. `budget`: bytes of memory, beyond which tuples come from files.
+    Something else is registered and removed meanwhile.
+
+    `past`: also ask for the answer of an earlier second. `budget`: bytes of memory, beyond which tuples come
+    from files.
     """
     files = Files()
     engine = QueryEngine(INFOS.values(), budget=budget, archive=files.read)

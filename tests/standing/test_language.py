@@ -54,7 +54,10 @@ def test_too_deep_is_refused() -> None:
 
 
 def test_comments_are_no_part_of_the_query() -> None:
-    text = "SELECT k /* BEGIN */ FROM cars -- BEGIN now\n WHERE name = '--a /* b */' BEGIN now - 1 minute -- c\n END /* 'x */ now"
+    text = (
+        "SELECT k /* BEGIN */ FROM cars -- BEGIN now\n WHERE name = '--a /* b */' "
+        "BEGIN now - 1 minute -- c\n END /* 'x */ now"
+    )
     query = parse(text, INFOS)
     assert query.windows == (Window(Now(60 * SECOND)),)
     assert query.branches[0].parts[0].spans == (Span("name", "--a /* b */", "--a /* b */"),)
@@ -85,7 +88,10 @@ def test_other_factors_are_residuals() -> None:
 
 
 def test_joins_have_ties_and_windows_of_their_own() -> None:
-    text = "SELECT c.k, toll FROM cars c JOIN tolls t ON c.k = t.k WHERE c.v < 3 BEGIN now - 1 minute FOR c, BEGIN last 5 tuples FOR t"
+    text = (
+        "SELECT c.k, toll FROM cars c JOIN tolls t ON c.k = t.k WHERE c.v < 3 "
+        "BEGIN now - 1 minute FOR c, BEGIN last 5 tuples FOR t"
+    )
     query = parse(text, INFOS)
     assert query.branches[0].joins == (JoinFactor(0, "k", "=", 1, "k"),)
     assert query.windows == (Window(Now(60 * SECOND)), Window(Last(5)))
@@ -116,7 +122,11 @@ REFUSED = [
     ("SELECT k FROM car", "no stream 'car'", "did you mean 'cars'?"),
     ("SELECT kk FROM cars", "unknown column 'kk'", "expected: one of: time, k, v"),
     ("SELECT k FROM cars WHERE spd < 3", "unknown column 'spd'", "one of"),
-    ("SELECT k FROM cars WHERE name < 3", "column 'name' is STRING and cannot be compared with 3", "a text in quotes"),
+    (
+        "SELECT k FROM cars WHERE name < 3",
+        "column 'name' is STRING and cannot be compared with 3",
+        "a text in quotes",
+    ),
     ("SELECT k FROM cars WHERE k = 'a'", "column 'k' is INT and cannot be compared with 'a'", "a number"),
     ("SELECT k FROM cars WHERE time > 'soon'", "'soon' is not a time", "2026-01-01"),
     ("SELECT k FROM cars WHERE k + 1", "no condition", "BOOLEAN"),
@@ -161,7 +171,7 @@ REFUSED = [
     ("SELECT k FROM cars WHERE", "does not parse", "SELECT columns FROM"),
     ("SELECT c.k FROM cars c BEGIN now FOR d", "FOR d: no such stream in FROM", "c"),
     ("SELECT k FROM cars BEGIN now END", "END does not say when", "now"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "problem", "advice"), REFUSED, ids=[text for text, _, _ in REFUSED])

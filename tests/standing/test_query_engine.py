@@ -95,12 +95,22 @@ def test_one_budget_for_all_streams_and_results() -> None:
     assert current.mode == "C"
 
 
-SELF_JOIN = "SELECT a.v AS v, b.v AS w FROM s a, s b WHERE b.v = a.v + 3 BEGIN now - 95 seconds FOR a, BEGIN now - 85 seconds FOR b"
+SELF_JOIN = (
+    "SELECT a.v AS v, b.v AS w FROM s a, s b WHERE b.v = a.v + 3 "
+    "BEGIN now - 95 seconds FOR a, BEGIN now - 85 seconds FOR b"
+)
 
 
-@pytest.mark.parametrize("text", ["SELECT v FROM s WHERE v >= 3 BEGIN 0 END now", "SELECT v FROM s WHERE v >= 3 BEGIN last 95 tuples",
-                                  "SELECT v FROM s WHERE v >= 3 BEGIN last 5 tuples END now - 80 seconds", SELF_JOIN,
-                                  "SELECT SUM(v) AS v FROM s WHERE v >= 3 BEGIN 0 END now"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v FROM s WHERE v >= 3 BEGIN 0 END now",
+        "SELECT v FROM s WHERE v >= 3 BEGIN last 95 tuples",
+        "SELECT v FROM s WHERE v >= 3 BEGIN last 5 tuples END now - 80 seconds",
+        SELF_JOIN,
+        "SELECT SUM(v) AS v FROM s WHERE v >= 3 BEGIN 0 END now",
+    ],
+)
 def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     files: list[pa.Table] = []
     asked = []
@@ -203,7 +213,8 @@ def test_the_limit_of_rows_counts_those_that_are_answered() -> None:
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
 def test_pairs_come_in_the_order_of_the_older_tuple_also_of_count_windows(mode: str) -> None:
     made = engine()
-    text = "SELECT a.v, b.v AS w FROM s a, s b WHERE a.v > b.v BEGIN last 3 tuples FOR a, BEGIN last 4 tuples FOR b"
+    windows = "BEGIN last 3 tuples FOR a, BEGIN last 4 tuples FOR b"
+    text = f"SELECT a.v, b.v AS w FROM s a, s b WHERE a.v > b.v {windows}"
     handle = made.register(text, mode=mode)
     for i in range(4):
         made.insert("s", table(10 * i, 10))
@@ -277,7 +288,16 @@ def test_a_block_survives_the_way_back() -> None:
         assert sorted(back.kept(slot, conjunction)) == sorted(block.scan(conjunction))
 
 
-@pytest.mark.parametrize(("where", "found"), [("v = 0.1", [0.1]), ("v <> 0.1", [0.2, 0.3]), ("v > 0.1", [0.2, 0.3]), ("v <= 0.3", [0.1, 0.2, 0.3]), ("v = 0.1e0", [])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("v = 0.1", [0.1]),
+        ("v <> 0.1", [0.2, 0.3]),
+        ("v > 0.1", [0.2, 0.3]),
+        ("v <= 0.3", [0.1, 0.2, 0.3]),
+        ("v = 0.1e0", []),
+    ],
+)
 def test_a_float_meets_a_decimal_as_a_float_in_every_mode(where: str, found: list[float]) -> None:
     tuples = pa.table({"v": pa.array([0.1, 0.2, 0.3], pa.float32()), "_ts": [0, 1, 2], "_seq": [0, 1, 2]})
     made = QueryEngine([StreamInfo("s", Schema.parse("v FLOAT"))])

@@ -1,4 +1,4 @@
-"""The compiled way to an answer gives what the plain way gives, and is the one that is taken where it can be."""
+"""The compiled way to an answer gives what the plain way gives, and is taken where it can be."""
 
 from __future__ import annotations
 
@@ -23,11 +23,20 @@ def train(rng: np.random.Generator, count: int, first: int, *, spread: int) -> p
     """Tuples whose times overlap with those of the trains beside it."""
     at = np.sort(rng.integers(max(0, first - spread), first + spread, count))
     v = rng.integers(0, 100, count)
-    return pa.table({
-        "t": pa.array(at).cast(pa.timestamp("us", "UTC")), "v": pa.array(v, pa.int32()), "w": pa.array(v / 7), "s": pa.array(v * 3, pa.int16()),
-        "b": pa.array(v, pa.int8()), "n": pa.array([None if n % 5 == 0 else int(n) for n in v], pa.int32()),
-        "x": pa.array([str(n) for n in v]), "f": pa.array(v > 50), "_ts": pa.array(at), "_seq": pa.array(np.arange(first, first + count)),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "t": pa.array(at).cast(pa.timestamp("us", "UTC")),
+            "v": pa.array(v, pa.int32()),
+            "w": pa.array(v / 7),
+            "s": pa.array(v * 3, pa.int16()),
+            "b": pa.array(v, pa.int8()),
+            "n": pa.array([None if n % 5 == 0 else int(n) for n in v], pa.int32()),
+            "x": pa.array([str(n) for n in v]),
+            "f": pa.array(v > 50),
+            "_ts": pa.array(at),
+            "_seq": pa.array(np.arange(first, first + count)),
+        }
+    )
 
 
 def filled(
@@ -95,12 +104,15 @@ def test_taken_where_it_fits(taken: list[bool]) -> None:
     assert taken == [True, True]
 
 
-@pytest.mark.parametrize("query", [
-    "SELECT x FROM cars WHERE v BETWEEN 3 AND 6",
-    "SELECT f FROM cars WHERE v BETWEEN 3 AND 6",
-    "SELECT n FROM cars WHERE v BETWEEN 3 AND 6",
-    "SELECT v FROM cars WHERE v = 3 OR w > 9",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x FROM cars WHERE v BETWEEN 3 AND 6",
+        "SELECT f FROM cars WHERE v BETWEEN 3 AND 6",
+        "SELECT n FROM cars WHERE v BETWEEN 3 AND 6",
+        "SELECT v FROM cars WHERE v = 3 OR w > 9",
+    ],
+)
 def test_else_the_plain_way(taken: list[bool], query: str) -> None:
     engine = filled(np.random.default_rng(4))
     handle = engine.register(query, mode="P").handle

@@ -1,4 +1,7 @@
-"""A producer that commits, compacts and retains as fast as it can, until it is killed; started by test_kill."""
+"""A producer that commits, compacts and retains as fast as it can, until it is killed.
+
+Started by test_kill.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from store.points import SCHEMA, put
 
 def main(root: str) -> None:
     writer = PointWriter(root, "p", SCHEMA, key="seg")
-    # As a restarted query does: the last train is run again, since its commit may not have been noted elsewhere.
+    # As a restarted query does: the last train is run again, since its commit may not have been noted
+    # elsewhere.
     number = max(0, writer.latest())
     while True:
         put(

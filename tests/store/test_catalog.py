@@ -1,4 +1,6 @@
-"""The catalog: what goes in comes out, sums stay exact while history is cut, threads and processes do not disturb one another."""
+"""The catalog: what goes in comes out, sums stay exact while history is cut, threads and processes do not
+disturb one another.
+"""
 
 from __future__ import annotations
 

@@ -84,10 +84,12 @@ def test_litter_goes_when_it_is_old(tmp_path):
 
 
 def test_a_process_killed_while_writing_leaves_whole_files(tmp_path):
-    # The child rewrites one record as fast as it can; wherever the kill falls, what is there is one of its versions.
+    # The child rewrites one record as fast as it can; wherever the kill falls, what is there is one of its
+    # versions.
     script = (
         "import sys, pathlib, itertools; from penstock.store import durable\n"
-        "for n in itertools.count(): durable.write_record(pathlib.Path(sys.argv[1]), {'n': n, 'pad': 'x' * 5000})"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "for n in itertools.count(): durable.write_record(path, {'n': n, 'pad': 'x' * 5000})"
     )
     path = tmp_path / "r.json"
     for wait in (0.0, 0.003, 0.01):

@@ -24,8 +24,10 @@ def run_and_kill(root: Path, trains: int, seconds: float) -> int:
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("kill_worker.py")), str(root)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     first = [child.stdout.readline() for _ in range(trains)]  # some work is done, however busy the machine
     time.sleep(seconds)
     child.kill()

@@ -37,7 +37,7 @@ def clock():
 
 
 def fill(root, entries=20, rows=5, key="seg", start=0, **more):
-    """PointEntry n holds `rows` tuples of time n * 10 onward, keys all over the place, and promises n * 10."""
+    """Entry n holds `rows` tuples of time n * 10 onward, with keys all over, and promises n * 10."""
     writer = PointWriter(root, "p", SCHEMA, key=key)
     for n in range(start, start + entries):
         put(
@@ -440,9 +440,10 @@ class Point(RuleBasedStateMachine):
         if news:
             got = [row["_seq"] for row in reader.read(lease.position + 1, news[-1].number).to_pylist()]
             wanted = [
-                seq for entry, _, seq in self.rows
+                seq
+                for entry, _, seq in self.rows
                 if lease.position < entry <= news[-1].number and (seq in promised or entry > since)
-            ]  # fmt: skip
+            ]
             assert sorted(got) == wanted
             lease.renew(news[-1].number)
 

@@ -1,4 +1,7 @@
-"""A connection point's table: what is committed is read, exactly, from any position; what is torn is refused."""
+"""A connection point's table: what is committed is read, exactly, from any position.
+
+What is torn is refused.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,10 @@ def test_entries_come_in_order_with_gaps_and_horizons(tmp_path, writer):
     put(writer, 4, [(2, "b", 20, 1), (1, "c", 12, 2)], horizon=9, final=True)
     found = reader.entries()
     assert [(e.number, e.rows, e.horizon, e.final, e.previous) for e in found] == [
-        (0, 1, 5, False, -1), (3, 0, 7, False, 0), (4, 2, 9, True, 3),
-    ]  # fmt: skip
+        (0, 1, 5, False, -1),
+        (3, 0, 7, False, 0),
+        (4, 2, 9, True, 3),
+    ]
     assert (found[0].arrival, found[2].min_ts, found[2].max_ts, found[1].min_ts) == (1.5, 12, 20, None)
     assert [e.number for e in reader.entries(after=3)] == [4]
     assert reader.latest().number == 4

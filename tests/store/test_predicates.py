@@ -1,4 +1,6 @@
-"""Ranges from WHERE expressions: what is understood, what restricts nothing, and that no matching tuple is lost."""
+"""Ranges from WHERE expressions: what is understood, what restricts nothing, and that no matching tuple is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +57,30 @@ def test_understood(where, kind, wanted):
 @pytest.mark.parametrize(
     ("where", "kind"),
     [
-        ("k = 1 OR other = 2", "INT"), ("NOT k = 1", "INT"), ("k <> 1", "INT"), ("k + 1 = 2", "INT"), ("k = other", "INT"),
-        ("k IN (1, other)", "INT"), ("k IN (SELECT 1)", "INT"), ("k <=> NULL", "INT"), ("k IS NULL", "INT"), ("k = '5'", "INT"),
-        ("abs(k) < 3", "INT"), ("k = 0.1", "FLOAT"), ("k = 5", "STRING"), ("k = 'monday'", "TIMESTAMP"), ("k NOT IN (1)", "INT"),
-        ("k NOT BETWEEN 1 AND 2", "INT"), ("k = NULL", "INT"), ("k > cast('1' AS INT)", "INT"), ("k ( = 1", "INT"), ("k = -true", "BOOLEAN"),
-        ("k = 9007199254740993.0", "BIGINT"), ("k > 1e999", "DOUBLE"),
+        ("k = 1 OR other = 2", "INT"),
+        ("NOT k = 1", "INT"),
+        ("k <> 1", "INT"),
+        ("k + 1 = 2", "INT"),
+        ("k = other", "INT"),
+        ("k IN (1, other)", "INT"),
+        ("k IN (SELECT 1)", "INT"),
+        ("k <=> NULL", "INT"),
+        ("k IS NULL", "INT"),
+        ("k = '5'", "INT"),
+        ("abs(k) < 3", "INT"),
+        ("k = 0.1", "FLOAT"),
+        ("k = 5", "STRING"),
+        ("k = 'monday'", "TIMESTAMP"),
+        ("k NOT IN (1)", "INT"),
+        ("k NOT BETWEEN 1 AND 2", "INT"),
+        ("k = NULL", "INT"),
+        ("k > cast('1' AS INT)", "INT"),
+        ("k ( = 1", "INT"),
+        ("k = -true", "BOOLEAN"),
+        ("k = 9007199254740993.0", "BIGINT"),
+        ("k > 1e999", "DOUBLE"),
     ],
-)  # fmt: skip
+)
 def test_not_understood_restricts_nothing(where, kind):
     assert key_ranges(where, "k", kind) is None
 
@@ -81,7 +100,8 @@ def conditions():
         st.builds("j > {}".format, number),
         st.just("k IS NULL"),
     )
-    both = lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner)  # noqa: E731
+    words = st.sampled_from(["AND", "OR"])
+    both = lambda inner: st.builds("({} {} {})".format, inner, words, inner)  # noqa: E731
     return st.recursive(atom, lambda inner: both(inner) | st.builds("NOT ({})".format, inner), max_leaves=6)
 
 

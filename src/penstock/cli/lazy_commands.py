@@ -1,7 +1,8 @@
-"""Commands that are imported when they are called: `penstock lr drive` must not wait for the parser of networks.
+"""Commands that are imported when they are called: `penstock lr drive` must not wait for the parser of
+networks.
 
-A topic is a Typer made of a table: command name -> (module, function). Given the words of the command line, only the
-module of the command that they name is imported; for help, or for a word that is none, all of them.
+A topic is a Typer made of a table: command name -> (module, function). Given the words of the command line,
+only the module of the command that they name is imported; for help, or for a word that is none, all of them.
 """
 
 from __future__ import annotations

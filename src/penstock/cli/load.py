@@ -65,7 +65,10 @@ def _from_python(path: Path, name: str) -> Network:
 
 @contextmanager
 def _users_file(path: Path) -> Iterator[None]:
-    """What the user's own code raises is told with the line of their file; Penstock's errors name their line themselves."""
+    """What the user's own code raises is told with the line of their file.
+
+    Penstock's errors name their line themselves.
+    """
     try:
         yield
     except PenstockError:

@@ -22,7 +22,9 @@ Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
 
 def check(net: Net) -> None:
-    """Check a network: names, columns, types, windows, QoS. Prints what is wrong with file and line, exit code 2."""
+    """Check a network: names, columns, types, windows, QoS. Prints what is wrong with file and line, exit
+    code 2.
+    """
     with refusals():
         network = load_network(net)
         check_network(network)
@@ -62,9 +64,8 @@ def layout_text(network: object) -> str:
     lines = ["on Spark"]
     for sub in split(network):
         layout = lay_out(sub)
-        lines.append(
-            f"  query '{sub.name}' reads {', '.join(sub.inputs)}; writes {', '.join((*sub.points, *sub.outputs))}"
-        )
+        reads, writes = ", ".join(sub.inputs), ", ".join((*sub.points, *sub.outputs))
+        lines.append(f"  query '{sub.name}' reads {reads}; writes {writes}")
         if layout.native:
             lines.append(f"    native: {', '.join(layout.native)}")
         lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]

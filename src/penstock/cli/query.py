@@ -45,7 +45,10 @@ def query(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
-    """Ask connection points in Spark SQL: all that is retained there; with --follow (one point), then what comes, nothing twice."""
+    """Ask connection points in Spark SQL: all that is retained there.
+
+    With --follow (one point), then what comes, nothing twice.
+    """
     with refusals():
         if form not in _FORMS:
             raise PenstockError(f"no format '{form}'; use table, csv or json")
@@ -139,7 +142,9 @@ def _newest(reader: PointReader) -> int:
 
 
 def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> None:
-    """The point's entries from `first` to `last` as a table of Spark: the files that may hold what is asked for."""
+    """The point's entries from `first` to `last` as a table of Spark: the files that may hold what is asked
+    for.
+    """
     from pyspark.sql import functions as F
 
     from penstock.engine.spark.entry.admission import ddl
@@ -180,7 +185,9 @@ def _answer(spark: Any, sql: str) -> Any:
 
 @dataclass
 class Shown:
-    """Shows answers as they come: the header of a CSV once and first, at most `limit` rows over all (None, 0: no limit)."""
+    """Shows answers as they come: the header of a CSV once and first, at most `limit` rows over all (None, 0:
+    no limit).
+    """
 
     limit: int | None
     form: str

@@ -1,7 +1,9 @@
-"""What a query on a checkpoint asks: which connection points, which of their files, and whether it can be followed.
+"""What a query on a checkpoint asks: which connection points, which of their files, and whether it can be
+followed.
 
-What is not surely understood costs only time or is refused: a condition chooses files only where it stands right at the
-stored table, and a query is followed only if all of it, inner queries too, looks at one tuple at a time.
+What is not surely understood costs only time or is refused: a condition chooses files only where it stands
+right at the stored table, and a query is followed only if all of it, inner queries too, looks at one tuple at
+a time.
 """
 
 from __future__ import annotations
@@ -39,15 +41,40 @@ _WHOLE: dict[type[exp.Expression], str] = {
 }
 # functions of one tuple that networks do not have, but people ask with
 _MORE_SCALARS = (
-    "array", "date_add", "date_diff", "date_format", "date_sub", "datediff", "explode", "format_number", "from_unixtime", "get_json_object",
-    "hash", "lpad", "make_timestamp", "map", "md5", "named_struct", "posexplode", "rpad", "sha2", "split", "struct", "to_date", "to_json",
-    "to_timestamp", "try_to_timestamp", "unix_timestamp", "xxhash64",
-)  # fmt: skip
+    "array",
+    "date_add",
+    "date_diff",
+    "date_format",
+    "date_sub",
+    "datediff",
+    "explode",
+    "format_number",
+    "from_unixtime",
+    "get_json_object",
+    "hash",
+    "lpad",
+    "make_timestamp",
+    "map",
+    "md5",
+    "named_struct",
+    "posexplode",
+    "rpad",
+    "sha2",
+    "split",
+    "struct",
+    "to_date",
+    "to_json",
+    "to_timestamp",
+    "try_to_timestamp",
+    "unix_timestamp",
+    "xxhash64",
+)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A query: its text, the points it reads, the condition on the stored columns (one point only), and what is not
+    """A query: its text, the points it reads, the condition on the stored columns (one point only), and what
+    is not
     tuple by tuple in it ('' if nothing).
     """
 
@@ -117,7 +144,9 @@ def _whole(tree: exp.Query, sql: str) -> str:
 
 
 def _unsure(sql: str) -> Iterable[str]:
-    """Functions that may be aggregates: all that are not known to look at one tuple. Here each keeps its written name."""
+    """Functions that may be aggregates: all that are not known to look at one tuple. Here each keeps its
+    written name.
+    """
     scalars = {name.lower() for name in (*names(), *_MORE_SCALARS)}
     try:
         tree: Any = sqlglot.parse_one(sql, dialect=Dialect)

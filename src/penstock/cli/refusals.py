@@ -1,8 +1,8 @@
 """How a command refuses: the error as text on standard error, an exit code, and no traceback.
 
-Every command runs under `refusals()`, so people see one dialect: what is wrong, what was found, what was expected, a
-hint.
-`penstock --verbose` adds the traceback, and lets Spark log what it otherwise keeps to itself.
+Every command runs under `refusals()`, so people see one dialect: what is wrong, what was found, what was
+expected, a hint. `penstock --verbose` adds the traceback, and lets Spark log what it otherwise keeps to
+itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ import typer
 from penstock.model.errors import PenstockError
 
 FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
-"""Exit codes: failed on the way; options, files or networks that cannot be used; done but not valid; stopped."""
+"""Exit codes: failed on the way; options, files or networks that cannot be used.
+
+Done but not valid; stopped.
+"""
 
 VERBOSE = "PENSTOCK_VERBOSE"
 """An environment variable, so that processes which a command starts are as verbose as the command."""
@@ -64,7 +67,10 @@ def _exit_code(error: PenstockError, codes: Mapping[type[PenstockError], int]) -
 
 
 def refuse(problem: str, code: int = BAD_INPUT) -> NoReturn:
-    """Say what is wrong on standard error and leave with an exit code; verbose, with the traceback above it."""
+    """Say what is wrong on standard error and leave with an exit code.
+
+    Verbose, with the traceback above it.
+    """
     if is_verbose() and sys.exc_info()[0] is not None:
         traceback.print_exc()
     typer.secho(problem, err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)

@@ -36,7 +36,10 @@ def run(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
-    """Run a network. Ctrl-C finishes the train in hand and stops; the same checkpoint goes on where it stopped."""
+    """Run a network. Ctrl-C finishes the train in hand and stops.
+
+    The same checkpoint goes on where it stopped.
+    """
     with refusals():
         network = load_network(net)
         from penstock.engine.contract.policy import AsSoonAsPossible
@@ -110,9 +113,15 @@ def view(network: Any, status: Status) -> Any:
         subs.add_column(heading, justify="left" if heading in ("sub-network", "idle inputs") else "right")
     for sub in status.subnetworks:
         subs.add_row(
-            sub.name, str(sub.trains), f"{sub.rows:,}", f"{sub.rate:,.0f}", f"{sub.length:,}", f"{sub.train:.2f}", f"{sub.trigger:.2f}",
+            sub.name,
+            str(sub.trains),
+            f"{sub.rows:,}",
+            f"{sub.rate:,.0f}",
+            f"{sub.length:,}",
+            f"{sub.train:.2f}",
+            f"{sub.trigger:.2f}",
             ", ".join(sub.idle),
-        )  # fmt: skip
+        )
     outputs = Table()
     for heading in ("output", "latency p50 s", "p95", "p99", "max"):
         outputs.add_column(heading, justify="left" if heading == "output" else "right")

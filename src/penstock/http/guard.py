@@ -1,8 +1,9 @@
 """The guard in front of every service: it refuses a request before any route sees it.
 
-A check is a function of the request's headers that gives a refusal or None. `CHECKS` holds those that apply to every service;
-whoever hardens the services adds theirs to it. The body is read here too, so that none grows beyond `MAX_BODY`.
-Services bind to loopback and do not know who a client is: whoever opens one to others puts a proxy with accounts in front.
+A check is a function of the request's headers that gives a refusal or None. `CHECKS` holds those that apply
+to every service; whoever hardens the services adds theirs to it. The body is read here too, so that none
+grows beyond `MAX_BODY`. Services bind to loopback and do not know who a client is: whoever opens one to
+others puts a proxy with accounts in front.
 """
 
 from __future__ import annotations

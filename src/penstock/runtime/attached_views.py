@@ -23,7 +23,10 @@ def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
 
 
 def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
-    """The network and the views that were attached to it; what is attached to a point that is gone is refused."""
+    """The network and the views that were attached to it.
+
+    What is attached to a point that is gone is refused.
+    """
     grown = network
     for sub in attached.values():
         for point in sub.inputs:

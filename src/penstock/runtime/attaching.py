@@ -1,4 +1,6 @@
-"""Changing a network while it runs: attach, detach and replace sub-networks (Aurora, Sect. 2.2 and 4.1; A30, A42)."""
+"""Changing a network while it runs: attach, detach and replace sub-networks (Aurora, Sect. 2.2 and 4.1; A30,
+A42).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ class Attaching(RunningQueries):
         qos: QoS | None = None,
         resume: bool = False,
     ) -> SubnetworkQuery:
-        """Start a view at a connection point (A28): kept up to date, and queries attach to it under its name."""
+        """Start a view at a connection point (A28): always up to date, and queries attach to it by its name."""
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
@@ -100,7 +102,8 @@ class Attaching(RunningQueries):
     ) -> SubnetworkQuery:
         """Run one more sub-network beside the others, for rooms above; `detach` ends it.
 
-        `prepare` is called before the first train. `given`: trains or inputs of its own kind, see SubnetworkQuery.
+        `prepare` is called before the first train. `given`: trains or inputs of its own kind, see
+        SubnetworkQuery.
         """
         with self._lock:
             self._must_be_free(sub.name)
@@ -130,13 +133,14 @@ class Attaching(RunningQueries):
             self.running_records().event("detach", name)
 
     def _delete(self, sub: SubNetwork) -> None:
-        """What a sub-network left in the checkpoint: its position, its state, the points that only it wrote."""
+        """Delete what a sub-network left in the checkpoint: position, state, points that only it wrote."""
         shutil.rmtree(self.checkpoint / "queries" / sub.name, ignore_errors=True)
         for point in sub.points:
             delete_point(self.checkpoint, point)
 
     def replace(self, network: Network, *, fresh_state: bool = False) -> dict[str, float]:
-        """Change sub-networks while the others run: hold, drain, change, release (A42). Gives each one's blip, seconds.
+        """Change sub-networks while the others run: hold, drain, change, release (A42). Gives each one's
+        blip, seconds.
 
         A changed stateful box needs `fresh_state=True`: it starts anew from where its input stands.
         """

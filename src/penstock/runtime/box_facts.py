@@ -1,6 +1,7 @@
 """What the state of each stateful box rests on: configuration, input, function, and where the state lies.
 
-A checkpoint keeps these facts. State that rests on other facts than those of the network at hand must not be used.
+A checkpoint keeps these facts. State that rests on other facts than those of the network at hand must not be
+used.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
         for name, stage in lay_out(sub, fuse=fuse).home.items():
             node = sub.network.nodes[name]
             if Trait.STATEFUL in node.traits:
-                # One entry is spread by Spark's hash of its keys, several by a hash of their own, and the state lies
-                # accordingly.
+                # One entry is spread by Spark's hash of its keys, several by a hash of their own, and the
+                # state lies accordingly.
                 entries = "one" if len(stage.entries) == 1 else "several"
                 known[name] = {
                     "place": f"{sub.name}/{stage.name}",
@@ -47,7 +48,9 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
 
 
 def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
-    """A join that looks keys up in a point has seen those only: with other ranges its state would lack partners."""
+    """A join that looks keys up in a point has seen those only: with other ranges its state would lack
+    partners.
+    """
     if not isinstance(node, Join):
         return {}
     points = [
@@ -72,7 +75,7 @@ def _text(value: object) -> str:
 
 
 def same(one: Network, other: Network) -> bool:
-    """The same nodes, the same code in their functions, and the very same lists and callbacks at their ends."""
+    """The same nodes, the same code in their functions, the very same lists and callbacks at their ends."""
     return one == other and all(_same_code(one.nodes[name], node) for name, node in other.nodes.items())
 
 

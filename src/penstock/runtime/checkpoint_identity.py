@@ -1,6 +1,8 @@
-"""Which network a checkpoint belongs to: the sub-networks that have read up to somewhere, the boxes whose state it holds.
+"""Which network a checkpoint belongs to: the sub-networks that have read up to somewhere, the boxes whose
+state it holds.
 
-A changed or vanished box is refused with advice, and so is a sub-network that would read again what it has read.
+A changed or vanished box is refused with advice, and so is a sub-network that would read again what it has
+read.
 """
 
 from __future__ import annotations
@@ -142,12 +144,16 @@ def _check_boxes(checkpoint: Path, network: Network, before: _Identity, boxes: B
 def _check_gone_with_its_ends(
     checkpoint: Path, network: Network, boxes: Iterable[str], name: str, ends: Sequence[str]
 ) -> None:
-    """A box may go with all that it fed; else it was renamed or cut out, and what it remembers would be lost."""
+    """A box may go with all that it fed.
+
+    Else it was renamed or cut out, and what it remembers would be lost.
+    """
     still_there = next((end for end in ends if end in network.nodes), None)
     if still_there is None:
         return
+    gone = f"box '{name}', which is gone from the way to '{still_there}'"
     raise NetworkError(
-        f"checkpoint {checkpoint} holds the state of box '{name}', which is gone from the way to '{still_there}'",
+        f"checkpoint {checkpoint} holds the state of {gone}",
         box=still_there,
         where=network.nodes[still_there].where,
         found=did_you_mean(name, boxes) or "no stateful box",

@@ -1,7 +1,7 @@
 """Where a sub-network lives in the checkpoint: under the name that its outputs and points have always had.
 
-Sub-networks are named after their first end, which changes when an end is added or removed. How far one has read lies
-under the name it first had, so that name is kept: under another one it would read everything again.
+Sub-networks are named after their first end, which changes when an end is added or removed. How far one has
+read lies under the name it first had, so that name is kept: under another one it would read everything again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def settle(
 ) -> tuple[SubNetwork, ...]:
     """The sub-networks under the names of the homes they already have; new ones under a name that is free.
 
-    Two homes cannot become one, nor one two: how far each has read would be unknown. `moved`: other inputs are meant.
+    Two homes cannot become one, nor one two: how far each has read would be unknown. `moved`: other inputs
+    are meant.
     """
     taken: dict[str, SubNetwork] = {}
     for sub in subs:
@@ -84,7 +85,10 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _check_inputs(sub: SubNetwork, home: SubnetworkHome) -> None:
-    """An input may come or go; outputs would get one in place of another from its beginning, which is refused."""
+    """An input may come or go.
+
+    Outputs would get one in place of another from its beginning, which is refused.
+    """
     gone, new = set(home["inputs"]) - set(sub.inputs), set(sub.inputs) - set(home["inputs"])
     if not gone or not new:
         return

@@ -1,7 +1,8 @@
-"""A user's code as a short hash: a changed comment keeps it, a changed line, constant or captured value does not.
+"""A user's code as a short hash: a changed comment keeps it, a changed line, constant or captured value does
+not.
 
-State rests on the function that made it, so a checkpoint must notice another one. What a function calls by name
-is not followed: a change in a helper is the user's to know.
+State rests on the function that made it, so a checkpoint must notice another one. What a function calls by
+name is not followed: a change in a helper is the user's to know.
 """
 
 from __future__ import annotations

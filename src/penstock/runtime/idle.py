@@ -43,7 +43,8 @@ def any_train(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bo
 def is_idle(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bool:
     """Whether no train ran in between, and every sub-network looked at all its inputs and left them alone.
 
-    The first look that ends may have begun before another sub-network's last train: only the second one counts.
+    The first look that ends may have begun before another sub-network's last train: only the second one
+    counts.
 
     >>> before = {"a": Progress(3, True, 10, False)}
     >>> [is_idle(before, {"a": Progress(3, True, looks, False)}) for looks in (10, 11, 12)]

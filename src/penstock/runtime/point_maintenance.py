@@ -28,7 +28,9 @@ class PointUsers(Protocol):
 
 
 class PointMaintenance:
-    """One thread for a runtime, and a last round when the run ends: a short run retains no more than a long one."""
+    """One thread for a runtime, and a last round when the run ends: a short run retains no more than a long
+    one.
+    """
 
     def __init__(self, runtime: PointUsers, *, every: float = 10.0) -> None:
         self._runtime, self._every = runtime, every
@@ -40,7 +42,10 @@ class PointMaintenance:
         return self
 
     def stop(self) -> None:
-        """End the thread and go round once more; call it when the trains have stopped, so that it sees them all."""
+        """End the thread and go round once more.
+
+        Call it when the trains have stopped, so that it sees them all.
+        """
         self._stop.set()
         self._thread.join(60)
         self.once(ended=True)
@@ -52,8 +57,8 @@ class PointMaintenance:
     def once(self, *, ended: bool = False) -> None:
         """One round: leases first, so that nothing is deleted that a slow reader needs.
 
-        A failure is retried in the next round. It stops neither the trains nor the rest of this round. When the trains
-        have `ended`, no reader holds more than it has not read.
+        A failure is retried in the next round. It stops neither the trains nor the rest of this round. When
+        the trains have `ended`, no reader holds more than it has not read.
         """
         unsure: set[str] = set()
         for query in list(self._runtime.queries.values()):

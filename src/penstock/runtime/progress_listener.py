@@ -1,8 +1,9 @@
 """Spark's own view of our queries: what each micro-batch took around the train, from trigger to commit.
 
-PySpark turns each progress event into Python objects value by value, some hundred calls between JVM and Python. In a driver whose threads
-are busy every one of them waits for its turn: measured at four trains a second, 0.2 of a core for nothing, and a queue
-of events that grows until Spark drops them. So this listener takes the event as one text.
+PySpark turns each progress event into Python objects value by value, some hundred calls between JVM and
+Python. In a driver whose threads are busy every one of them waits for its turn: measured at four trains a
+second, 0.2 of a core for nothing, and a queue of events that grows until Spark drops them. So this listener
+takes the event as one text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The streaming queries of a running network: what every topic of a runtime works on.
 
-Each sub-network is one query with a checkpoint of its own. Connection points between them hold what the next one has not
-read, so one can be stopped, changed and started again while the others go on (A42, A43).
+Each sub-network is one query with a checkpoint of its own. Connection points between them hold what the next
+one has not read, so one can be stopped, changed and started again while the others go on (A42, A43).
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class RunningQueries:
     def begin(
         self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
     ) -> SubnetworkQuery:
-        """Start the query of a sub-network; `given`: trains or inputs of its own kind, see SubnetworkQuery."""
+        """Start the query of a sub-network.
+
+        `given`: trains or inputs of its own kind, see SubnetworkQuery.
+        """
         settings = self.settings
         steering = Steering(settings.policy, self.drop_rates, settings.clock)
         query = SubnetworkQuery(
@@ -114,6 +117,8 @@ class RunningQueries:
                 steering.held = True
 
     def _upstream_done(self, sub: SubNetwork) -> bool:
-        """Whether all writers of the points it reads have finished: only then has a `once` run seen everything."""
+        """Whether all writers of the points it reads have finished: only then has a `once` run seen
+        everything.
+        """
         writers = [query for query in self.queries.values() if set(query.sub.points) & set(sub.inputs)]
         return all(query.finished.is_set() for query in writers)

@@ -1,7 +1,7 @@
 """A running network (Aurora, Sect. 2.2, 3 and 4): start, stop, wait, status.
 
-A runtime is put together by topic: `running_queries` starts the streaming queries, `attaching` changes which of them run,
-`steering` changes how they run.
+A runtime is put together by topic: `running_queries` starts the streaming queries, `attaching` changes which
+of them run, `steering` changes how they run.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _LOOK = 0.02  # seconds between two looks while waiting
 class Runtime(Attaching, Steered):
     """Runs a network on Spark, on the session given or one of its own; `with` starts and stops it.
 
-    `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run when more
-    than so many tuples had to be refused. `policy` decides the length of trains, see `penstock.engine.contract.policy`.
-    `nice`: how much lower the priority of a session of our own is than that of this process.
+    `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run
+    when more than so many tuples had to be refused. `policy` decides the length of trains, see
+    `penstock.engine.contract.policy`. `nice`: how much lower the priority of a session of our own is than
+    that of this process.
     """
 
     def __init__(
@@ -96,7 +97,10 @@ class Runtime(Attaching, Steered):
             self._spark, self._ours = None, False
 
     def finish(self) -> None:
-        """No more input will come: take what is there, close all windows and end, as `once` does; `wait` for it."""
+        """No more input will come: take what is there, close all windows and end, as `once` does.
+
+        `wait` for it.
+        """
         with self._lock:
             self.once = True
             for query in self.queries.values():
@@ -155,8 +159,9 @@ class Runtime(Attaching, Steered):
         counts = DeadLetters(self.checkpoint).counts()
         reason, times = next(iter(counts.items()), ("", 0))
         refused, limit = self.running_records().dead, self.settings.dead_letter_limit
+        most = f"most often: {reason} ({times})"
         return PenstockError(
-            f"{refused} tuples went to the dead letters, the limit is {limit}; most often: {reason} ({times})",
+            f"{refused} tuples went to the dead letters, the limit is {limit}; {most}",
             hint=f"look at them with: penstock dead-letters {self.checkpoint}",
         )
 

@@ -1,4 +1,6 @@
-"""Steering a network while it runs: drop rates, masters of diffused joins, length of trains. All hold from the next train on."""
+"""Steering a network while it runs: drop rates, masters of diffused joins, length of trains. All hold from
+the next train on.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ class Steered(RunningQueries):
             self.records.event("drop_rate", box, rate=rate)
 
     def set_master(self, join: str, scheme: str | None) -> None:
-        """Set the master of a diffused join: 'left', 'right' or 'hash'; None leaves it to what is measured."""
+        """Set the master of a diffused join: 'left', 'right' or 'hash'.
+
+        None leaves it to what is measured.
+        """
         joins = {
             node.name: node for node in self.network.nodes.values() if isinstance(node, Join) and node.spread
         }

@@ -1,7 +1,9 @@
-"""What is recorded about a running network: trains, counts, latencies, events, in the catalog (A53); and its status.
+"""What is recorded about a running network: trains, counts, latencies, events, in the catalog (A53).
 
-Two feeds: the engine tells about each committed train, and a StreamingQueryListener adds what only Spark knows, the
-floor of a micro-batch: how long a trigger took around the train itself.
+And its status.
+
+Two feeds: the engine tells about each committed train, and a StreamingQueryListener adds what only Spark
+knows, the floor of a micro-batch: how long a trigger took around the train itself.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ _LATENCY_EVERY = 2.0  # seconds between two latency records of an output
 
 @dataclass(frozen=True)
 class SubnetworkStatus:
-    """One sub-network now. `train`: seconds of the work in its last train, `trigger`: with what Spark adds around it."""
+    """One sub-network now. `train`: seconds of the work in its last train, `trigger`: with what Spark adds
+    around it.
+    """
 
     name: str
     trains: int
@@ -47,7 +51,7 @@ class SubnetworkStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The network now: sub-networks, tuples by box so far, latency by output in seconds, dead letters so far."""
+    """The network now: sub-networks, tuples by box, latency by output in seconds, dead letters so far."""
 
     subnetworks: tuple[SubnetworkStatus, ...]
     boxes: dict[str, BoxCount]
@@ -116,7 +120,8 @@ class TrainRecords:
         try:
             text, form = to_yaml(network), "yaml"
         except PenstockError:
-            # Python iterables, memory sinks and the like have no text form; the picture in words is kept instead
+            # Python iterables, memory sinks and the like have no text form; the picture in words is kept
+            # instead
             text, form = network.explain(), "explain"
         self.catalog.record_network(network.name, text, network.nodes.values(), form=form, subnetworks=homes)
 
@@ -165,7 +170,8 @@ class TrainRecords:
         mine.idle = tuple(done.ticket.idle)
 
     def _outputs(self, done: TrainDone, now: float) -> None:
-        """Latency from arrival to sink of the oldest tuple behind those that left now: its way through the points
+        """Latency from arrival to sink of the oldest tuple behind those that left now: its way through the
+        points
         above, and what it waited in a backlog, included.
         """
         since = done.ticket.since

@@ -1,4 +1,5 @@
-"""Standing queries (PSoup): register once, invoke any time, over data from before and after. See docs/standing.md.
+"""Standing queries (PSoup): register once, invoke any time, over data from before and after. See
+docs/standing.md.
 
 Names come when they are first used: the engine itself needs no Spark.
 """

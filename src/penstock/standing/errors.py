@@ -1,4 +1,6 @@
-"""What a client of standing queries is told: a refusal says what is wrong, what was found, what was expected, a hint."""
+"""What a client of standing queries is told: a refusal says what is wrong, what was found, what was expected,
+a hint.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Crashes on demand: kill -9 of this very process at a named point of the code, as power loss would do it.
 
-Set PENSTOCK_CRASH_AT="point:n" and the process kills itself the n-th time that it reaches `crash_point("point")`.
-Each process counts for itself. Unset, a crash point is a call of an empty function.
+Set PENSTOCK_CRASH_AT="point:n" and the process kills itself the n-th time that it reaches
+`crash_point("point")`. Each process counts for itself. Unset, a crash point is a call of an empty function.
 """
 
 from __future__ import annotations

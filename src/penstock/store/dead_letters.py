@@ -1,7 +1,7 @@
 """Dead letters: tuples that could not be read or whose expression failed, kept with the reason and the place.
 
-One file for each train and partition, named by them: a replayed train writes the same file again, so a letter is there once. Nothing else
-of the run depends on this table.
+One file for each train and partition, named by them: a replayed train writes the same file again, so a letter
+is there once. Nothing else of the run depends on this table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ SCHEMA = pa.schema(
 
 
 class DeadLetters:
-    """The dead-letter table of a checkpoint; any process may read it. It can be pickled, so tasks may write."""
+    """The dead-letter table of a checkpoint.
+
+    Any process may read it. It can be pickled, so tasks may write.
+    """
 
     def __init__(self, root: Path | str) -> None:
         self.path = Path(root) / "dead_letters"
@@ -60,7 +63,9 @@ class DeadLetters:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
-        """How many letters by 'reason', 'box' or 'source', most first. The times of late tuples make no difference."""
+        """How many letters by 'reason', 'box' or 'source', most first. The times of late tuples make no
+        difference.
+        """
         if column not in SCHEMA.names:
             raise StoreError(
                 f"dead letters have no column '{column}'", expected=f"one of: {', '.join(SCHEMA.names)}"

@@ -1,8 +1,8 @@
 """Files that are whole or absent, and found out if they are neither.
 
-A file is written aside, flushed to disk and renamed, then its directory is flushed: a process killed at any moment
-leaves the old file, the new one, or a `.tmp` that no reader looks at. Records carry a checksum, so a file that a
-disk or a careless copy has torn is refused instead of believed.
+A file is written aside, flushed to disk and renamed, then its directory is flushed: a process killed at any
+moment leaves the old file, the new one, or a `.tmp` that no reader looks at. Records carry a checksum, so a
+file that a disk or a careless copy has torn is refused instead of believed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def checksum(data: bytes | memoryview) -> int:
 def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> Iterator[Path]:
     """Give a path aside to write to: it becomes `path` if the block succeeds, and vanishes if it fails.
 
-    `sync=False` leaves out the flush for files that can be rebuilt; `sync_parent=False` is for writing several
-    files into one directory, which the caller then flushes once with `sync_directory`.
+    `sync=False` leaves out the flush for files that can be rebuilt; `sync_parent=False` is for writing
+    several files into one directory, which the caller then flushes once with `sync_directory`.
 
     >>> import tempfile
     >>> answers = Path(tempfile.mkdtemp()) / "answers.csv"
@@ -136,7 +136,10 @@ def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> N
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read what `write_record` wrote; a torn or changed file raises CorruptFileError, none FileNotFoundError."""
+    """Read what `write_record` wrote.
+
+    A torn or changed file raises CorruptFileError, none FileNotFoundError.
+    """
     head, _, rest = path.read_bytes().partition(b"\n")
     try:
         crc, size = head.split(b" ")
@@ -146,9 +149,11 @@ def read_record(path: Path) -> dict[str, Any]:
     text = rest.removesuffix(b"\n")
     if len(rest) != length + 1 or checksum(text) != wanted:
         raise CorruptFileError(
-            f"{path}: the record is torn or changed", found=f"{len(text)} bytes, checksum {checksum(text):08x}",
-            expected=f"{length} bytes, checksum {wanted:08x}", hint="restore the file from a copy of the checkpoint",
-        )  # fmt: skip
+            f"{path}: the record is torn or changed",
+            found=f"{len(text)} bytes, checksum {checksum(text):08x}",
+            expected=f"{length} bytes, checksum {wanted:08x}",
+            hint="restore the file from a copy of the checkpoint",
+        )
     body: dict[str, Any] = json.loads(text)
     return body
 
@@ -170,7 +175,9 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
 
 
 def remove_litter(directory: Path, *, seconds: float = 600.0) -> int:
-    """Delete files left aside by killed processes, once they are so old that nobody can still be writing them."""
+    """Delete files left aside by killed processes, once they are so old that nobody can still be writing
+    them.
+    """
     removed = 0
     for path in directory.glob(f".*{TEMPORARY}"):
         try:

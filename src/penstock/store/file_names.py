@@ -1,4 +1,5 @@
-"""File names, built and parsed in one place: tickets, state versions, spools, staged and final files, deliveries.
+"""File names, built and parsed in one place: tickets, state versions, spools, staged and final files,
+deliveries.
 
 Numbers are padded with zeros, so that names sort in the order of their numbers.
 """
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 STAGING = "_staging"
-"""Where an output's files lie until their train is committed. Spark and most readers skip names with a leading '_'."""
+"""Where an output's files lie until their train is committed. Spark and most readers skip names with a
+leading '_'.
+"""
 
 _DELIVERED = re.compile(r"(?:^|/)t(\d{6})-g(\d{3})\.(csv|parquet)$")
 

@@ -1,6 +1,7 @@
 """Arrow tables as bytes: the one writer and the one reader of the Arrow stream format.
 
-Tables travel this way between tasks, into state files and over HTTP. Everybody who needs bytes of a table comes here.
+Tables travel this way between tasks, into state files and over HTTP. Everybody who needs bytes of a table
+comes here.
 """
 
 from __future__ import annotations

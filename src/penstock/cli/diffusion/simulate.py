@@ -48,11 +48,13 @@ def simulate(
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same figures.")] = 1,
 ) -> None:
-    """Simulate the paper's cluster: 100 heterogeneous servers, SSP static and adaptive (both master rules), LLF.
+    """Simulate the paper's cluster: 100 heterogeneous servers, SSP static and adaptive (both master rules),
+    LLF.
 
-    Runs the paper's experiments SE1 (throughput against servers per join), SE2 (utilisation), SE3 (balance) and SE4
-    (changing rates), draws them, and prints claim by claim whether it holds here. Costs are the paper's: 50 units
-    a join operation, 10 a received tuple, servers of 1,000 to 5,000 units a second and 1,000 to 2,000 tuples.
+    Runs the paper's experiments SE1 (throughput against servers per join), SE2 (utilisation), SE3 (balance)
+    and SE4 (changing rates), draws them, and prints claim by claim whether it holds here. Costs are the
+    paper's: 50 units a join operation, 10 a received tuple, servers of 1,000 to 5,000 units a second and
+    1,000 to 2,000 tuples.
     """
     with refusals():
         from penstock.diffusion.experiments import SERVERS, Setup
@@ -61,8 +63,14 @@ def simulate(
 
         _positive(seconds=seconds, nodes=nodes, joins=joins, sample=sample, repeats=repeats)
         setup = Setup(
-            nodes, joins, seconds, _numbers(servers, nodes) or SERVERS, seed, repeats, Scheme("higher", placement, sample, when_full)
-        )  # fmt: skip
+            nodes,
+            joins,
+            seconds,
+            _numbers(servers, nodes) or SERVERS,
+            seed,
+            repeats,
+            Scheme("higher", placement, sample, when_full),
+        )
         begin = time.perf_counter()
         with _progress() as show:
             claims = report(setup, out, chosen(only), show)

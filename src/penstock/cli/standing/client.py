@@ -1,4 +1,6 @@
-"""`penstock standing register | invoke | list | unregister | follow | streams`: a client of the service, without Spark."""
+"""`penstock standing register | invoke | list | unregister | follow | streams`: a client of the service,
+without Spark.
+"""
 
 from __future__ import annotations
 

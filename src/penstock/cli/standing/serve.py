@@ -68,7 +68,10 @@ def serve(
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,
 ) -> None:
-    """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops; handles and results are there again at the next start."""
+    """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops.
+
+    Handles and results are there again at the next start.
+    """
     with refusals():
         require_web()
         from penstock.engine.contract.policy import AsSoonAsPossible
@@ -95,7 +98,9 @@ def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
 
 
 def _found_here(folder: Path) -> tuple[str | None, Path | None]:
-    """What there is to serve if nothing was named: the only checkpoint here, else the only file with a network."""
+    """What there is to serve if nothing was named: the only checkpoint here, else the only file with a
+    network.
+    """
     checkpoints = sorted(path.parent for path in folder.glob(".penstock/*/catalog.db"))
     if len(checkpoints) == 1:
         typer.echo(f"serving the connection points of {checkpoints[0]}", err=True)

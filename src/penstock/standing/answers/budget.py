@@ -1,8 +1,9 @@
-"""One budget for all that the engine holds: tuples and matches of all streams, current windows, pairs of joins (P32, P38).
+"""One budget for all that the engine holds: tuples and matches of all streams, current windows, pairs of
+joins (P32, P38).
 
-Results come first, up to half of it: beyond that, what is kept of the largest queries is given up and found at invocation
-instead. Then the oldest trains of the largest streams leave memory, until all fit; they stay in the connection points'
-files.
+Results come first, up to half of it: beyond that, what is kept of the largest queries is given up and found
+at invocation instead. Then the oldest trains of the largest streams leave memory, until all fit; they stay in
+the connection points' files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The stream of changes of one answer: what has come in and what has left since the client was last told.
 
-Answers are sets that change (P10), not logs: a sliding window loses rows as well. Differences are taken of multisets of rows, at the trains at which the
-answer was looked at; a client that reads slowly gets the sum of several trains.
+Answers are sets that change (P10), not logs: a sliding window loses rows as well. Differences are taken of
+multisets of rows, at the trains at which the answer was looked at; a client that reads slowly gets the sum of
+several trains.
 """
 
 from __future__ import annotations
@@ -54,12 +55,16 @@ def _lacking(one: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> list[Any]:
-    columns = [["nan" if v != v else v for v in column.to_pylist()] for column in table.columns]  # noqa: PLR0124
+    # NaN is a value like any other here, though it does not equal itself
+    columns = [
+        ["nan" if v != v else v for v in column.to_pylist()]  # noqa: PLR0124
+        for column in table.columns
+    ]
     return list(zip(*columns, strict=True)) if columns else []
 
 
 def changes(engine: QueryEngine, handle: str, timeout: float | None = None) -> Iterator[Change]:
-    """Changes until nothing has happened for `timeout` seconds (None: for ever) or the query is unregistered."""
+    """Changes until `timeout` seconds pass without one (None: for ever), or the query is unregistered."""
     for change in watch(engine, handle, timeout):
         if change is None:
             return
@@ -67,7 +72,10 @@ def changes(engine: QueryEngine, handle: str, timeout: float | None = None) -> I
 
 
 def watch(engine: QueryEngine, handle: str, beat: float | None) -> Iterator[Change | None]:
-    """The changes, and None whenever nothing was visible for `beat` seconds; ends when the query is unregistered."""
+    """The changes, and None whenever nothing was visible for `beat` seconds.
+
+    Ends when the query is unregistered.
+    """
     following = ChangeFollower(engine, handle)
     yield following.step()
     while engine.wait(following.version, beat, handle) or handle in engine.queries:
@@ -80,7 +88,9 @@ def watch(engine: QueryEngine, handle: str, beat: float | None) -> Iterator[Chan
 
 
 class ChangeFollower:
-    """One follower of an answer: what it was last told. `step` never waits, so it may run wherever there is a moment."""
+    """One follower of an answer: what it was last told. `step` never waits, so it may run wherever there is a
+    moment.
+    """
 
     def __init__(self, engine: QueryEngine, handle: str) -> None:
         self._soup, self._handle = engine, handle

@@ -1,4 +1,5 @@
-"""Invocation (PSoup, Sect. 3.5; P19): look up BEGIN-END, compute the ends, apply them to what is kept, fetch, project.
+"""Invocation (PSoup, Sect. 3.5; P19): look up BEGIN-END, compute the ends, apply them to what is kept, fetch,
+project.
 
 Nothing here changes anything, so it may run in any thread, on any prefix.
 """
@@ -81,7 +82,10 @@ def answer(
 
 
 def _extended(source: AnswerSource, query: StandingQuery, view: VisibleStreams, now: int) -> VisibleStreams:
-    """The view with what memory has let go, as far as the query's windows need it; the same view if they need nothing."""
+    """The view with what memory has let go, as far as the query's windows need it.
+
+    The same view if they need nothing.
+    """
     for part, window in zip(query.parts, query.windows, strict=True):
         check_retained(part.stream, view.prefixes[part.stream], window, now)
     needs = _needs(query, view, now)
@@ -94,7 +98,10 @@ def _extended(source: AnswerSource, query: StandingQuery, view: VisibleStreams, 
 
 
 def _needs(query: StandingQuery, view: VisibleStreams, now: int) -> dict[str, tuple[int, int]]:
-    """From when to when each stream is needed; a stream may stand in FROM several times, with several windows."""
+    """From when to when each stream is needed.
+
+    A stream may stand in FROM several times, with several windows.
+    """
     needs: dict[str, tuple[int, int]] = {}
     for part, window in zip(query.parts, query.windows, strict=True):
         begin, end = view.prefixes[part.stream].reaches(window, now), window.span(now)[1]

@@ -1,4 +1,6 @@
-"""The answer of a join: all pairs of what is visible, those within the windows, and the columns of their tuples."""
+"""The answer of a join: all pairs of what is visible, those within the windows, and the columns of their
+tuples.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ Streams = Mapping[str, StreamInfo]
 def pairs_of(
     registered: RegisteredQuery, view: VisibleStreams, streams: Streams, *, windows: bool = False
 ) -> JoinedPairs:
-    """All combinations in what is visible; `windows`: within the windows only, else as far as they are to be kept."""
+    """All combinations in what is visible.
+
+    `windows`: within the windows only, else as far as they are to be kept.
+    """
     query = registered.query
     ranges = _ranges(registered, view, windows=windows)
     schema = joined_schema(query.parts, streams)

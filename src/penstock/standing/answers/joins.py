@@ -1,9 +1,10 @@
 """Joins by symmetric probing (PSoup, Sect. 3.3 and 5; P16-P18, P33, P34).
 
-The Query SteM is probed first (P17), so what meets here are the tuples of each stream that fulfil the query's own conjunction for it: one composite of a
-query and many tuples, not one struct for each tuple (P33). A composite that knows some streams is extended by one more: equal
-columns by sort-merge, unequal ones by slices of the sorted side, the remaining factors by comparing. No intermediate result is kept; which stream comes next is decided
-for each train from the numbers of candidates and from how many pairs the step gave last time.
+The Query SteM is probed first (P17), so what meets here are the tuples of each stream that fulfil the query's
+own conjunction for it: one composite of a query and many tuples, not one struct for each tuple (P33). A
+composite that knows some streams is extended by one more: equal columns by sort-merge, unequal ones by slices
+of the sorted side, the remaining factors by comparing. No intermediate result is kept; which stream comes
+next is decided for each train from the numbers of candidates and from how many pairs the step gave last time.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ class ProbeOrder:
     def next(
         self, known: frozenset[int], left: Mapping[int, Candidates], factors: Sequence[JoinFactor]
     ) -> int:
-        """The stream that is expected to give the fewest pairs; one that is tied to a known one before one that is not."""
+        """The stream that is expected to give the fewest pairs.
+
+        One that is tied to a known one before one that is not.
+        """
 
         def cost(stream: int) -> tuple[int, float]:
             tied = [f for f in factors if stream in (f.left, f.right) and known & {f.left, f.right}]
@@ -106,7 +110,10 @@ def join(
     order: ProbeOrder,
     joined: Schema,
 ) -> Composite:
-    """All combinations of candidates that fulfil the branch's factors; `start` is the stream that is probed first."""
+    """All combinations of candidates that fulfil the branch's factors.
+
+    `start` is the stream that is probed first.
+    """
     made: Composite = {start: np.arange(len(candidates[start]))}
     left = {i: c for i, c in enumerate(candidates) if i != start}
     while left:
@@ -194,9 +201,10 @@ def _expanded(
     total = int(counts.sum())
     if total > MOST_PAIRS:
         raise LimitError(
-            f"the join would look at {total:,} pairs at once", expected=f"at most {MOST_PAIRS:,}",
+            f"the join would look at {total:,} pairs at once",
+            expected=f"at most {MOST_PAIRS:,}",
             hint="tie the streams by an equality, add factors on the single streams, or shorten the windows",
-        )  # fmt: skip
+        )
     before = np.cumsum(counts) - counts
     offsets = np.arange(total) - np.repeat(before, counts)
     return np.repeat(rows, counts), order[np.repeat(low, counts) + offsets]
@@ -227,8 +235,13 @@ def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
         left, right = np.isnan(one), np.isnan(other)
         greater, equal = greater | (left & ~right), equal | (left & right)
     found = {
-        "=": equal, "<>": ~equal, ">": greater, ">=": greater | equal, "<": ~(greater | equal), "<=": ~greater,
-    }[operator]  # fmt: skip
+        "=": equal,
+        "<>": ~equal,
+        ">": greater,
+        ">=": greater | equal,
+        "<": ~(greater | equal),
+        "<=": ~greater,
+    }[operator]
     return np.asarray(found, bool)
 
 
@@ -261,7 +274,8 @@ def _sifted(
 class JoinedPairs:
     """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times.
 
-    They lie in the order of the older tuple's time (P28), so a window takes its part without looking at what is before it.
+    They lie in the order of the older tuple's time (P28), so a window takes its part without looking at what
+    is before it.
     """
 
     numbers: np.ndarray

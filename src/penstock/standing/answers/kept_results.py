@@ -1,4 +1,6 @@
-"""What is kept of a query's results follows each train: PSoup-C's current window, and the pairs of a join (P28, P31)."""
+"""What is kept of a query's results follows each train: PSoup-C's current window, and the pairs of a join
+(P28, P31).
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ def _new_pairs(
 ) -> JoinedPairs | None:
     """The pairs that new tuples form in one place of FROM; None if they form none.
 
-    Where a stream stands twice in FROM, new tuples also meet each other. Each such pair must be found once: streams
-    before this place are taken as they were before the train, those behind it as they are after it.
+    Where a stream stands twice in FROM, new tuples also meet each other. Each such pair must be found once:
+    streams before this place are taken as they were before the train, those behind it as they are after it.
     """
     query = registered.query
     matched = kept(train.ranges, [(registered.slots[branch][at], query.branches[branch].parts[at])])

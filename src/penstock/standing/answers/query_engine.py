@@ -1,8 +1,10 @@
-"""Queries and data as two sides of one thing (PSoup, Sect. 3): a new query meets the data, new data meets the queries.
+"""Queries and data as two sides of one thing (PSoup, Sect. 3): a new query meets the data, new data meets the
+queries.
 
-This is the whole of it without Spark, HTTP and disk. A train becomes visible all at once: its blocks, the results kept of
-it, and `now` move in one step, so an invocation sees the exact answer for one prefix of the streams and of the
-registrations (P21). Answers of selections need no lock: they work on the prefix that was visible when they began.
+This is the whole of it without Spark, HTTP and disk. A train becomes visible all at once: its blocks, the
+results kept of it, and `now` move in one step, so an invocation sees the exact answer for one prefix of the
+streams and of the registrations (P21). Answers of selections need no lock: they work on the prefix that was
+visible when they began.
 """
 
 from __future__ import annotations
@@ -98,8 +100,8 @@ class QueryEngine:
     ) -> RegisteredQuery:
         """Insert a query: it gets a handle, and meets the data that is there.
 
-        `restored`: it was admitted in an earlier run, so neither a lower limit nor a window that retention has
-        overtaken since may turn it away; what can no longer be answered is refused when it is asked.
+        `restored`: it was admitted in an earlier run, so neither a lower limit nor a window that retention
+        has overtaken since may turn it away; what can no longer be answered is refused when it is asked.
         """
         query = text if isinstance(text, StandingQuery) else parse(text, self.streams)
         mode = chosen_mode(query, mode)
@@ -143,7 +145,10 @@ class QueryEngine:
         return self.query_stem.insert(stream, conjunction, lasting=registered.lasting)
 
     def _meet_old_data(self, registered: RegisteredQuery) -> None:
-        """PSoup-C and joins take what is there; of PSoup-P, old blocks are probed when they are first asked for."""
+        """PSoup-C and joins take what is there.
+
+        Of PSoup-P, old blocks are probed when they are first asked for.
+        """
         if registered.mode == "C" and not registered.query.is_join:
             registered.current = current_of(registered, self.view)
         elif registered.mode in ("P", "C") and registered.query.is_join:
@@ -218,7 +223,10 @@ class QueryEngine:
         self.insert_blocks(stream, blocks, horizon=horizon)
 
     def insert_blocks(self, stream: str, blocks: Sequence[Block], *, horizon: int | None = None) -> None:
-        """Make a train visible: its blocks have met the queries of some moment; those registered since meet them now."""
+        """Make a train visible: its blocks have met the queries of some moment.
+
+        Those registered since meet them now.
+        """
         with self._gate:
             index = lambda: self.query_stem.index(stream)  # noqa: E731 - made only if small blocks are merged
             prefix = self._stems[stream].grown(blocks, index, horizon=horizon)
@@ -261,7 +269,9 @@ class QueryEngine:
             self.view = self.view.with_prefix(stream, prefix)
 
     def rebuild(self, stream: str) -> None:
-        """Probe blocks again that know few of the live queries: after a restart, block by block, while others work."""
+        """Probe blocks again that know few of the live queries: after a restart, block by block, while others
+        work.
+        """
         index = self.index(stream)
         for block in self.view.prefixes[stream].blocks:
             if block.matches is None or len(block.late) > max(64, len(index.slots) // 8):
@@ -271,7 +281,10 @@ class QueryEngine:
     # -- answers
 
     def invoke(self, handle: str, *, at: int | None = None, view: VisibleStreams | None = None) -> pa.Table:
-        """The current answer; `at` asks for the window as of an earlier `now` (microseconds), while retained (P41)."""
+        """The current answer.
+
+        `at` asks for the window as of an earlier `now` (microseconds), while retained (P41).
+        """
         registered = self.registered(handle)
         registered.invocations += 1
         if registered.keeps_results and at is None and view is None:
@@ -282,7 +295,10 @@ class QueryEngine:
     def tree_summary(
         self, registered: RegisteredQuery, column: str | None, view: VisibleStreams, now: int
     ) -> Summary:
-        """An aggregate of a window from the ranked tree; queries with the same conjunctions share one (P37)."""
+        """An aggregate of a window from the ranked tree.
+
+        Queries with the same conjunctions share one (P37).
+        """
         selection, stream = registered.selection(), registered.query.parts[0].stream
         key = (stream, tuple(sorted(slot for slot, _ in selection)), column)
         with self._gate:

@@ -1,7 +1,9 @@
-"""A ranked n-ary tree over trains (PSoup, Sect. 6; P36): leaves in the order of arrival, each node with what lies below it.
+"""A ranked n-ary tree over trains (PSoup, Sect. 6; P36): leaves in the order of arrival, each node with what
+lies below it.
 
-An aggregate over a run of leaves is put together from O(log n) nodes. Leaves come and go at the right end, where trains arrive and small
-ones are merged, and leave at the left end, where they expire; everything between stays.
+An aggregate over a run of leaves is put together from O(log n) nodes. Leaves come and go at the right end,
+where trains arrive and small ones are merged, and leave at the left end, where they expire; everything
+between stays.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ _FAN = 8
 
 @dataclass(frozen=True)
 class Summary:
-    """What COUNT, SUM, AVG, MIN and MAX need to know of some tuples: all of them, those not null, and the latters' sum and bounds."""
+    """What COUNT, SUM, AVG, MIN and MAX need to know of some tuples: all of them, those not null, and the
+    latters' sum and bounds.
+    """
 
     rows: int = 0
     count: int = 0
@@ -27,9 +31,12 @@ class Summary:
             full = self if self.count else other
             return Summary(self.rows + other.rows, full.count, full.total, full.least, full.most)
         return Summary(
-            self.rows + other.rows, self.count + other.count, self.total + other.total,
-            _least(self.least, other.least), _most(self.most, other.most),
-        )  # fmt: skip
+            self.rows + other.rows,
+            self.count + other.count,
+            self.total + other.total,
+            _least(self.least, other.least),
+            _most(self.most, other.most),
+        )
 
 
 def _least(one: Any, other: Any) -> Any:

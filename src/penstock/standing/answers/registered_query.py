@@ -2,11 +2,14 @@
 
 The rule, if the client does not choose:
 
-- A selection or aggregate is kept as PSoup-P: its matches arrive with the data anyway, and cutting them by a window costs
+- A selection or aggregate is kept as PSoup-P: its matches arrive with the data anyway, and cutting them by a
+window costs
   microseconds.
-- NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the past, which is
+- NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the
+past, which is
   asked for once.
-- A join is kept as PSoup-C: its results grow with the square of what is retained, and only those of the current window
+- A join is kept as PSoup-C: its results grow with the square of what is retained, and only those of the
+current window
   are needed. It becomes NoMat if the pairs are too many.
 """
 
@@ -69,7 +72,9 @@ class RegisteredQuery:
 
     @property
     def lasting(self) -> bool:
-        """Whether its matches stay with the data: for PSoup-P, and for joins, which probe old tuples again and again."""
+        """Whether its matches stay with the data: for PSoup-P, and for joins, which probe old tuples again
+        and again.
+        """
         return self.mode == "P" or (self.mode == "C" and self.query.is_join)
 
     @property

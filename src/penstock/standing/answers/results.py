@@ -1,7 +1,9 @@
-"""From matches to answers (PSoup, Sect. 3.5; P19): positions in the window, base tuples fetched, projected, duplicates removed.
+"""From matches to answers (PSoup, Sect. 3.5; P19): positions in the window, base tuples fetched, projected,
+duplicates removed.
 
-A selection is answered in one of three ways, all of which give the same rows: PSoup-P takes the positions kept with the data and cuts them
-by the window; PSoup-C has the current window's tuples in hand; NoMat looks at the tuples of the window again (P31).
+A selection is answered in one of three ways, all of which give the same rows: PSoup-P takes the positions
+kept with the data and cuts them by the window; PSoup-C has the current window's tuples in hand; NoMat looks
+at the tuples of the window again (P31).
 """
 
 from __future__ import annotations
@@ -82,8 +84,8 @@ def take_column(
 ) -> pa.Array:
     """A column's values of the tuples found, in another order if one is given.
 
-    In numpy as far as it goes: most calls of Arrow let other threads run, and in a driver with busy threads every turn costs up
-    to the interpreter's switch interval.
+    In numpy as far as it goes: most calls of Arrow let other threads run, and in a driver with busy threads
+    every turn costs up to the interpreter's switch interval.
     """
     type_ = arrow_schema(schema).field(column).type
     if not found:
@@ -135,7 +137,9 @@ def distinct(table: pa.Table) -> pa.Table:
 
 @dataclass
 class CurrentWindow:
-    """The current window of a selection, kept up to date: numbers of its tuples, in no particular order, with their times."""
+    """The current window of a selection, kept up to date: numbers of its tuples, in no particular order, with
+    their times.
+    """
 
     numbers: np.ndarray
     stamps: np.ndarray
@@ -223,7 +227,9 @@ def _summary_of_any(block: Block, positions: np.ndarray, column: str) -> Summary
 
 
 class SharedTree:
-    """The ranked tree of one conjunction list and column, shared by all queries that ask for it (P37), brought up to date when asked."""
+    """The ranked tree of one conjunction list and column, shared by all queries that ask for it (P37),
+    brought up to date when asked.
+    """
 
     def __init__(self, slots: Slots, column: str | None) -> None:
         self.slots, self.column = slots, column

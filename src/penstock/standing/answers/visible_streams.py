@@ -1,4 +1,6 @@
-"""What is visible of all streams at one moment: the newest event time, and where the windows of a query begin and end."""
+"""What is visible of all streams at one moment: the newest event time, and where the windows of a query begin
+and end.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,8 @@ def check_retained(stream: str, prefix: StreamPrefix, window: Window, now: int) 
 def _check_count(stream: str, prefix: StreamPrefix, window: Window, tuples: int, now: int) -> None:
     """The same for the last so many tuples.
 
-    How many of those in the files lie before END is not known here. All are counted, until an answer has read them.
+    How many of those in the files lie before END is not known here. All are counted, until an answer has read
+    them.
     """
     if prefix.oldest >= prefix.lost:
         return  # nothing is gone

@@ -1,8 +1,10 @@
-"""The answer of a kept selection in one go (PSoup-P, P19): from the lists of all blocks of a window to columns, without a Python loop.
+"""The answer of a kept selection in one go (PSoup-P, P19): from the lists of all blocks of a window to
+columns, without a Python loop.
 
-An invocation is short, but a service under load has busy threads beside it: each call and each turn of the interpreter is a moment at which
-it may have to wait. So what a window needs of its blocks is noted once for each train, as addresses, and a query's own part is three compiled loops.
-Columns with nulls, texts and truth values go the plain way, `results.rows_of`, to the same rows.
+An invocation is short, but a service under load has busy threads beside it: each call and each turn of the
+interpreter is a moment at which it may have to wait. So what a window needs of its blocks is noted once for
+each train, as addresses, and a query's own part is three compiled loops. Columns with nulls, texts and truth
+values go the plain way, `results.rows_of`, to the same rows.
 """
 
 from __future__ import annotations
@@ -66,7 +68,10 @@ class WindowGather:
         return WindowMatches(lists, count, ordered, held)
 
     def rows(self, found: WindowMatches, items: Sequence[SelectItem], schema: Schema) -> pa.Table | None:
-        """The answer's columns, in the order of the stream's timestamps; None if one of them is not of plain numbers."""
+        """The answer's columns, in the order of the stream's timestamps.
+
+        None if one of them is not of plain numbers.
+        """
         columns = [self._column(str(item.column), schema) for item in items]
         if any(column is None for column in columns):
             return None
@@ -126,9 +131,15 @@ def _noted(piece: BlockRange, matches: Matches | None) -> list[int]:
     rows, starts = matches.known.rows, matches.starts
     assert [a.dtype.name for a in (rows, starts, matches.positions)] == ["int32", "uint32", "uint16"]
     return [
-        _address(rows), len(rows), _address(starts), len(starts) - 1, _address(matches.positions), _address(piece.block.stamps),
-        piece.low, piece.high,
-    ]  # fmt: skip
+        _address(rows),
+        len(rows),
+        _address(starts),
+        len(starts) - 1,
+        _address(matches.positions),
+        _address(piece.block.stamps),
+        piece.low,
+        piece.high,
+    ]
 
 
 def _address(values: np.ndarray) -> int:
@@ -152,7 +163,10 @@ _at: Any = intrinsic(_pointer)
 
 @njit(cache=True)
 def _look_up(notes: Any, slot: int, lists: Any) -> bool:
-    """Where each block's list of a slot lies, from where to where; address 0 and True if a block does not know the slot."""
+    """Where each block's list of a slot lies, from where to where.
+
+    Address 0 and True if a block does not know the slot.
+    """
     unmet = False
     for b in range(notes.shape[0]):
         row = -1
@@ -173,7 +187,10 @@ def _look_up(notes: Any, slot: int, lists: Any) -> bool:
 
 @njit(cache=True)
 def _cut(notes: Any, lists: Any) -> Any:
-    """Narrow the lists, which ascend, to the window; how many tuples are left, and whether they are in the order of time."""
+    """Narrow the lists, which ascend, to the window.
+
+    How many tuples are left, and whether they are in the order of time.
+    """
     total, ordered, last = 0, True, np.int64(0)
     for b in range(notes.shape[0]):
         low, high = lists[b, _BEGIN], lists[b, _END]

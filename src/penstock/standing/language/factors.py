@@ -1,8 +1,9 @@
-"""WHERE in normal form: negations pushed to the leaves, OR and IN multiplied out, comparisons with constants as spans.
+"""WHERE in normal form: negations pushed to the leaves, OR and IN multiplied out, comparisons with constants
+as spans.
 
-PSoup takes conjunctions only (P02); a disjunction is registered as several. A product that would give too many branches
-stays together as a residual, so no query is refused for its shape. Three-valued logic allows it: a filter passes what is true,
-and `NOT (a < 5)` is true exactly where `a >= 5` is.
+PSoup takes conjunctions only (P02); a disjunction is registered as several. A product that would give too
+many branches stays together as a residual, so no query is refused for its shape. Three-valued logic allows
+it: a filter passes what is true, and `NOT (a < 5)` is true exactly where `a >= 5` is.
 """
 
 from __future__ import annotations
@@ -164,7 +165,10 @@ def _equal_to(side: exp.Expression) -> tuple[exp.Expression | None, list[exp.Exp
 
 
 def listed(node: exp.In) -> list[_Constant] | None:
-    """The constants of `column IN (constants)`, without null, which nothing is equal to; None if it is something else."""
+    """The constants of `column IN (constants)`, without null, which nothing is equal to.
+
+    None if it is something else.
+    """
     if not isinstance(node.this, exp.Column) or not node.expressions:
         return None
     values = [constant(value) for value in node.expressions if not isinstance(value, exp.Null)]
@@ -220,7 +224,8 @@ def span_of(column: str, type_: str, sign: str, given: _Constant) -> Span | None
 
 
 def _tame(value: Decimal) -> Decimal:
-    """A number as far as whole numbers of 64 bits can tell: 1e999999999 would fill the memory when written out.
+    """A number as far as whole numbers of 64 bits can tell: 1e999999999 would fill the memory when written
+    out.
 
     >>> _tame(Decimal("-1e999999999"))
     Decimal('-1E+40')
@@ -231,7 +236,9 @@ def _tame(value: Decimal) -> Decimal:
 
 
 def as_float(value: float) -> float:
-    """A constant as a FLOAT column meets it: 0.1 there is the nearest of 32 bits; beyond its range doubles are compared.
+    """A constant as a FLOAT column meets it: 0.1 there is the nearest of 32 bits.
+
+    Beyond its range doubles are compared.
 
     >>> as_float(0.1)
     0.10000000149011612
@@ -286,7 +293,7 @@ def _between(column: str, sign: str, value: Constant) -> Span:
 
 
 def _whole_span(column: str, sign: str, value: Fraction) -> Span:
-    """Whole numbers: closed ends only, within 64 bits, so that 20.5 and numbers beyond any column do no harm."""
+    """Whole numbers: closed ends within 64 bits, so that 20.5 and numbers beyond any column do no harm."""
     floor, ceil = math.floor(value), math.ceil(value)
     match sign:
         case "=" if floor != ceil:

@@ -1,12 +1,13 @@
-"""The query language: SELECT-FROM-WHERE, then BEGIN-END (PSoup, Sect. 2; P02-P05), and what lies beyond the paper.
+"""The query language: SELECT-FROM-WHERE, then BEGIN-END (PSoup, Sect. 2; P02-P05), and what lies beyond the
+paper.
 
     SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 10 minutes END now
     SELECT COUNT(*), AVG(spd) FROM reports WHERE seg = 7 OR seg IN (1, 2) BEGIN last 1000 tuples
     SELECT r.vid, t.toll FROM reports r, tolls t WHERE r.seg = t.seg
         BEGIN now - 1 minute END now FOR r, BEGIN now - 1 hour END now FOR t
 
-A window without FOR holds for all streams of FROM. sqlglot reads the first part, we the second; whatever cannot be
-answered exactly is refused here, when the query is registered.
+A window without FOR holds for all streams of FROM. sqlglot reads the first part, we the second; whatever
+cannot be answered exactly is refused here, when the query is registered.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def parse(text: str, streams: Streams) -> StandingQuery:
     >>> from penstock.model.types import Schema
     >>> from penstock.standing.language.query import StreamInfo
     >>> reports = StreamInfo("reports", Schema.parse("time TIMESTAMP, vid INT, spd INT, seg INT"))
-    >>> query = parse("SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes", {"reports": reports})
+    >>> query = parse("SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes", {"reports":
+    reports})
     >>> query.branches[0].parts[0].spans
     (Span(column='spd', low=6, high=19, low_open=False, high_open=False, points=()),)
     """
@@ -54,9 +56,13 @@ def _parsed(text: str, streams: Streams) -> StandingQuery:
     for part, each in zip(reading.parts, windows, strict=True):
         check_window(streams[part.stream], each)
     return StandingQuery(
-        text=text.strip(), parts=reading.parts, branches=reading.branches(), items=reading.items(), windows=windows,
+        text=text.strip(),
+        parts=reading.parts,
+        branches=reading.branches(),
+        items=reading.items(),
+        windows=windows,
         distinct=tree.args.get("distinct") is not None,
-    )  # fmt: skip
+    )
 
 
 def _cut(text: str) -> tuple[str, str]:
@@ -71,9 +77,10 @@ def _tree(clause: str) -> exp.Select:
         trees = sqlglot.parse(clause, dialect=Dialect)
     except SqlglotError as error:
         raise QueryError(
-            "the query does not parse", found=str(error).splitlines()[0],
+            "the query does not parse",
+            found=str(error).splitlines()[0],
             expected="SELECT columns FROM streams WHERE condition BEGIN end END end",
-        ) from None  # fmt: skip
+        ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         raise QueryError(

@@ -1,8 +1,10 @@
-"""What a standing query is (PSoup, Sect. 2, P12): the SELECT-FROM-WHERE clause in normal form, its windows apart.
+"""What a standing query is (PSoup, Sect. 2, P12): the SELECT-FROM-WHERE clause in normal form, its windows
+apart.
 
-WHERE is a disjunction of branches; a branch is one conjunction for each stream and the factors that tie streams together. Of a conjunction,
-comparisons of a column with constants are merged into one span for each column: these are indexed. Everything else is a
-residual, a Spark SQL text that is evaluated on the tuples that the spans leave over (P25).
+WHERE is a disjunction of branches; a branch is one conjunction for each stream and the factors that tie
+streams together. Of a conjunction, comparisons of a column with constants are merged into one span for each
+column: these are indexed. Everything else is a residual, a Spark SQL text that is evaluated on the tuples
+that the spans leave over (P25).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """A stream that queries may name: its columns, whether it has timestamps, how long it is retained (microseconds)."""
+    """A stream that queries may name: its columns, whether it has timestamps, how long it is retained
+    (microseconds).
+    """
 
     name: str
     schema: Schema
@@ -64,7 +68,8 @@ class Span:
     def empty(self) -> bool:
         if self.low is None or self.high is None:
             return False
-        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))  # type: ignore[operator]
+        open_end = self.low_open or self.high_open
+        return self.low > self.high or (self.low == self.high and open_end)  # type: ignore[operator]
 
     def meet(self, other: Span) -> Span:
         """The values within both.
@@ -93,7 +98,9 @@ def _tighter(
 
 @dataclass(frozen=True)
 class Conjunction:
-    """What one stream's tuple must fulfil: a span for each of some columns, and residual texts over its columns."""
+    """What one stream's tuple must fulfil: a span for each of some columns, and residual texts over its
+    columns.
+    """
 
     spans: tuple[Span, ...] = ()
     residuals: tuple[str, ...] = ()
@@ -101,7 +108,9 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class JoinFactor:
-    """A comparison of columns of two streams, by the places of the streams in FROM: left.column op right.column."""
+    """A comparison of columns of two streams, by the places of the streams in FROM: left.column op
+    right.column.
+    """
 
     left: int
     left_column: str

@@ -1,4 +1,6 @@
-"""The first part of a query while it is read: which names mean which column of which stream, and what follows from that."""
+"""The first part of a query while it is read: which names mean which column of which stream, and what follows
+from that.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,23 @@ from penstock.standing.language.query import (
 
 Streams = Mapping[str, StreamInfo]
 _NAMES = {
-    "group": "GROUP BY", "order": "ORDER BY", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY", "windows": "WINDOW",
-    "laterals": "LATERAL VIEW", "pivots": "PIVOT", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "version": "AS OF", "when": "AS OF",
-    "except_": "EXCEPT", "db": "database name", "catalog": "catalog name", "columns": "list of columns behind a stream's name",
-}  # fmt: skip
+    "group": "GROUP BY",
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "windows": "WINDOW",
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "locks": "FOR UPDATE",
+    "sample": "TABLESAMPLE",
+    "version": "AS OF",
+    "when": "AS OF",
+    "except_": "EXCEPT",
+    "db": "database name",
+    "catalog": "catalog name",
+    "columns": "list of columns behind a stream's name",
+}
 
 
 def only(node: exp.Expression, known: set[str]) -> None:
@@ -47,9 +62,10 @@ def only(node: exp.Expression, known: set[str]) -> None:
         if value and part not in known:
             name = _NAMES.get(part, part.strip("_").replace("_", " ").upper())
             raise QueryError(
-                f"a standing query has no {name}", found=node.sql(dialect=Dialect),
+                f"a standing query has no {name}",
+                found=node.sql(dialect=Dialect),
                 hint="select, project, join and aggregate; sort and group the answer on the client's side",
-            )  # fmt: skip
+            )
 
 
 class SelectReader:
@@ -245,7 +261,10 @@ class SelectReader:
         return JoinFactor(left, left_column, sides[1], right, right_column)
 
     def _text(self, atom: exp.Expression, *, qualified: bool, stream: int = 0) -> str:
-        """A residual as text over the columns of its stream, or of several (alias__column); it must be a condition."""
+        """A residual as text over the columns of its stream, or of several (alias__column).
+
+        It must be a condition.
+        """
         key = (id(atom), qualified, stream)  # one that stands in many branches is looked at once
         if key not in self._texts:
             self._texts[key] = self._checked_text(atom, qualified=qualified, stream=stream)
@@ -274,7 +293,7 @@ class SelectReader:
         return text
 
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
-        """In a residual a FLOAT column meets a decimal as it does in the index: as 32 bits, not as a double."""
+        """In a residual, a FLOAT column meets a decimal as in the index: as 32 bits, not as a double."""
         given = constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
         if given is None or given.kind != "number" or given.double or given.value.copy_abs() > MOST_FLOAT:
             return node
@@ -320,9 +339,11 @@ class SelectReader:
         if isinstance(inner, exp.Anonymous) and inner.name.upper() in AGGREGATES:
             return [self._aggregate(inner, name)]
         raise QueryError(
-            "SELECT takes columns and aggregates", found=inner.sql(dialect=Dialect),
-            expected=f"a column, *, or one of {', '.join(AGGREGATES)} of a column", hint="compute on the client's side, or in a Map box",
-        )  # fmt: skip
+            "SELECT takes columns and aggregates",
+            found=inner.sql(dialect=Dialect),
+            expected=f"a column, *, or one of {', '.join(AGGREGATES)} of a column",
+            hint="compute on the client's side, or in a Map box",
+        )
 
     def _star(self, node: exp.Expression) -> list[SelectItem]:
         only(node.this if isinstance(node, exp.Column) else node, set())
@@ -365,7 +386,10 @@ def joined_schema(parts: Iterable[Part], streams: Streams) -> Schema:
 
 
 def _named(items: list[SelectItem], parts: tuple[Part, ...]) -> tuple[SelectItem, ...]:
-    """Columns of the same name in several streams get the stream's name in front; what is still double is refused."""
+    """Columns of the same name in several streams get the stream's name in front.
+
+    What is still double is refused.
+    """
     names = [item.name for item in items]
     made = [
         SelectItem(f"{parts[i.stream].alias}_{i.name}", i.stream, i.column, i.aggregate)

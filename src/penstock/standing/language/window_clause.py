@@ -1,4 +1,6 @@
-"""The second part of a query: BEGIN-END for each stream of FROM (P05), and whether a stream can answer such a window."""
+"""The second part of a query: BEGIN-END for each stream of FROM (P05), and whether a stream can answer such a
+window.
+"""
 
 from __future__ import annotations
 
@@ -59,11 +61,14 @@ def check_window(stream: StreamInfo, asked: Window) -> None:
     """Refuse a window that the stream cannot answer."""
     if not stream.stamped and asked.kind != "count" and asked != Window():
         raise QueryError(
-            f"stream '{stream.name}' has no timestamps, so it has no windows of time", found=str(asked),
+            f"stream '{stream.name}' has no timestamps, so it has no windows of time",
+            found=str(asked),
             hint="count tuples instead: BEGIN last 1000 tuples",
-        )  # fmt: skip
+        )
     if asked.reach is not None and asked.reach > stream.keep:
         raise QueryError(
-            f"the window is longer than stream '{stream.name}' is retained", found=str(asked),
-            expected=f"at most {format_duration(stream.keep)}", hint="shorten the window, or let the connection point keep more",
-        )  # fmt: skip
+            f"the window is longer than stream '{stream.name}' is retained",
+            found=str(asked),
+            expected=f"at most {format_duration(stream.keep)}",
+            hint="shorten the window, or let the connection point keep more",
+        )

@@ -1,8 +1,9 @@
 """BEGIN and END (PSoup, Sect. 2: P03-P05): which part of each stream an invocation looks at.
 
-An end is a constant or relative to `now`, the latest event time of the visible prefix; both ends belong to the window.
-Two constants make a snapshot, a constant BEGIN a landmark, two relative ends a sliding window. `last N tuples` counts
-tuples instead, in the order of the stream's timestamps. The clause is kept apart from the rest of the query (P12): it is applied at invocation.
+An end is a constant or relative to `now`, the latest event time of the visible prefix; both ends belong to
+the window. Two constants make a snapshot, a constant BEGIN a landmark, two relative ends a sliding window.
+`last N tuples` counts tuples instead, in the order of the stream's timestamps. The clause is kept apart from
+the rest of the query (P12): it is applied at invocation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """From a connection point to the Data SteM: history from its files, then its trains through Spark.
 
-The feed is a sub-network of its own, attached at the point like an ad-hoc query (Aurora, A30), so tickets, leases, train policy and status are the
-engine's. Its trains do not run boxes but the probe: each task reads its share of the train's files, sorts it, meets the predicate index, which is broadcast when it has
-changed, and sends back one block: columns and posting lists. The block becomes visible in the driver when all of the train are there.
+The feed is a sub-network of its own, attached at the point like an ad-hoc query (Aurora, A30), so tickets,
+leases, train policy and status are the engine's. Its trains do not run boxes but the probe: each task reads
+its share of the train's files, sorts it, meets the predicate index, which is broadcast when it has changed,
+and sends back one block: columns and posting lists. The block becomes visible in the driver when all of the
+train are there.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ class ProbeTrains(Trains):
         return [unpacked(body, schema, index) for body in job.collect()]
 
     def _index(self) -> tuple[PredicateIndex, Any]:
-        """The index and its broadcast: sent again when it has changed, but not so often that trains wait for it.
+        """The index and its broadcast: sent again when it has changed, but not so often that trains wait for
+        it.
 
         A query that the index does not know yet meets the blocks in the driver, so its answers are the same.
         """
@@ -114,8 +117,8 @@ def _shares(plan: ReadPlan, width: int) -> list[list[DataFile]]:
 class ProbeTask:
     """In a task: a share of a train, read from the point's files, as blocks that have met the queries.
 
-    Our own reader takes the files, as it knows their checksums; and columns go from Parquet to numpy without becoming rows
-    of the JVM on the way, which would cost several times as much as the probe.
+    Our own reader takes the files, as it knows their checksums; and columns go from Parquet to numpy without
+    becoming rows of the JVM on the way, which would cost several times as much as the probe.
     """
 
     def __init__(self, schema: Schema, index: Any, entry: int) -> None:
@@ -156,7 +159,9 @@ def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
 
 
 def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str) -> Position:
-    """Insert everything retained at the point, and give the position after it. Queries meet it when they are asked."""
+    """Insert everything retained at the point, and give the position after it. Queries meet it when they are
+    asked.
+    """
     reader = PointReader(checkpoint, point)
     schema = engine.streams[stream].schema
     entries = reader.entries()

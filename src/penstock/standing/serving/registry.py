@@ -1,7 +1,8 @@
 """The registry: standing queries on disk. A query that a client has a handle of is there after any crash.
 
-Only the queries are written down. Their results are a function of them and of the connection points' tuples, which are durable
-already: after a restart they are found again, and what an invocation then sees is at least as new as before.
+Only the queries are written down. Their results are a function of them and of the connection points' tuples,
+which are durable already: after a restart they are found again, and what an invocation then sees is at least
+as new as before.
 """
 
 from __future__ import annotations

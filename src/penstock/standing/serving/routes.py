@@ -1,7 +1,10 @@
-"""The routes of standing queries: register, invoke, list, unregister, follow changes; `/docs` is the OpenAPI page.
+"""The routes of standing queries: register, invoke, list, unregister, follow changes.
 
-Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks. Answers are
-JSON, or Arrow for those who accept it. The server, the guard in front and the form of errors are in `penstock.http`.
+`/docs` is the OpenAPI page.
+
+Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks.
+Answers are JSON, or Arrow for those who accept it. The server, the guard in front and the form of errors are
+in `penstock.http`.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ def standing_app(service: StandingQueries) -> FastAPI:
     app = FastAPI(
         title="Penstock standing queries",
         version=__version__,
-        description="Register a query once, invoke it any time: the answer covers data from before and after.",
+        description="Register a query once, invoke it any time, over data from before and after.",
     )
     app.add_middleware(Guard)
     answer_errors(app, _STATUSES)

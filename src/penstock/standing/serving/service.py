@@ -1,13 +1,14 @@
-"""Standing queries on a running network: register once, invoke any time, over old data and new (PSoup, Sect. 1; P01, P08).
+"""Standing queries on a running network: register once, invoke any time, over old data and new (PSoup, Sect.
+1; P01, P08).
 
     service = StandingQueries(runtime)
     slow = service.register("SELECT vid, spd FROM reports WHERE spd < 20 BEGIN now - 10 minutes END now")
     slow.invoke()        # a pyarrow Table, now and whenever it is wanted
     slow.unregister()
 
-There is one streaming query for each stream that queries name, never one for each query, and an invocation starts no Spark
-job. Handles and results survive a restart on the same checkpoint (P09): queries are in the registry, tuples in the
-connection points.
+There is one streaming query for each stream that queries name, never one for each query, and an invocation
+starts no Spark job. Handles and results survive a restart on the same checkpoint (P09): queries are in the
+registry, tuples in the connection points.
 """
 
 from __future__ import annotations
@@ -70,11 +71,17 @@ class Handle:
     id: str
 
     def invoke(self, *, at: Moment | None = None) -> pa.Table:
-        """The current answer; `at` moves `now` back to an earlier event time, as far as tuples are retained (P41)."""
+        """The current answer.
+
+        `at` moves `now` back to an earlier event time, as far as tuples are retained (P41).
+        """
         return self.service.invoke(self.id, at=at)
 
     def changes(self, timeout: float | None = None) -> Iterator[Change]:
-        """What comes into the answer and leaves it, train by train; the first change brings the whole answer."""
+        """What comes into the answer and leaves it, train by train.
+
+        The first change brings the whole answer.
+        """
         return self.service.changes(self.id, timeout)
 
     def unregister(self) -> None:
@@ -88,7 +95,10 @@ class Handle:
 
 @dataclass(frozen=True)
 class BrokenQuery:
-    """A query of an earlier run that the network no longer fits, and why; it stays until it is unregistered."""
+    """A query of an earlier run that the network no longer fits, and why.
+
+    It stays until it is unregistered.
+    """
 
     entry: RegistryEntry
     why: str
@@ -113,9 +123,9 @@ class BrokenQuery:
 class StandingQueries:
     """The service on one runtime, which it starts if it is not running; `with` or `stop()` ends it.
 
-    `memory`: bytes for tuples and results; older tuples are then read from the connection points' files when a window
-    needs them. `keep`: how long tuples of sources without a connection point are retained. `limits`: what one client
-    may have.
+    `memory`: bytes for tuples and results; older tuples are then read from the connection points' files when
+    a window needs them. `keep`: how long tuples of sources without a connection point are retained. `limits`:
+    what one client may have.
     """
 
     def __init__(

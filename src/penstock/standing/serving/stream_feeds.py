@@ -1,7 +1,8 @@
-"""Which streams queries may name, where their tuples are retained, and the one query that follows each of them.
+"""Which streams queries may name, where their tuples are retained, and the one query that follows each of
+them.
 
-A stream that a connection point holds is read from there. A source without one gets a connection point of our own, which
-reads the source beside the network.
+A stream that a connection point holds is read from there. A source without one gets a connection point of our
+own, which reads the source beside the network.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ _PREFIX = "standing-"
 
 
 class StreamFeeds:
-    """The streams of one runtime; `keep`: microseconds that sources without a connection point are retained."""
+    """The streams of one runtime.
+
+    `keep`: microseconds that sources without a connection point are retained.
+    """
 
     def __init__(self, runtime: Runtime, keep: int) -> None:
         self.runtime, self.keep = runtime, keep
@@ -143,5 +147,8 @@ def retained_at(network: Network) -> dict[str, str | None]:
 
 
 def _own_point(source: str) -> str:
-    """The name of the connection point that we keep for a source; names of tables are plainer than those of sources."""
+    """The name of the connection point that we keep for a source.
+
+    Names of tables are plainer than those of sources.
+    """
     return re.sub(r"\W", "_", f"standing_{source}")

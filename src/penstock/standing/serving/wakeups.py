@@ -14,7 +14,10 @@ _LOOK = 1.0  # seconds after which the thread looks whether anybody is left
 
 
 class Wakeups:
-    """Events of asyncio that are set whenever something has become visible; the thread lives as long as there are some."""
+    """Events of asyncio that are set whenever something has become visible.
+
+    The thread lives as long as there are some.
+    """
 
     def __init__(self, engine: QueryEngine) -> None:
         self._soup = engine

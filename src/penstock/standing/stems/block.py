@@ -1,8 +1,9 @@
-"""A block: some tuples of a train with the queries that they match. What one Spark task sends back, and what Data SteMs are made of.
+"""A block: some tuples of a train with the queries that they match. What one Spark task sends back, and what
+Data SteMs are made of.
 
-Tuples lie in the order of their timestamps, so a window is a range of positions. Matches are posting lists of positions, 16 bits
-each, for all conjunctions of an index one after the other; a conjunction that matches much of the block has a bitmap instead (P27:
-whichever is smaller). So results hold identities, never copies (P14).
+Tuples lie in the order of their timestamps, so a window is a range of positions. Matches are posting lists of
+positions, 16 bits each, for all conjunctions of an index one after the other; a conjunction that matches much
+of the block has a bitmap instead (P27: whichever is smaller). So results hold identities, never copies (P14).
 """
 
 from __future__ import annotations
@@ -107,7 +108,10 @@ class Block:
         return view
 
     def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
-        """The positions that a conjunction matches; one that the train did not meet is probed now and remembered."""
+        """The positions that a conjunction matches.
+
+        One that the train did not meet is probed now and remembered.
+        """
         if self.matches is not None:
             row = self.matches.known.row(slot)
             if 0 <= row < len(self.matches.starts) - 1:
@@ -218,7 +222,9 @@ def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np
 def make_blocks(
     table: pa.Table, schema: Schema, index: PredicateIndex | None, entry: int = -1
 ) -> list[Block]:
-    """Blocks of at most 65,536 tuples of a table with `_ts` and `_seq`, in the order of time, with their matches."""
+    """Blocks of at most 65,536 tuples of a table with `_ts` and `_seq`, in the order of time, with their
+    matches.
+    """
     stamps, seqs = _int64(table[STAMP]), _int64(table[SEQ])
     if not _ordered(stamps, seqs):
         order = np.lexsort((seqs, stamps))
@@ -244,7 +250,8 @@ def lone_column(name: str, type_: str, values: pa.Array) -> Block:
 
 def _int64(column: Any) -> np.ndarray:
     # unstamped streams have null timestamps: all of one time, so that arrival order decides
-    return plain(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)  # type: ignore[no-any-return]
+    filled = plain(column).fill_null(0)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _ordered(stamps: np.ndarray, seqs: np.ndarray) -> bool:

@@ -1,7 +1,7 @@
 """Arrow columns as numpy arrays that compare as Spark SQL does, and a column of a train in sorted order.
 
-Times are whole microseconds, dates whole days, truth values 0 and 1, texts compare by code points; NaN is above every
-number and equal to itself, which is how numpy sorts. Nulls are told apart and never compare.
+Times are whole microseconds, dates whole days, truth values 0 and 1, texts compare by code points; NaN is
+above every number and equal to itself, which is how numpy sorts. Nulls are told apart and never compare.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def comparable(column: Any, type_: str) -> tuple[np.ndarray, np.ndarray | None]:
 
 @dataclass(frozen=True)
 class SortedColumn:
-    """A column of some tuples in sorted order: `order` lists positions by value, nulls last; `place` is its inverse."""
+    """A column of some tuples in sorted order: `order` lists positions by value, nulls last.
+
+    `place` is its inverse.
+    """
 
     values: np.ndarray  # sorted, without nulls; for texts each once
     order: np.ndarray  # int32

@@ -1,10 +1,11 @@
-"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted by trains, probed by queries.
+"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted by trains, probed
+by queries.
 
-It is a row of blocks in the order of arrival. An invocation works on a `StreamPrefix`, which never changes: a new train
-makes a new one (P21). Blocks of one train, and of streams with lateness, may overlap in time, so a window takes a range of
-positions of every block that it touches. Small blocks are merged as they grow many, eight at a time. Tuples beyond the
-memory budget are evicted, oldest first: they stay in the connection point's files and are read from there when a window
-needs them (P38).
+It is a row of blocks in the order of arrival. An invocation works on a `StreamPrefix`, which never changes: a
+new train makes a new one (P21). Blocks of one train, and of streams with lateness, may overlap in time, so a
+window takes a range of positions of every block that it touches. Small blocks are merged as they grow many,
+eight at a time. Tuples beyond the memory budget are evicted, oldest first: they stay in the connection
+point's files and are read from there when a window needs them (P38).
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ class StreamPrefix:
         return sum(block.nbytes for block in self.blocks)
 
     def lighter(self, most: float) -> StreamPrefix:
-        """Without the oldest trains, so that it takes no more than so many bytes, if that can be; they stay in the files (P38)."""
+        """Without the oldest trains, so that it takes no more than so many bytes, if that can be.
+
+        They stay in the files (P38).
+        """
         blocks, sizes = self.blocks, [block.nbytes for block in self.blocks]
         total, gone = sum(sizes), 0
         # whole trains go: a train's entry tells the files where memory begins
@@ -115,7 +119,9 @@ class StreamPrefix:
         return sum(piece.high - piece.low for piece in self.between(begin, end))
 
     def reaches(self, window: Window, now: int) -> int:
-        """From when on a window needs tuples, as far as memory can tell: a count that it does not fill needs all that are retained."""
+        """From when on a window needs tuples, as far as memory can tell: a count that it does not fill needs
+        all that are retained.
+        """
         if not isinstance(window.begin, Last):
             return max(window.span(now)[0], self.lost)
         pieces = self.within(window, now)
@@ -137,7 +143,10 @@ class StreamPrefix:
         return pieces  # type: ignore[no-any-return]
 
     def cached(self, key: Any, made: Any = None) -> Any:
-        """What was made for all queries with the same window; with `made`, remember it, as long as there is room."""
+        """What was made for all queries with the same window.
+
+        With `made`, remember it, as long as there is room.
+        """
         if made is None:
             return self._cache.get(key)
         if len(self._cache) < _MOST_CACHED:
@@ -158,7 +167,9 @@ class StreamPrefix:
         return found
 
     def whole(self, begin: int, end: int) -> tuple[int, int, list[BlockRange]]:
-        """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside it."""
+        """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside
+        it.
+        """
         inside = (self._least >= begin) & (self._most <= end)
         if not inside.any():
             return 0, 0, self.between(begin, end)
@@ -192,8 +203,8 @@ class StreamPrefix:
             return pieces
         least = np.array([p.block.least for p in pieces])
         most = np.array([p.block.stamps[p.high - 1] for p in pieces])
-        # The oldest tuple of the window lies between these two times: blocks wholly after the second are in it,
-        # blocks wholly before the first are not, and only those between are looked into.
+        # The oldest tuple of the window lies between these two times: blocks wholly after the second are in
+        # it, blocks wholly before the first are not, and only those between are looked into.
         after = _reached(least, rows, count)
         until = _reached(most, rows, count)
         inside, outside = least > until, most < after
@@ -255,7 +266,8 @@ class DataSteM:
         lost = self.prefix.lost
         evicted = self.prefix.evicted
         if self.stamped and newest > NEVER:
-            # what is older may go at any time, here and in the files: from now on nobody is shown it, wherever blocks end
+            # what is older may go at any time, here and in the files: from now on nobody is shown it,
+            # wherever blocks end
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
             held = _without_older(held, lost)
             evicted = None if evicted is not None and evicted.newest < lost else evicted
@@ -275,7 +287,10 @@ def _without_older(blocks: list[Block], limit: int) -> list[Block]:
 
 
 def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> None:
-    """Eight or more small blocks at the end become one; so there are few, and each tuple is merged a few times only."""
+    """Eight or more small blocks at the end become one.
+
+    So there are few, and each tuple is merged a few times only.
+    """
     for limit in _TIERS:
         run = 0
         while run < len(blocks) and blocks[-1 - run].rows <= limit:
@@ -287,7 +302,10 @@ def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> No
 
 
 def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
-    """One block of adjacent ones; its tuples keep their numbers. Removed queries leave no trace in it (P29)."""
+    """One block of adjacent ones.
+
+    Its tuples keep their numbers. Removed queries leave no trace in it (P29).
+    """
     first = blocks[0].first
     numbers = np.concatenate([b.numbers(np.arange(b.rows)) for b in blocks])
     stamps, seqs = (np.concatenate([getattr(b, n) for b in blocks]) for n in ("stamps", "seqs"))

@@ -1,7 +1,9 @@
-"""The inner loop of the probe: all conjunctions of the index against all tuples of a train, without a Python object.
+"""The inner loop of the probe: all conjunctions of the index against all tuples of a train, without a Python
+object.
 
-The tuples lie sorted by each indexed column, and each span has become a slice of that order. The shortest slice of a conjunction leads; its tuples
-are checked against the other spans by comparing two whole numbers, whatever the type of the column was.
+The tuples lie sorted by each indexed column, and each span has become a slice of that order. The shortest
+slice of a conjunction leads; its tuples are checked against the other spans by comparing two whole numbers,
+whatever the type of the column was.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from numba import njit
 def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
     """Positions of the tuples that each conjunction matches, one after the other, and where each one's begin.
 
-    place, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the order of `attribute`.
+    place, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the
+    order of `attribute`.
     """
     conjunctions, rows = first.size - 1, order.shape[1]
     starts = np.zeros(conjunctions + 1, np.int64)

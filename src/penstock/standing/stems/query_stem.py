@@ -1,8 +1,10 @@
-"""The Query SteM (PSoup, Sect. 3; P07, P23-P26): all queries of the system, inserted, removed, and probed by trains.
+"""The Query SteM (PSoup, Sect. 3; P07, P23-P26): all queries of the system, inserted, removed, and probed by
+trains.
 
-Equal conjunctions of one stream are kept once, under a slot number that is never given twice. Their constants lie sorted, for each
-column and operator apart; a train, sorted by the same column, meets them in one merge. Where the paper counts the factors
-that each query has fulfilled, we take the shortest slice and check the rest (probe_loop.py): the same answer with less to write.
+Equal conjunctions of one stream are kept once, under a slot number that is never given twice. Their constants
+lie sorted, for each column and operator apart; a train, sorted by the same column, meets them in one merge.
+Where the paper counts the factors that each query has fulfilled, we take the shortest slice and check the
+rest (probe_loop.py): the same answer with less to write.
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class KnownConjunctions:
-    """Which conjunctions an index knew, and where each one's matches are: all that a block needs to remember of it.
+    """Which conjunctions an index knew, and where each one's matches are: all that a block needs to remember
+    of it.
 
-    The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over (PSoup-C).
+    The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over
+    (PSoup-C).
     """
 
     version: int
@@ -50,7 +54,10 @@ class KnownConjunctions:
 
 @dataclass(frozen=True, eq=False)
 class PredicateIndex:
-    """The conjunctions of one stream at one moment, as arrays; small enough to travel to every task when it changed."""
+    """The conjunctions of one stream at one moment, as arrays.
+
+    Small enough to travel to every task when it changed.
+    """
 
     known: KnownConjunctions
     slots: np.ndarray  # the slot of each conjunction, int64
@@ -78,7 +85,9 @@ class PredicateIndex:
 
 
 class _Constants:
-    """A growing list of (slot, which of its combinations of listed values, constant) of one column and operator."""
+    """A growing list of (slot, which of its combinations of listed values, constant) of one column and
+    operator.
+    """
 
     def __init__(self, code: str) -> None:
         self.slots, self.turns = array("q"), array("q")

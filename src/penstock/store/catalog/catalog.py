@@ -1,8 +1,9 @@
-"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 6, keeps it in an embedded store: A93).
+"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 6, keeps it in an
+embedded store: A93).
 
-Any thread and any process may open it: a thread has its own connection, readers never wait for writers (WAL), and
-writers wait for one another. It stays bounded: the records of old trains are summed up and deleted, so that
-counts over all time remain exact while their history is cut.
+Any thread and any process may open it: a thread has its own connection, readers never wait for writers (WAL),
+and writers wait for one another. It stays bounded: the records of old trains are summed up and deleted, so
+that counts over all time remain exact while their history is cut.
 """
 
 from __future__ import annotations
@@ -32,65 +33,23 @@ from penstock.store.catalog.record_types import (
     Totals,
     TrainRecord,
 )
+from penstock.store.catalog.tables import COUNTED, FORGET_LATENCIES, FORMAT, LATENCY, ROLL_UP, TABLES
 from penstock.store.errors import StoreError
 
-FORMAT = 3
-_TABLES = """
-CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
-CREATE TABLE nodes (version INTEGER, place INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
-                    grouping TEXT, PRIMARY KEY (version, place)) WITHOUT ROWID;
-CREATE TABLE arrows (version INTEGER, tail TEXT, head TEXT, place INTEGER, PRIMARY KEY (version, head, place)) WITHOUT ROWID;
-CREATE TABLE trains (subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
-                     PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
-CREATE TABLE box_counts (subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
-                         dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
-                         PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
-CREATE TABLE past_trains (subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
-CREATE TABLE past_counts (subnetwork TEXT, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER, dropped INTEGER,
-                          estimated INTEGER, wall REAL, cpu REAL, PRIMARY KEY (subnetwork, box)) WITHOUT ROWID;
-CREATE TABLE latencies (id INTEGER PRIMARY KEY, output TEXT, time REAL, samples INTEGER, p50 REAL, p95 REAL, p99 REAL, max REAL);
-CREATE INDEX latencies_by_output ON latencies (output, id);
-CREATE TABLE places (name TEXT, kind TEXT, path TEXT, time REAL, PRIMARY KEY (name, kind)) WITHOUT ROWID;
-CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, subject TEXT, time REAL, detail TEXT);
-CREATE VIEW totals AS
-  SELECT subnetwork, sum(trains) AS trains, sum(rows_in) AS rows_in, sum(duration) AS duration FROM (
-    SELECT subnetwork, trains, rows_in, duration FROM past_trains
-    UNION ALL SELECT subnetwork, 1, rows_in, duration FROM trains) GROUP BY subnetwork;
-"""
-_SELECTIVITIES = """
-CREATE VIEW selectivities AS
-  SELECT box, sum(rows_in) AS rows_in, sum(rows_out) AS rows_out, sum(dead) AS dead, sum(dropped) AS dropped,
-         max(estimated) AS estimated, sum(wall) AS wall, sum(cpu) AS cpu, CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
-    SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM past_counts
-    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM box_counts) GROUP BY box;
-"""
-_COUNTED = "box, rows_in, rows_out, dead, dropped, estimated, wall, cpu"
-_ROLL_UP = """
-INSERT INTO past_trains SELECT subnetwork, count(*), sum(rows_in), sum(duration) FROM trains
-  WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork
-  ON CONFLICT DO UPDATE SET trains = trains + excluded.trains, rows_in = rows_in + excluded.rows_in,
-    duration = duration + excluded.duration;
-INSERT INTO past_counts SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated),
-    sum(wall), sum(cpu) FROM box_counts
-  WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, box
-  ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
-    dead = dead + excluded.dead, dropped = dropped + excluded.dropped,
-    estimated = max(estimated, excluded.estimated), wall = wall + excluded.wall, cpu = cpu + excluded.cpu;
-DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
-DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t
-"""
+SqlValue = None | int | float | str
 
 
 class Catalog:
     """The catalog of a checkpoint, `<checkpoint>/catalog.db`; made on first use.
 
-    `keep`: how many trains of each sub-network, latency windows of each output and events keep a record of their own.
+    `keep`: how many trains of each sub-network, latency windows of each output and events keep a record of
+    their own.
     """
 
     def __init__(self, path: Path | str, *, keep: int = 10_000) -> None:
         self.path, self.keep = Path(path), keep
         self._own = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self._connections: list[sqlite3.Connection] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Switching to WAL does not wait for others by itself, hence the lock.
         with durable.locked(self.path.with_name(self.path.name + ".lock")):
@@ -99,20 +58,20 @@ class Catalog:
     def _prepare(self) -> None:
         try:
             db = self._db()
-            found = db.execute("PRAGMA user_version").fetchone()[0]
-            if found == 0:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
                 db.execute("PRAGMA journal_mode = WAL")
-                self._become(db, FORMAT, _TABLES + _SELECTIVITIES)
+                self._become(db, FORMAT, TABLES)
         except sqlite3.DatabaseError as error:
             raise StoreError(
                 f"{self.path} is no catalog",
                 found=str(error),
                 hint="move it away: a new one is made at the next start",
             ) from None
-        if found not in (0, FORMAT):
+        if version not in (0, FORMAT):
             raise StoreError(
                 f"{self.path} was written by another version",
-                found=f"format {found}",
+                found=f"format {version}",
                 expected=f"format {FORMAT}",
             )
 
@@ -128,7 +87,7 @@ class Catalog:
             # The catalog only tells what happened; after a power cut it may lack the last moments.
             db.execute("PRAGMA synchronous = NORMAL")
             self._own.db = db
-            self._all.append(db)
+            self._connections.append(db)
         return db
 
     @contextmanager
@@ -142,13 +101,13 @@ class Catalog:
             raise
         db.execute("COMMIT")
 
-    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str, *values: SqlValue) -> list[tuple[Any, ...]]:
         return self._db().execute(sql, values).fetchall()
 
     def close(self) -> None:
         """Close the connections of all threads; none may be using the catalog."""
-        while self._all:
-            self._all.pop().close()
+        while self._connections:
+            self._connections.pop().close()
         self._own = threading.local()
 
     def record_network(
@@ -161,34 +120,21 @@ class Catalog:
         subnetworks: Mapping[str, str] | None = None,
         at: float | None = None,
     ) -> int:
-        """Keep a version of the network and its topology; the same text as the newest one makes no new version."""
+        """Keep a version of the network and its topology.
+
+        The same text as the newest one makes no new version.
+        """
         digest = hashlib.sha256(f"{name}\n{form}\n{text}".encode()).hexdigest()
-        runs_in = subnetworks or {}
         with self._writing() as db:
             newest = db.execute("SELECT version, hash FROM networks ORDER BY version DESC LIMIT 1").fetchone()
             if newest and newest[1] == digest:
                 return int(newest[0])
-            version = newest[0] + 1 if newest else 1
-            db.execute(
-                "INSERT INTO networks VALUES (?, ?, ?, ?, ?, ?)",
-                (version, name, form, text, digest, _now(at)),
-            )
-            for place, node in enumerate(nodes):
-                about, subnetwork = node.about, runs_in.get(node.name, "")
-                row = (
-                    version,
-                    place,
-                    node.name,
-                    node.kind,
-                    subnetwork,
-                    about.tag,
-                    about.description,
-                    json.dumps(about.group),
-                )
-                db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-                arrows = [(version, tail, node.name, index) for index, tail in enumerate(node.inputs)]
-                db.executemany("INSERT INTO arrows VALUES (?, ?, ?, ?)", arrows)
-        return int(version)
+            version = int(newest[0]) + 1 if newest else 1
+            row = (version, name, form, text, digest, _now(at))
+            db.execute("INSERT INTO networks VALUES (?, ?, ?, ?, ?, ?)", row)
+            for position, node in enumerate(nodes):
+                _insert_node(db, version, position, node, (subnetworks or {}).get(node.name, ""))
+        return version
 
     def networks(self) -> list[NetworkVersion]:
         """All versions, oldest first."""
@@ -198,19 +144,20 @@ class Catalog:
         """The nodes and arrows of a version (default: the newest); None before any was recorded."""
         chosen = version if version is not None else self._rows("SELECT max(version) FROM networks")[0][0]
         nodes = self._rows(
-            "SELECT name, kind, subnetwork, tag, description, grouping FROM nodes WHERE version = ? ORDER BY place",
+            """SELECT name, kind, subnetwork, tag, description, grouping FROM nodes
+               WHERE version = ? ORDER BY position""",
             chosen,
         )
         if not nodes:
             return None
         arrows = self._rows(
-            "SELECT tail, head, place FROM arrows WHERE version = ? ORDER BY head, place", chosen
+            "SELECT tail, head, position FROM arrows WHERE version = ? ORDER BY head, position", chosen
         )
-        made = tuple(
+        records = tuple(
             NodeRecord(name, kind, sub, tag, text, tuple(json.loads(group)))
             for name, kind, sub, tag, text, group in nodes
         )
-        return Topology(chosen, made, tuple(ArrowRecord(*row) for row in arrows))
+        return Topology(chosen, records, tuple(ArrowRecord(*row) for row in arrows))
 
     def record_train(self, record: TrainRecord) -> None:
         """Keep what a train did; a replayed one takes the place of its first attempt."""
@@ -229,7 +176,7 @@ class Catalog:
         if db.execute(oldest, (subnetwork, self.keep + self.keep // 10)).fetchone() is None:
             return
         (train,) = db.execute(oldest, (subnetwork, self.keep)).fetchone()
-        for statement in _ROLL_UP.split(";"):
+        for statement in ROLL_UP.split(";"):
             db.execute(statement, {"s": subnetwork, "t": train})
 
     def trains(self, subnetwork: str, last: int = 100) -> list[TrainRecord]:
@@ -246,7 +193,7 @@ class Catalog:
         return found[::-1]
 
     def _boxes(self, subnetwork: str, train: int) -> tuple[BoxCount, ...]:
-        sql = f"SELECT {_COUNTED} FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
+        sql = f"SELECT {COUNTED} FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
         return tuple(_box_count(row) for row in self._rows(sql, subnetwork, train))
 
     def totals(self) -> dict[str, Totals]:
@@ -258,7 +205,7 @@ class Catalog:
 
     def counts(self) -> dict[str, BoxCount]:
         """What each box did, over all time."""
-        rows = self._rows(f"SELECT {_COUNTED} FROM selectivities ORDER BY box")
+        rows = self._rows(f"SELECT {COUNTED} FROM selectivities ORDER BY box")
         return {row[0]: _box_count(row) for row in rows}
 
     def selectivity(self, box: str, last: int | None = None) -> float | None:
@@ -274,15 +221,10 @@ class Catalog:
     def record_latency(self, latency: Latency) -> None:
         """Keep the figures of one window of an output."""
         with self._writing() as db:
-            made = db.execute(
-                "INSERT INTO latencies (output, time, samples, p50, p95, p99, max) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                astuple(latency),
-            )
-            if made.lastrowid and made.lastrowid % 64 == 0:
-                db.execute(
-                    "DELETE FROM latencies WHERE output = :o AND id <= (SELECT id FROM latencies WHERE output = :o ORDER BY id DESC LIMIT 1 OFFSET :k)",
-                    {"o": latency.output, "k": self.keep},
-                )
+            insert = f"INSERT INTO latencies ({LATENCY}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            row = db.execute(insert, astuple(latency)).lastrowid
+            if row and row % 64 == 0:  # now and then is often enough
+                db.execute(FORGET_LATENCIES, {"o": latency.output, "k": self.keep})
 
     def latency(self, output: str) -> Latency | None:
         """The newest window of an output."""
@@ -290,19 +232,21 @@ class Catalog:
 
     def latencies(self, output: str, last: int = 100) -> list[Latency]:
         """The last windows of an output, oldest first."""
-        sql = "SELECT output, time, samples, p50, p95, p99, max FROM latencies WHERE output = ? ORDER BY id DESC LIMIT ?"
+        sql = f"SELECT {LATENCY} FROM latencies WHERE output = ? ORDER BY id DESC LIMIT ?"
         return [Latency(*row) for row in self._rows(sql, output, last)][::-1]
 
     def record_location(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
         """Say where something is kept; the last word counts."""
         with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", (name, kind, str(path), _now(at)))
+            db.execute(
+                "INSERT OR REPLACE INTO locations VALUES (?, ?, ?, ?)", (name, kind, str(path), _now(at))
+            )
 
     def locations(self) -> list[StorageLocation]:
         """Checkpoints and tables, by name."""
         return [
             StorageLocation(*row)
-            for row in self._rows("SELECT name, kind, path, time FROM places ORDER BY name, kind")
+            for row in self._rows("SELECT name, kind, path, time FROM locations ORDER BY name, kind")
         ]
 
     def record_event(self, kind: str, subject: str, at: float | None = None, **detail: Any) -> None:
@@ -318,6 +262,15 @@ class Catalog:
                  AND (?2 IS NULL OR subject = ?2) ORDER BY id DESC LIMIT ?3"""
         rows = self._rows(sql, kind, subject, last)
         return [Event(kind, subject, at, json.loads(detail)) for kind, subject, at, detail in rows][::-1]
+
+
+def _insert_node(db: sqlite3.Connection, version: int, position: int, node: Node, subnetwork: str) -> None:
+    about = node.about
+    group = json.dumps(about.group)
+    row = (version, position, node.name, node.kind, subnetwork, about.tag, about.description, group)
+    db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    arrows = [(version, tail, node.name, index) for index, tail in enumerate(node.inputs)]
+    db.executemany("INSERT INTO arrows VALUES (?, ?, ?, ?)", arrows)
 
 
 def _box_count(row: tuple[Any, ...]) -> BoxCount:

@@ -12,7 +12,9 @@ from penstock.store.catalog.catalog import Catalog
 
 
 def join_choices_text(network: Network, checkpoint: Path) -> str:
-    """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its checkpoint."""
+    """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its
+    checkpoint.
+    """
     if not (checkpoint / "catalog.db").exists():
         return f"chosen in {checkpoint}\n  no train has run yet"
     catalog = Catalog(checkpoint / "catalog.db")

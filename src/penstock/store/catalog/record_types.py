@@ -54,8 +54,8 @@ class Topology:
 class BoxCount:
     """What one box did in one train, or over many.
 
-    `estimated`: in some trains it was not counted but guessed from the others. `wall`, `cpu`: seconds in the tasks; 0
-    for native boxes, whose cost Spark does not tell.
+    `estimated`: in some trains it was not counted but guessed from the others. `wall`, `cpu`: seconds in the
+    tasks; 0 for native boxes, whose cost Spark does not tell.
     """
 
     box: str
@@ -141,7 +141,7 @@ class StorageLocation:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to the running network: attach, detach, replace, idle, drop_rate, train_length."""
+    """Something that happened to the running network: attach, detach, replace, idle, drop_rate and others."""
 
     kind: str
     subject: str  # the sub-network, output or box

@@ -1,1 +1,3 @@
-"""Connection points as retained tables: entries in sorted files, leases, compaction, retention (A25, A26, A70)."""
+"""Connection points as retained tables: entries in sorted files, leases, compaction, retention (A25, A26,
+A70).
+"""

@@ -1,7 +1,8 @@
 """Compaction: many small entries become few files sorted by the storage key (Aurora, Sect. 4.2: A70, A71).
 
-Every row keeps its entry number, so a reader positioned in the middle of what was merged still reads exactly the rest.
-Segments are merged when they are of similar size, so a row is rewritten a logarithmic number of times.
+Every row keeps its entry number, so a reader positioned in the middle of what was merged still reads exactly
+the rest. Segments are merged when they are of similar size, so a row is rewritten a logarithmic number of
+times.
 """
 
 from __future__ import annotations
@@ -24,10 +25,19 @@ from penstock.store.points.tables import encode, read_files, stored_schema, writ
 _ALL = 2**63 - 1
 Extent = tuple[int | None, int | None]  # least and greatest timestamp
 _ENTRIES = pa.schema(
-    [("number", pa.int64()), ("rows", pa.int64()), ("horizon", pa.int64()), ("final", pa.bool_()), ("arrival", pa.float64()),
-     ("min_ts", pa.int64()), ("max_ts", pa.int64()), ("previous", pa.int64()), ("idle", pa.bool_()),
-     ("since", pa.float64())]
-)  # fmt: skip
+    [
+        ("number", pa.int64()),
+        ("rows", pa.int64()),
+        ("horizon", pa.int64()),
+        ("final", pa.bool_()),
+        ("arrival", pa.float64()),
+        ("min_ts", pa.int64()),
+        ("max_ts", pa.int64()),
+        ("previous", pa.int64()),
+        ("idle", pa.bool_()),
+        ("since", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""From one base to the next: the atomic switch of compaction and retention, and the deletion of what nobody needs.
+"""From one base to the next: the atomic switch of compaction and retention, and the deletion of what nobody
+needs.
 
-A file that a new base does without is only noted as retired. It is deleted when every live lease holds that base or a
-later one, so a reader in the middle of an old plan is not harmed.
+A file that a new base does without is only noted as retired. It is deleted when every live lease holds that
+base or a later one, so a reader in the middle of an old plan is not harmed.
 """
 
 from __future__ import annotations
@@ -63,9 +64,10 @@ def _orphans(manifest: Manifest, base: Base, grace: float) -> list[Path]:
     named = {f.name for number in log if number > base.through for f in _files(manifest, number)}
     named |= {*_names(base.segments), *(path.removeprefix(f"{DATA}/") for _, path in base.retired)}
     past = [
-        path for path in manifest.data.glob("*.parquet")
+        path
+        for path in manifest.data.glob("*.parquet")
         if path.name not in named and _born(path.name) <= (base.generation if path.name[0] == "c" else latest)
-    ]  # fmt: skip
+    ]
     return [path for path in past if time.time() - path.stat().st_mtime > grace]
 
 

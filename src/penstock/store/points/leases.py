@@ -1,8 +1,9 @@
 """Leases: what a running reader still needs is not deleted, and a dead reader does not hold it for ever.
 
-A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.2: A63, A64); here the tail is a
-small file with the reader's position, which any process can write next to the table. It expires by itself unless it is renewed; `seconds=None`
-makes one that stays until released, for the network's own sub-networks, which must find their place after any pause.
+A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.2: A63, A64); here the
+tail is a small file with the reader's position, which any process can write next to the table. It expires by
+itself unless it is renewed; `seconds=None` makes one that stays until released, for the network's own
+sub-networks, which must find their place after any pause.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
 
 
 def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
-    """Take away the leases that have run out and give the live ones; under the switch lock, before deleting."""
+    """Take away the leases that have run out and give the live ones.
+
+    Under the switch lock, before deleting.
+    """
     now, kept = clock(), []
     for path, lease in _all(manifest).items():
         if lease.live(now):
@@ -68,9 +72,10 @@ def _all(manifest: Manifest) -> dict[Path, Lease]:
 class ReaderLease:
     """A lease in its reader's hand.
 
-    Call `renew(position)` between trains: plans made before it are no longer protected. Call `renew()` from anywhere,
-    also while a train is being read, to stay alive. Neither writes more often than `every` seconds: a lease that lags holds too
-    much, never too little. Call `settle()` when no train runs any more, so that it does not lag for good.
+    Call `renew(position)` between trains: plans made before it are no longer protected. Call `renew()` from
+    anywhere, also while a train is being read, to stay alive. Neither writes more often than `every` seconds:
+    a lease that lags holds too much, never too little. Call `settle()` when no train runs any more, so that
+    it does not lag for good.
     """
 
     def __init__(
@@ -104,7 +109,7 @@ class ReaderLease:
                 self._renew(now, between_trains=position is not None)
 
     def settle(self) -> None:
-        """Write down the position that the reader has come to, however short the time since the last writing."""
+        """Write down the reader's position, however short the time since it was last written."""
         with self._mutex, durable.locked(self._reader.manifest.switch_lock):
             self._renew(self._clock(), between_trains=True)
 
@@ -112,9 +117,10 @@ class ReaderLease:
         if not self._path.exists():
             raise LeaseLostError(
                 f"reader '{self._lease.reader}' of connection point '{self._reader.name}' has lost its lease",
-                found="not renewed in time", expected=f"a renewal within {self._seconds} s",
+                found="not renewed in time",
+                expected=f"a renewal within {self._seconds} s",
                 hint="start again from everything retained, or take longer leases",
-            )  # fmt: skip
+            )
         lease = replace(self._lease, expires=None if self._seconds is None else now + self._seconds)
         if between_trains:
             self._reader.reload()
@@ -144,8 +150,8 @@ def take_lease(
 ) -> ReaderLease:
     """Hold everything after `position` (None: everything retained) for a reader of this name.
 
-    Taking it again under the same name, after a restart, replaces the one before. The reader is brought up to date, so plans made
-    from here on are protected.
+    Taking it again under the same name, after a restart, replaces the one before. The reader is brought up to
+    date, so plans made from here on are protected.
     """
     with durable.locked(reader.manifest.switch_lock):
         reader.reload()
@@ -154,8 +160,9 @@ def take_lease(
             raise HistoryLostError(
                 f"reader '{name}' of connection point '{reader.name}' comes too late",
                 found=f"tuples of entries up to {reader.thinned} have been deleted",
-                expected=f"everything after entry {position}", hint="start again from everything retained (no position)",
-            )  # fmt: skip
+                expected=f"everything after entry {position}",
+                hint="start again from everything retained (no position)",
+            )
         lease = Lease(name, start, reader.generation, None if seconds is None else clock() + seconds)
         durable.write_record(_lease_path(reader.manifest, name), vars(lease))
     return ReaderLease(reader, lease, seconds, every, clock)

@@ -1,9 +1,10 @@
 """The manifest of a connection point: which files hold which entries.
 
-An entry is what one train of the producer brought; it lives in a log record of its own, linked to the entry before it,
-so that a reader walks from HEAD back to where it was without listing a directory. Compaction moves a prefix of the log
-into segments, which a numbered base names; the highest base is the truth, and writing it is the atomic switch. All
-records are immutable (Aurora, Sect. 4.2: tuples that fall off the queue go to the B-tree in batches).
+An entry is what one train of the producer brought; it lives in a log record of its own, linked to the entry
+before it, so that a reader walks from HEAD back to where it was without listing a directory. Compaction moves
+a prefix of the log into segments, which a numbered base names; the highest base is the truth, and writing it
+is the atomic switch. All records are immutable (Aurora, Sect. 4.2: tuples that fall off the queue go to the
+B-tree in batches).
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ class PointEntry:
         return PointEntry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
 
     def same(self, other: PointEntry) -> bool:
-        """Whether both say the same of the same train; when it arrived, and what came before, may differ on replay."""
+        """Whether both say the same of the same train.
+
+        When it arrived, and what came before, may differ on replay.
+        """
         return replace(self, arrival=0.0, previous=-1) == replace(other, arrival=0.0, previous=-1)
 
 
@@ -108,8 +112,8 @@ class Base:
     removed: int = -1  # entries up to here are gone
     thinned: int = -1  # entries up to here may lack tuples older than the persistence
     segments: tuple[Segment, ...] = ()
-    # Files that no longer belong to the table, each with the first generation that does without it: they are deleted
-    # when no lease holds an earlier generation.
+    # Files that no longer belong to the table, each with the first generation that does without it: they are
+    # deleted when no lease holds an earlier generation.
     retired: tuple[tuple[int, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -164,9 +168,10 @@ class Manifest:
             points = [unquote(p.name) for p in self.path.parent.glob("*") if (p / "point.json").exists()]
             name = unquote(self.path.name)
             raise StoreError(
-                f"there is no connection point '{name}'", found=f"nothing at {self.path}",
+                f"there is no connection point '{name}'",
+                found=f"nothing at {self.path}",
                 hint=did_you_mean(name, points) or "the network has not written to one yet",
-            ) from None  # fmt: skip
+            ) from None
         if body["format"] != FORMAT:
             raise StoreError(
                 f"{self.path} was written by another version",
@@ -190,14 +195,19 @@ class Manifest:
     def _refuse_other(self, schema: Schema, key: str) -> None:
         if self.about != (schema, key):
             have, have_key = self.about
+            name = unquote(self.path.name)
             raise StoreError(
-                f"the table of connection point '{unquote(self.path.name)}' has other columns or another storage key",
-                found=f"{have.ddl()}, key {have_key}", expected=f"{schema.ddl()}, key {key}",
+                f"the table of connection point '{name}' has other columns or another storage key",
+                found=f"{have.ddl()}, key {have_key}",
+                expected=f"{schema.ddl()}, key {key}",
                 hint="use another name for the changed connection point, or delete its directory",
-            )  # fmt: skip
+            )
 
     def head(self) -> Head | None:
-        """The newest entry as last told to readers; None if the hint is absent or torn (then list the log)."""
+        """The newest entry as last told to readers.
+
+        None if the hint is absent or torn (then list the log).
+        """
         try:
             return Head(**durable.read_record(self.path / "HEAD"))
         except (FileNotFoundError, CorruptFileError):

@@ -1,8 +1,10 @@
-"""A connection point's retained table (Aurora, Sect. 2.2 and 4.2): written once by its producer, read by any number.
+"""A connection point's retained table (Aurora, Sect. 2.2 and 4.2): written once by its producer, read by any
+number.
 
-The producer stages files in its tasks and commits one entry for each train; a reader keeps the number of the last
-entry it has taken and asks for what came after. Whatever compaction and retention do meanwhile, the rows of the
-entries after a position are the same, so a query that reads history first and goes on live (A48, A51) has no seam.
+The producer stages files in its tasks and commits one entry for each train; a reader keeps the number of the
+last entry it has taken and asks for what came after. Whatever compaction and retention do meanwhile, the rows
+of the entries after a position are the same, so a query that reads history first and goes on live (A48, A51)
+has no seam.
 
 Producer::
 
@@ -107,14 +109,24 @@ class PointWriter:
         since: float | None = None,
         replace: bool = False,
     ) -> PointEntry:
-        """Make a train's files visible, all or none. The same entry again is no-op; another content needs `replace`."""
+        """Make a train's files visible, all or none. The same entry again is no-op.
+
+        Another content needs `replace`.
+        """
         ordered = tuple(sorted(files, key=lambda file: file.name))
         least, greatest = stamps_of(ordered)
         made = PointEntry(
-            number=entry, rows=sum(f.rows for f in ordered), horizon=horizon, final=final,
-            arrival=time.time() if arrival is None else arrival, min_ts=least, max_ts=greatest, files=ordered, idle=idle,
+            number=entry,
+            rows=sum(f.rows for f in ordered),
+            horizon=horizon,
+            final=final,
+            arrival=time.time() if arrival is None else arrival,
+            min_ts=least,
+            max_ts=greatest,
+            files=ordered,
+            idle=idle,
             since=since,
-        )  # fmt: skip
+        )
         head = self._head or self._find_head()
         if entry <= head.latest:
             return self._again(made, head, replace=replace)
@@ -140,7 +152,9 @@ class PointWriter:
         self._head = head
 
     def _again(self, made: PointEntry, head: Head, *, replace: bool) -> PointEntry:
-        """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked for)."""
+        """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked
+        for).
+        """
         with durable.locked(self.manifest.switch_lock):
             base = self.manifest.base()
             if made.number <= base.removed:
@@ -165,17 +179,17 @@ class PointWriter:
                     if entry.number == number:
                         return entry
         raise StoreError(
-            f"connection point '{self.name}': entry {number} comes too late", found=f"entry {self.latest()} is committed already",
+            f"connection point '{self.name}': entry {number} comes too late",
+            found=f"entry {self.latest()} is committed already",
             expected="entries in growing order",
-        )  # fmt: skip
+        )
 
     def _check_staged(self, entry: PointEntry) -> None:
         for file in entry.files:
             path = self.manifest.data / file.name
             if not path.exists() or path.stat().st_size != file.bytes:
-                raise MissingFileError(
-                    f"connection point '{self.name}': entry {entry.number} names a file that is not there whole: {path}"
-                )
+                problem = f"entry {entry.number} names a file that is not there whole: {path}"
+                raise MissingFileError(f"connection point '{self.name}': {problem}")
 
 
 @dataclass(frozen=True)
@@ -199,7 +213,7 @@ class ReadPlan:
         return read_files(self.directory, chosen, self.first, self.last, self.schema, columns)
 
     def check(self) -> None:
-        """Refuse missing and torn files by their length alone: for engines that read the files by themselves."""
+        """Refuse missing and torn files by their length alone, for engines that read the files themselves."""
         for file in self.files:
             durable.check_length(self.directory / file.name, file.bytes)
 
@@ -219,7 +233,10 @@ class PointReader:
 
     @property
     def generation(self) -> int:
-        """The base this reader works with; files that a later one does without are safe while a lease holds this."""
+        """The base this reader works with.
+
+        Files that a later one does without are safe while a lease holds this.
+        """
         return self._base.generation
 
     @property
@@ -318,15 +335,19 @@ class PointReader:
     def plan(
         self, first: int, last: int, key_ranges: Ranges | None = None, ts_ranges: Ranges | None = None
     ) -> ReadPlan:
-        """The files of entries first..last, less those that cannot hold a key or timestamp in the ranges (A49)."""
+        """The files of entries first..last, less those that cannot hold a key or timestamp in the ranges
+        (A49).
+        """
         if last > self._newest():
             self.refresh()
         self._check_retained(first - 1)
         every = [f for f in self._files() if f.last >= first and f.first <= last]
         chosen = [
-            f for f in every
-            if touches(key_ranges, f.min_key, f.max_key, f.keys) and touches(ts_ranges, f.min_ts, f.max_ts, int(f.min_ts is not None))
-        ]  # fmt: skip
+            f
+            for f in every
+            if touches(key_ranges, f.min_key, f.max_key, f.keys)
+            and touches(ts_ranges, f.min_ts, f.max_ts, int(f.min_ts is not None))
+        ]
         rows, total = sum(f.rows for f in chosen), sum(f.rows for f in every)
         return ReadPlan(
             self.manifest.data,
@@ -350,9 +371,10 @@ class PointReader:
         if -1 < after < self._base.removed:
             raise HistoryLostError(
                 f"connection point '{self.name}': entries after {after} have been deleted",
-                found=f"the oldest retained entry comes after {self._base.removed}", expected=f"entry {after + 1} or the one next to it",
+                found=f"the oldest retained entry comes after {self._base.removed}",
+                expected=f"entry {after + 1} or the one next to it",
                 hint="hold a lease while reading, or start again from everything retained (position -1)",
-            )  # fmt: skip
+            )
 
     def read(
         self,
@@ -362,7 +384,9 @@ class PointReader:
         ts_ranges: Ranges | None = None,
         columns: list[str] | None = None,
     ) -> pa.Table:
-        """The rows of entries first..last as one table, in the order of entry, `_ts`, `_seq`: for tests and small readers."""
+        """The rows of entries first..last as one table, in the order of entry, `_ts`, `_seq`: for tests and
+        small readers.
+        """
         self.refresh()
         until = self._newest() if last is None else last
         while True:
@@ -371,7 +395,8 @@ class PointReader:
                 parts = list(plan.tables())
                 break
             except MissingFileError:
-                # Without a lease a compaction may delete files between plan and read; then, and only then, plan anew.
+                # Without a lease a compaction may delete files between plan and read; then, and only then,
+                # plan anew.
                 before = self.generation
                 self.reload()
                 if self.generation == before:
@@ -406,7 +431,14 @@ def _without_files(entry: PointEntry) -> PointEntry:
 def _differs(name: str, before: PointEntry, made: PointEntry, *, compacted: bool) -> StoreError:
     return StoreError(
         f"connection point '{name}': entry {made.number} is committed already, with another content",
-        found=f"{made.rows} rows, horizon {made.horizon}, final {made.final}, files {[f.name for f in made.files]}",
-        expected=f"{before.rows} rows, horizon {before.horizon}, final {before.final}, files {[f.name for f in before.files]}",
-        hint="compacted entries cannot be replaced" if compacted else "a replayed train must be the same; pass replace=True to change it",
-    )  # fmt: skip
+        found=_content(made),
+        expected=_content(before),
+        hint="compacted entries cannot be replaced"
+        if compacted
+        else "a replayed train must be the same; pass replace=True to change it",
+    )
+
+
+def _content(entry: PointEntry) -> str:
+    files = [file.name for file in entry.files]
+    return f"{entry.rows} rows, horizon {entry.horizon}, final {entry.final}, files {files}"

@@ -1,7 +1,9 @@
-"""From a WHERE expression to ranges of the storage key: a historical filter becomes a look-up (Aurora, Sect. 3.2: A49).
+"""From a WHERE expression to ranges of the storage key: a historical filter becomes a look-up (Aurora, Sect.
+3.2: A49).
 
-The ranges are a necessary condition: a tuple that satisfies the expression has its key in one of them, so files
-outside may stay closed. Whatever is not understood restricts nothing; the filter itself still runs on what is read.
+The ranges are a necessary condition: a tuple that satisfies the expression has its key in one of them, so
+files outside may stay closed. Whatever is not understood restricts nothing; the filter itself still runs on
+what is read.
 """
 
 from __future__ import annotations
@@ -93,7 +95,9 @@ class _Reading:
         return isinstance(node, exp.Column) and node.name.lower() == self.column
 
     def _value(self, node: exp.Expression) -> Bound:
-        """A literal in the plain form of the key's type, or None if it is no literal that compares as that type does."""
+        """A literal in the plain form of the key's type, or None if it is no literal that compares as that
+        type does.
+        """
         try:
             return _literal(node, self.kind)
         except (ValueError, OverflowError):

@@ -1,7 +1,8 @@
-"""Ranges of the storage key: what a B-tree look-up (Aurora, Sect. 4.2 and 3.2) becomes on files with least and greatest keys.
+"""Ranges of the storage key: what a B-tree look-up (Aurora, Sect. 4.2 and 3.2) becomes on files with least
+and greatest keys.
 
-Key values are kept in a plain form that JSON carries and Python orders as Spark does: whole numbers for integers, booleans, dates (days) and
-timestamps (microseconds), floats, text, and hexadecimal text for bytes.
+Key values are kept in a plain form that JSON carries and Python orders as Spark does: whole numbers for
+integers, booleans, dates (days) and timestamps (microseconds), floats, text, and hexadecimal text for bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def join(left: Ranges | None, right: Ranges | None) -> Ranges | None:
 
 
 def touches(ranges: Ranges | None, least: Bound, greatest: Bound, values: int) -> bool:
-    """Whether a file with these least and greatest keys, `values` of them not null, may hold a matching row."""
+    """Whether a file with these least and greatest keys, `values` of them not null, may hold a match."""
     if ranges is None:
         return True
     # A comparison with null is never true, so rows without a key match no range.

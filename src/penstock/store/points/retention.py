@@ -1,8 +1,10 @@
-"""Retention: the periodic pass that deletes tuples older than the persistence of a connection point (A26, A71).
+"""Retention: the periodic pass that deletes tuples older than the persistence of a connection point (A26,
+A71).
 
-Time is event time: what lies further than `keep` behind the horizon goes, file by file, the oldest entries first. Where
-no horizon is ever promised (behind a count window with the earliest stamp), the newest tuple stands for it.
-Streams without timestamps are kept by the wall time of arrival. What a live lease still needs stays (A64).
+Time is event time: what lies further than `keep` behind the horizon goes, file by file, the oldest entries
+first. Where no horizon is ever promised (behind a count window with the earliest stamp), the newest tuple
+stands for it. Streams without timestamps are kept by the wall time of arrival. What a live lease still needs
+stays (A64).
 """
 
 from __future__ import annotations
@@ -55,14 +57,16 @@ class _Limit:
         return entry.number <= self.safe and old
 
     def tells_nothing(self, entry: PointEntry) -> bool:
-        """An entry without tuples only tells a horizon: it is as old as that, and of no use if there is none."""
+        """An entry without tuples only tells a horizon. It is as old as that, and useless without one."""
         return entry.horizon == NO_HORIZON or self.old(entry.horizon, entry.arrival)
 
 
 def retain(
     root: Path | str, name: str, keep: int, *, clock: Clock = time.time, grace: float = 600.0
 ) -> Retention | None:
-    """Delete what is wholly older than `keep` microseconds behind the horizon; None if another pass is running.
+    """Delete what is wholly older than `keep` microseconds behind the horizon.
+
+    None if another pass is running.
 
     The newest entry always stays: it carries the horizon.
     """
@@ -145,7 +149,8 @@ def maintain(
 ) -> tuple[Compaction | None, Retention | None]:
     """One pass of both, as a background task runs it now and then.
 
-    What is old goes first: merged with what is not, it would have to stay. What compaction has cut apart may go then.
+    What is old goes first: merged with what is not, it would have to stay. What compaction has cut apart may
+    go then.
     """
     before = retain(root, name, keep, clock=clock)
     # A quarter of the persistence: at most so much longer are tuples kept than asked for.

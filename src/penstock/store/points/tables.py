@@ -1,7 +1,7 @@
 """Arrow tables to sorted Parquet files and back: the leaves of the B-tree of Aurora's Sect. 4.2, on files.
 
-Rows are sorted by the storage key and cut into files of bounded length, each with the least and greatest key and
-timestamp in its description, so that a look-up opens only the files it needs.
+Rows are sorted by the storage key and cut into files of bounded length, each with the least and greatest key
+and timestamp in its description, so that a look-up opens only the files it needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _LONGEST_KEY = 256
 
 
 def stored_schema(schema: Schema) -> pa.Schema:
-    """The columns of a data file: visible ones, `_ts`, `_seq`, and `_entry`, which tells the train of each row."""
+    """The columns of a data file: visible ones, `_ts`, `_seq`, and `_entry`, which tells the train of each
+    row.
+    """
     return arrow_schema(schema).append(pa.field(ENTRY, pa.int64()))
 
 
@@ -37,8 +39,9 @@ def conform(table: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
     if missing:
         raise StoreError(
             f"connection point '{name}': the train lacks column '{missing[0]}'",
-            found=", ".join(table.column_names), expected=", ".join(wanted.names),
-        )  # fmt: skip
+            found=", ".join(table.column_names),
+            expected=", ".join(wanted.names),
+        )
     try:
         return table.select(wanted.names).cast(wanted)
     except pa.ArrowInvalid as error:
@@ -109,10 +112,18 @@ def describe(table: pa.Table, key: str, name: str, size: int, crc: int) -> DataF
     stamps, entries = pc.min_max(table[STAMP]), pc.min_max(table[ENTRY])
     least, greatest = _key_bounds(table[key])
     return DataFile(
-        name=name, rows=table.num_rows, bytes=size, crc=crc, first=entries["min"].as_py(), last=entries["max"].as_py(),
-        min_ts=stamps["min"].as_py(), max_ts=stamps["max"].as_py(),
-        keys=table.num_rows - table[key].null_count, min_key=least, max_key=greatest,
-    )  # fmt: skip
+        name=name,
+        rows=table.num_rows,
+        bytes=size,
+        crc=crc,
+        first=entries["min"].as_py(),
+        last=entries["max"].as_py(),
+        min_ts=stamps["min"].as_py(),
+        max_ts=stamps["max"].as_py(),
+        keys=table.num_rows - table[key].null_count,
+        min_key=least,
+        max_key=greatest,
+    )
 
 
 def _key_bounds(column: pa.ChunkedArray) -> tuple[Bound, Bound]:
@@ -120,7 +131,8 @@ def _key_bounds(column: pa.ChunkedArray) -> tuple[Bound, Bound]:
     least, greatest = _plain(bounds["min"]), _plain(bounds["max"])
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         # Spark holds NaN above every number; min_max passes it over.
-        least, greatest = (float("inf") if least is None or least != least else least), float("inf")  # noqa: PLR0124
+        only_nan = least is None or least != least  # noqa: PLR0124
+        least, greatest = (float("inf") if only_nan else least), float("inf")
     if isinstance(greatest, str) and len(greatest) > _LONGEST_KEY:
         greatest = None
     return (least[:_LONGEST_KEY] if isinstance(least, str) else least), greatest
