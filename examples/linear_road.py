@@ -1,6 +1,7 @@
 """Linear Road from Python: generate a city and its history, run the network on Spark, validate every answer.
 
-`penstock demo` shows the same on a clock, with a live view and a report. Everything here is `penstock.linear_road`.
+`penstock demo` shows the same on a clock, with a live view and a report. Everything here is
+`penstock.linear_road`.
 """
 
 from __future__ import annotations

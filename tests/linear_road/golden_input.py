@@ -12,7 +12,8 @@ import pytest
 SHARED = Path(os.environ.get("LINEAR_ROAD_DATA", Path(__file__).parents[3] / "shared" / "data"))
 GOLDEN = SHARED / "golden"
 MITSIM = SHARED / "mitsim"
-# Who develops without the data may skip these tests. In CI they fail, so that nobody takes a skip for a success.
+# Who develops without the data may skip these tests. In CI they fail, so that nobody takes a skip for a
+# success.
 needs_data = pytest.mark.skipif(
     not GOLDEN.is_dir() and os.environ.get("CI") != "true", reason="the shared Linear Road data is not there"
 )

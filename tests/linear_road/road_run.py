@@ -31,7 +31,9 @@ def refused(out: Path) -> list[tuple[str, str]]:
 
 
 def odd_rows(seed: int, *, seconds: int = 420, crowd: int = 56) -> list[str]:
-    """Traffic that keeps to no rhythm: vehicles out of step, standing, leaving by lane 4, on two expressways, and a crowd for tolls."""
+    """Traffic that keeps to no rhythm: vehicles out of step, standing, leaving by lane 4, on two expressways,
+    and a crowd for tolls.
+    """
     dice = random.Random(seed)
     rows: list[str] = []
     for vid in range(crowd):

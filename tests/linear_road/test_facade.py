@@ -1,4 +1,6 @@
-"""The public names of `penstock.linear_road`: all there, none of them a folder, none imported before it is used."""
+"""The public names of `penstock.linear_road`: all there, none of them a folder, none imported before it is
+used.
+"""
 
 from __future__ import annotations
 

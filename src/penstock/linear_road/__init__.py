@@ -67,7 +67,10 @@ _HOMES = {
     "validate_answers": "validate.validation:validate",
     "warm_up": "network.start:warm_up",
 }
-"""Name -> module and what it is called there. No name is that of a folder: `linear_road.run` stays a package."""
+"""Name -> module and what it is called there.
+
+No name is that of a folder: `linear_road.run` stays a package.
+"""
 
 __all__ = [
     "Demo",

@@ -50,7 +50,7 @@ class Demo:
 
     @classmethod
     def short(cls, out: Path) -> Demo:
-        """The same city and minutes without a clock: as fast as they can be answered, so nothing can be late."""
+        """The same city and minutes without a clock: as fast as possible, so nothing can be late."""
         return cls(out, speed=math.inf, days=1)
 
     @property

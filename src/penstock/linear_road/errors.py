@@ -1,4 +1,7 @@
-"""What Linear Road refuses; like every error of Penstock it says what was found, what was expected, and a hint."""
+"""What Linear Road refuses.
+
+Like every error of Penstock it says what was found, what was expected, and a hint.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`lr run` and `lr rate` at the command line: what is wrong is told in one sentence, before Spark starts; figures are shown."""
+"""`lr run` and `lr rate` at the command line: what is wrong is told in one sentence, before Spark starts.
+
+Figures are shown.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +80,18 @@ def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
 def test_a_trial_that_was_not_validated_is_not_shown_as_right() -> None:
     figures = {str(kind): {"p50": 1, "p95": 2, "p99": 3, "max": 61.5, "late": 9} for kind in range(5)}
     trial = {
-        "L": 400, "pass": False, "late": 45, "wrong": None, "latency": figures, "void": None, "gave_up_at": 10700,
-        "confirming": False, "seconds": [10500, 10800], "scored_from": 10620, "cost": {},
-    }  # fmt: skip
+        "L": 400,
+        "pass": False,
+        "late": 45,
+        "wrong": None,
+        "latency": figures,
+        "void": None,
+        "gave_up_at": 10700,
+        "confirming": False,
+        "seconds": [10500, 10800],
+        "scored_from": 10620,
+        "cost": {},
+    }
     assert "not checked wrong" in line(trial)
     assert "given up at second 10700" in line(trial)
     console = Console(width=300, record=True)

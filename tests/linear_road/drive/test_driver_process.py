@@ -1,4 +1,4 @@
-"""The driver as a process: a clean stop pauses the clock, a killed run does not, and nothing is left running."""
+"""The driver as a process: a clean stop pauses the clock, a killed run does not; nothing is left running."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ from penstock.linear_road.rows.inputs import open_input
 
 
 def town(xways: int = 2, seconds: int = 4) -> list[str]:
-    """A report of each direction of each expressway in each second; the vehicle on its west side asks for its balance."""
+    """A report of each direction of each expressway in each second.
+
+    The vehicle on its west side asks for its balance.
+    """
     rows = []
     for time in range(seconds):
         for xway in range(xways):

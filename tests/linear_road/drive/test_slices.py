@@ -231,7 +231,8 @@ def test_a_parquet_row_with_an_empty_value_is_no_row_and_cannot_be_passed_on(tmp
 def test_the_driver_says_what_it_expected(tmp_path):
     with pytest.raises(
         InputError,
-        match=r"row 2 of rows.dat breaks the format: speed out of range, found '0,30,7,101,.*; expected Spd 0..100; --lenient",
+        match=r"row 2 of rows.dat breaks the format: speed out of range, "
+        r"found '0,30,7,101,.*; expected Spd 0..100; --lenient",
     ):
         prepare(PreparePlan(write(tmp_path, [REPORT, changed(Spd=101)])), tmp_path / "slices")
 

@@ -22,7 +22,8 @@ import sys
 from pathlib import Path
 from penstock.linear_road.network import road_network, road_runtime
 place = Path(sys.argv[1])
-with road_runtime(road_network(None, place / "in", place / "answers"), place / "checkpoint", once=True, train_length=400) as run:
+net = road_network(None, place / "in", place / "answers")
+with road_runtime(net, place / "checkpoint", once=True, train_length=400) as run:
     run.wait()
 """
 

@@ -1,4 +1,6 @@
-"""The pipeline's decoder refuses the rows that the page refuses, for the same reasons, second by second as the driver delivers them."""
+"""The pipeline's decoder refuses the rows that the page refuses, for the same reasons, second by second as
+the driver delivers them.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_the_same_rows_for_the_same_reasons(rows):
 
 
 def test_many_reports_of_one_second_some_repeated():
-    """More than the filter can tell apart: whoever is looked at again is found not to repeat, and those who do are found."""
+    """More than the filter can tell apart: whoever is looked at again is found not to repeat, and those who
+    do are found.
+    """
     vids = np.random.default_rng(1).permutation(20_000)
     rows = [report(5, vid, 100 + vid) for vid in vids]
     again = [17, 9_000, 19_999]

@@ -68,10 +68,17 @@ def test_options_that_make_no_sense(tmp_path: Path, options: dict[str, Any], mes
 def record(**more: Any) -> dict[str, Any]:
     figures = {str(kind): {"p99": 1.0, "late": 0} for kind in range(5)}
     return {
-        "finished": True, "gave_up_at": None, "latency": figures, "cost": {}, "input": {"rows": 10, "copies": None},
-        "driver": {"late_seconds": 0, "stopped_at": None, "valid": True}, "warm_up": {"seconds": 3}, "series": {},
-        "machine": {"load": 1.0}, **more,
-    }  # fmt: skip
+        "finished": True,
+        "gave_up_at": None,
+        "latency": figures,
+        "cost": {},
+        "input": {"rows": 10, "copies": None},
+        "driver": {"late_seconds": 0, "stopped_at": None, "valid": True},
+        "warm_up": {"seconds": 3},
+        "series": {},
+        "machine": {"load": 1.0},
+        **more,
+    }
 
 
 def test_a_trial_passes_only_if_all_is_right_and_nothing_late() -> None:
@@ -200,8 +207,11 @@ def test_a_rating_is_found_written_down_and_gone_on_with(tmp_path: Path, carries
     assert (result["mode"], result["rating"], result["confirmed"]) == ("peak", 1.5, True)
     assert {"machine", "versions", "what_was_shortened"} <= set(result)
     assert [(t["L"], t["pass"], t["late"], t["wrong"]) for t in result["trials"]] == [
-        (1, True, 0, 0), (2, False, 3, 0), (1.5, True, 0, 0), (1.5, True, 0, 0),
-    ]  # fmt: skip
+        (1, True, 0, 0),
+        (2, False, 3, 0),
+        (1.5, True, 0, 0),
+        (1.5, True, 0, 0),
+    ]
     assert all(set(t["p99"]) == set("01234") for t in result["trials"])
     assert "L = 1.5 is 3 shifted copies of them" in " ".join(result["what_was_shortened"])
     rating.rate(chosen)

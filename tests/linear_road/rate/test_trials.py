@@ -220,7 +220,10 @@ def test_a_trial_never_outlives_its_rating(tmp_path: Path, number: signal.Signal
 
 
 def test_a_child_that_does_not_heed_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deaf = "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
+    deaf = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('deaf', flush=True); time.sleep(300)"
+    )
     log = tmp_path / "log"
     begun: list[subprocess.Popen[bytes]] = []
 

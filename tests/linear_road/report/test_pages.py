@@ -136,8 +136,20 @@ def test_the_table_of_answers():
     assert page.count(">PASS<") == 5
     row = re.search(r"<tr><td>4 travel time</td>(.*?)</tr>", page).group(1)
     assert re.findall(r">([^<]+)</(?:td|span)>", row) == [
-        "44", "40", "40", "0", "0", "0", "0", "0.5", "0.9", "1.25", "2.5", "30", "PASS",
-    ]  # fmt: skip
+        "44",
+        "40",
+        "40",
+        "0",
+        "0",
+        "0",
+        "0",
+        "0.5",
+        "0.9",
+        "1.25",
+        "2.5",
+        "30",
+        "PASS",
+    ]
 
 
 def test_wrong_stopped_and_unchecked_runs_say_so():

@@ -1,4 +1,6 @@
-"""A vehicle that reports from two expressways at nearly one time is judged right, whatever groups were asked for."""
+"""A vehicle that reports from two expressways at nearly one time is judged right, whatever groups were asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,12 @@ def test_the_answers_are_the_oracles(tmp_path: Path, groups: int) -> None:
 
 def test_only_quick_changes_join_expressways(tmp_path: Path) -> None:
     rows = by_time(
-        *[report(t, 1, 6000) for t in (0, 30)], report(60, 1, 6000, xway=1), report(70, 2, 6000, xway=3),
-        report(99, 2, 6000, xway=2), report(129, 2, 6000, xway=0),
-    )  # fmt: skip
+        *[report(t, 1, 6000) for t in (0, 30)],
+        report(60, 1, 6000, xway=1),
+        report(70, 2, 6000, xway=3),
+        report(99, 2, 6000, xway=2),
+        report(129, 2, 6000, xway=0),
+    )
     assert span_of(open_input(written(tmp_path, rows))).together == ((2, 3),)
 
 

@@ -129,8 +129,15 @@ def test_answers_become_one_file_and_are_timed(tmp_path: Path) -> None:
     assert size == (tmp_path / "answers.csv").stat().st_size
     figures = responses.figures()
     assert figures["0"] == {
-        "name": "toll notice", "answers": 2, "scored": 1, "p50": 5.001, "p95": 5.001, "p99": 5.001, "max": 5.001, "late": 1,
-    }  # fmt: skip
+        "name": "toll notice",
+        "answers": 2,
+        "scored": 1,
+        "p50": 5.001,
+        "p95": 5.001,
+        "p99": 5.001,
+        "max": 5.001,
+        "late": 1,
+    }
     assert figures["1"]["answers"] == 1
     assert figures["1"]["scored"] == 0
     assert responses.by_second(0.5, 59, 62) == [None, pytest.approx(0.1, abs=0.05), None]

@@ -1,4 +1,6 @@
-"""Ctrl-C is heard before anything is driven: while the input is measured and cut, and between the steps that follow."""
+"""Ctrl-C is heard before anything is driven: while the input is measured and cut, and between the steps that
+follow.
+"""
 
 from __future__ import annotations
 

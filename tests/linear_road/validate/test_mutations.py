@@ -89,7 +89,8 @@ def extra_notice(rows: list[Row], oracle: Oracle, where: str) -> None:
 def toll_of_the_minute_before(rows: list[Row], oracle: Oracle) -> None:
     vid, time, toll = oracle.con.execute(
         """SELECT e.vid, e.time, q.toll FROM expected_0 e JOIN quotes q
-           ON q.xway = e.xway AND q.dir = e.dir AND q.seg = e.seg AND q.minute = e.time // 60 WHERE q.toll <> e.toll
+           ON q.xway = e.xway AND q.dir = e.dir AND q.seg = e.seg AND q.minute = e.time // 60
+               WHERE q.toll <> e.toll
            ORDER BY e.time, e.vid LIMIT 1"""
     ).fetchone()
     row = next(row for row in rows if row[:3] == ["0", str(vid), str(time)])
@@ -99,7 +100,8 @@ def toll_of_the_minute_before(rows: list[Row], oracle: Oracle) -> None:
 def charge_never_due(rows: list[Row], oracle: Oracle) -> None:
     """A balance with the toll of a notice whose segment the vehicle has not left by a crossing."""
     qid, toll = oracle.con.execute(
-        """SELECT r.qid, max(n.toll) FROM expected_2 r JOIN expected_0 n ON n.vid = r.vid AND n.time < r.time - 60
+        """SELECT r.qid, max(n.toll) FROM expected_2 r JOIN expected_0 n ON n.vid = r.vid
+           AND n.time < r.time - 60
            WHERE n.toll > 0 AND NOT EXISTS (SELECT * FROM charges c WHERE c.vid = n.vid AND c.quoted = n.time)
            GROUP BY r.qid ORDER BY r.qid LIMIT 1"""
     ).fetchone()
@@ -110,7 +112,8 @@ def charge_never_due(rows: list[Row], oracle: Oracle) -> None:
 def balance_of(rows: list[Row], oracle: Oracle, age: int) -> None:
     """A balance exact as of `age` seconds before its request, in an account charged since then."""
     qid, bal = oracle.con.execute(
-        f"""SELECT qid, (SELECT coalesce(sum(toll), 0) FROM charges c WHERE c.vid = r.vid AND c.time <= r.time - {age})
+        f"""SELECT qid, (SELECT coalesce(sum(toll), 0) FROM charges c
+             WHERE c.vid = r.vid AND c.time <= r.time - {age})
             FROM expected_2 r WHERE EXISTS (SELECT * FROM charges c WHERE c.vid = r.vid
             AND c.time BETWEEN r.time - {age} + 1 AND r.time) ORDER BY time, qid LIMIT 1"""
     ).fetchone()

@@ -52,7 +52,8 @@ class Q:
 
     def row(self) -> str:
         seg = self.pos // 5280
-        return f"0,{self.time},{self.vid},{self.spd},{self.xway},{self.lane},{self.dir},{seg},{self.pos},-1,-1,-1,-1,-1,-1"
+        where = f"{self.xway},{self.lane},{self.dir},{seg},{self.pos}"
+        return f"0,{self.time},{self.vid},{self.spd},{where},-1,-1,-1,-1,-1,-1"
 
 
 class Traffic:

@@ -1,4 +1,5 @@
-"""`penstock lr`: the tools of Linear Road for any engine, and Linear Road on Penstock. Only `run` imports Spark.
+"""`penstock lr`: the tools of Linear Road for any engine, and Linear Road on Penstock. Only `run` imports
+Spark.
 
 Each tool's module holds plain functions; this one only gives them their names.
 """

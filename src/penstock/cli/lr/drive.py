@@ -1,7 +1,7 @@
 """`penstock lr drive` (and `history`, from its own module): options in, one report out.
 
-Standard output may carry the rows, so everything said to people goes to standard error. Exit codes: 0 valid, 2 bad
-options or files, 3 the run is not valid (fell behind, target lost), 130 stopped.
+Standard output may carry the rows, so everything said to people goes to standard error. Exit codes: 0 valid,
+2 bad options or files, 3 the run is not valid (fell behind, target lost), 130 stopped.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport
 def _prepared(slices: Slices) -> str:
     found = slices.manifest
     return (
-        f"{slices.path}: {found['rows']:,} rows of seconds {slices.t0}..{slices.t1 - 1} in {slices.groups} group(s), "
+        f"{slices.path}: {found['rows']:,} rows of seconds {slices.t0}..{slices.t1 - 1} in {slices.groups} "
+        "group(s), "
         f"{found['bytes'] / 1e6:,.1f} MB of {slices.format}, {found['copies']['count']} copies, "
         f"{found['refused_rows_passed_on']} rows that break the format."
     )

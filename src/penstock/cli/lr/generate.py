@@ -1,4 +1,6 @@
-"""`penstock lr generate` and `penstock lr describe`: options, progress on stderr, one sentence for what is wrong."""
+"""`penstock lr generate` and `penstock lr describe`: options, progress on stderr, one sentence for what is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ from penstock.cli.refusals import FAILED, refusals, refuse
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Refuse bad options and files with exit code 2; a failing disk or a killed worker ends with exit code 1."""
+    """Refuse bad options and files with exit code 2.
+
+    A failing disk or a killed worker ends with exit code 1.
+    """
     with refusals():
         try:
             yield
@@ -80,7 +85,8 @@ def generate(
                 progress=progress,
             )
     typer.echo(
-        f"{out}: {manifest['rows']:,} rows in {len(manifest['files'])} files, {manifest['vehicles']:,} vehicles, "
+        f"{out}: {manifest['rows']:,} rows in {len(manifest['files'])} files, {manifest['vehicles']:,} "
+        "vehicles, "
         f"{manifest['accidents']} accidents, hash {manifest['hash']}"
     )
 

@@ -57,7 +57,9 @@ def _summary(out: Path, manifest: dict[str, Any]) -> str:
 
 @contextmanager
 def bars(console: Console, *names: str) -> Iterator[tuple[Report, ...]]:
-    """A progress bar for each step of a long command, drawn once a second: drawing must not cost more than the work."""
+    """A progress bar for each step of a long command, drawn once a second: drawing must not cost more than
+    the work.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=console, refresh_per_second=1, transient=True, disable=not console.is_terminal

@@ -1,6 +1,7 @@
 """`penstock lr rate`: options in, a table that grows with each trial, `rating.json` and a page out.
 
-Exit codes: 0 a rating above 0, 1 a trial failed to run or nothing passed, 2 bad options or files, 130 stopped.
+Exit codes: 0 a rating above 0, 1 a trial failed to run or nothing passed, 2 bad options or files, 130
+stopped.
 """
 
 from __future__ import annotations

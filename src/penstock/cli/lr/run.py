@@ -1,7 +1,7 @@
 """`penstock lr run`: options in, a live view while it runs, a summary and the three files out.
 
-Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not valid (the driver fell behind), 130
-stopped.
+Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not valid (the driver fell behind),
+130 stopped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def run(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
-    """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops; the same command resumes."""
+    """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops.
+
+    The same command resumes.
+    """
     if max_speed and speed != 1.0:
         refuse("--speed and --max-speed contradict each other; give one of them.")
     codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}

@@ -35,7 +35,8 @@ def validate(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where the oracle keeps its tables until it is done; after a kill the same command goes on with them. "
+            help="Where the oracle keeps its tables until it is done; "
+            "after a kill the same command goes on with them. "
             "Default: the temporary directory, for large inputs.",
         ),
     ] = None,

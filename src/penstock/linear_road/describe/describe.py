@@ -1,9 +1,10 @@
 """`penstock lr describe`: what is in an input, ours or foreign.
 
-Idea: read the rows once in their order, half a minute at a time. Every vehicle reports every 30 s, so a report's previous one lies in the
-half minute before, at the same second of it: a look-up in one sorted table finds trips, crossings and stopped
-vehicles. Minutes are then folded into statistics and tolls (`describe_minutes`). This is a counter for getting to
-know data; whether answers are right is for the validator, which shares nothing with it.
+Idea: read the rows once in their order, half a minute at a time. Every vehicle reports every 30 s, so a
+report's previous one lies in the half minute before, at the same second of it: a look-up in one sorted table
+finds trips, crossings and stopped vehicles. Minutes are then folded into statistics and tolls
+(`describe_minutes`). This is a counter for getting to know data; whether answers are right is for the
+validator, which shares nothing with it.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def describe(
 ) -> Description:
     """Read an input (a generated directory or one flat file) and count what is in it.
 
-    For a large input what is counted so far is kept in a work directory (in `work`, which also keeps small ones); after a
-    kill the same call goes on from there.
+    For a large input what is counted so far is kept in a work directory (in `work`, which also keeps small
+    ones); after a kill the same call goes on from there.
     """
     source = open_input(path)
     with _work(source, work) as directory:

@@ -1,7 +1,8 @@
 """Minute by minute: cars, speeds, accidents, tolls and alerts of an input, for `describe`.
 
-Idea: the definitions of docs/linear-road-semantics.md, counted with sorted arrays. A report is stopped if it is the fourth equal one; two vehicles
-stopped at one place at one time are an accident; a notice's toll follows from the minutes before it.
+Idea: the definitions of docs/linear-road-semantics.md, counted with sorted arrays. A report is stopped if it
+is the fourth equal one; two vehicles stopped at one place at one time are an accident; a notice's toll
+follows from the minutes before it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class HalfMinute:
     def sort(number: int, values: np.ndarray) -> HalfMinute:
         """Sort rows [row, column] of type 0."""
         second = values[:, 1] - number * REPORT_EVERY
-        # A vehicle and a second of the half minute in one number; the same one half a minute later is its next report.
+        # A vehicle and a second of the half minute in one number; the same one half a minute later is its
+        # next report.
         vehicle = ((values[:, 4] * 2 + values[:, 6]) << 31) | values[:, 2]
         wide = bool(np.any(values[:, 4] >= 1 << 25))
         key = vehicle * 32 + second if not wide else _dense(vehicle, second)
@@ -46,7 +48,9 @@ class HalfMinute:
 
 
 def _dense(vehicle: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Keys where expressway numbers are too large to multiply: a hash is good enough to get to know such data."""
+    """Keys where expressway numbers are too large to multiply: a hash is good enough to get to know such
+    data.
+    """
     return np.asarray(((vehicle * np.int64(0x9E3779B97F4A7C1)) & np.int64((1 << 57) - 1)) * 32 + second)
 
 
@@ -227,7 +231,7 @@ class Minutes:
 
 
 def _cars(road: np.ndarray, vid: np.ndarray, speed: np.ndarray, roads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct vehicles of each road segment, and the mean over them of each one's mean speed (nan if none)."""
+    """Distinct vehicles of each road segment, and the mean of their mean speeds (nan if there are none)."""
     order = np.lexsort((vid, road))
     road, vid, speed = road[order], vid[order], speed[order]
     new = np.concatenate([[True], (np.diff(road) != 0) | (np.diff(vid) != 0)])

@@ -136,10 +136,11 @@ def _dirt(d: Description) -> Table:
 
 
 def plot_directory(path: Path) -> Path:
-    """Where pictures go unless told: into a generated directory that may be written, else under the current one.
+    """Where pictures go unless told: into a generated directory that may be written, else under the current
+    one.
 
-    Never beside a foreign file: its place belongs to somebody else. The mode is read, not `os.access`, which lets root
-    write what is marked read-only.
+    Never beside a foreign file: its place belongs to somebody else. The mode is read, not `os.access`, which
+    lets root write what is marked read-only.
     """
     ours = path.is_dir() and path.stat().st_mode & stat.S_IWUSR and os.access(path, os.W_OK)
     return path / "plots" if ours else Path.cwd() / f"{path.stem}-plots"

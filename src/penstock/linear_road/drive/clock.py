@@ -1,8 +1,9 @@
 """The clock of a run: one reading of Linear Road time for the driver and for whoever stamps answers.
 
-Idea: time is a straight line, `t0 + (wall - start) * speed`, so three numbers in a small file are the whole clock, and any
-process that reads the file has the same clock. It reads T0 at the start, goes on through a crash, and stands still
-after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road", VLDB 2004, section 3.2.
+Idea: time is a straight line, `t0 + (wall - start) * speed`, so three numbers in a small file are the whole
+clock, and any process that reads the file has the same clock. It reads T0 at the start, goes on through a
+crash, and stands still after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road",
+VLDB 2004, section 3.2.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from penstock.linear_road.errors import ClockError
 from penstock.store.durable import write_text
 
 CLOCK_FILE = "_clock.json"
-"""Name of the clock beside delivered files; the underscore hides it from readers that follow the directory."""
+"""Name of the clock beside delivered files.
+
+The underscore hides it from readers that follow the directory.
+"""
 
 MAXIMUM = math.inf
 """The speed of a run without a clock: everything as fast as it goes."""
@@ -26,7 +30,8 @@ MAXIMUM = math.inf
 
 @dataclass(frozen=True)
 class Clock:
-    """Linear Road time: it read `t0` at wall-clock time `start_wall` (seconds since 1970), and runs `speed` times as fast.
+    """Linear Road time: it read `t0` at wall-clock time `start_wall` (seconds since 1970), and runs `speed`
+    times as fast.
 
     >>> clock = Clock(start_wall=1000.0, t0=60, speed=10)
     >>> clock.reading(1000.0), clock.reading(1001.5), clock.reading(999.0)

@@ -1,9 +1,9 @@
 """The data driver: every tuple at its time, on one clock.
 
-Idea: a second's rows are staged while the clock still shows the second before, and made visible when it is due: start +
-(t - T0) / speed. The driver never drops, reorders or delivers early; if it cannot keep up it goes on, says so, and
-marks the run invalid, because response times measured on a late stream are worth nothing. Arasu et al., "Linear Road",
-VLDB 2004, section 3.3 (the data driver).
+Idea: a second's rows are staged while the clock still shows the second before, and made visible when it is
+due: start + (t - T0) / speed. The driver never drops, reorders or delivers early; if it cannot keep up it
+goes on, says so, and marks the run invalid, because response times measured on a late stream are worth
+nothing. Arasu et al., "Linear Road", VLDB 2004, section 3.3 (the data driver).
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ Say = Callable[[str], None]
 class DrivePlan:
     """What to deliver and how: the options of `penstock lr drive`.
 
-    `begin` and `end` bound the seconds driven, begin <= t < end. `expressways` or `copies` make a larger input of shifted copies.
+    `begin` and `end` bound the seconds driven, begin <= t < end. `expressways` or `copies` make a larger
+    input of shifted copies.
     """
 
     source: Path
@@ -98,7 +99,8 @@ class DrivePlan:
 class DriveReport:
     """What a drive did. `valid` is false if it fell behind, was stopped, or lost its target.
 
-    What was late counts over all attempts (`late_seconds`, `first_late`, `overdue_at_resume`); the rest tells of the last one.
+    What was late counts over all attempts (`late_seconds`, `first_late`, `overdue_at_resume`); the rest tells
+    of the last one.
     """
 
     source: str
@@ -134,7 +136,7 @@ class DriveReport:
 
 @dataclass(frozen=True)
 class Feed:
-    """Slices on their way out: the stored groups of a second made into the delivered groups, copies and all."""
+    """Slices on their way out: the stored groups of a second become the delivered groups, with all copies."""
 
     slices: Slices
     copies: Copies
@@ -222,7 +224,8 @@ def _slices_of(plan: DrivePlan, progress: Progress, say: Say) -> Iterator[Slices
         slices = open_slices(plan.source)
         if slices.manifest["refused_rows_passed_on"] and not plan.lenient:
             raise InputError(
-                f"The slices {plan.source} hold {slices.manifest['refused_rows_passed_on']} rows that break the format; "
+                f"The slices {plan.source} hold {slices.manifest['refused_rows_passed_on']} rows that break "
+                "the format; "
                 "--lenient passes them on."
             )
         yield slices
@@ -465,8 +468,8 @@ class _Delivery:
 def read_note(path: Path) -> dict[str, Any]:
     """The note that a driver keeps beside what it delivers; empty before its first one.
 
-    `next`: the second after the last one that surely went out (one delivered twice is skipped by its files); `behind`: see
-    `lateness.Behind`; `report`: how it ended.
+    `next`: the second after the last one that surely went out (one delivered twice is skipped by its files);
+    `behind`: see `lateness.Behind`; `report`: how it ended.
     """
     try:
         found = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))

@@ -1,8 +1,10 @@
-"""The data driver as a process of its own, so that what it does never waits for the pipeline, and the other way round.
+"""The data driver as a process of its own, so that what it does never waits for the pipeline, and the other
+way round.
 
-Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to whoever started
-it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the run was killed: the driver ends at
-once and leaves the clock running, as the world would. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to
+whoever started it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the run
+was killed: the driver ends at once and leaves the clock running, as the world would. Arasu et al., "Linear
+Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

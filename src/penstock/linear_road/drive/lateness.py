@@ -1,7 +1,8 @@
 """How late a drive was: each second of one attempt, and what all attempts together have to answer for.
 
-Idea: response times are worth nothing on a late stream, whichever attempt was late. So what came late or fell due unattended is
-kept in the driver's note and handed on to whoever goes on, after a clean stop and after a kill.
+Idea: response times are worth nothing on a late stream, whichever attempt was late. So what came late or fell
+due unattended is kept in the driver's note and handed on to whoever goes on, after a clean stop and after a
+kill.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Lateness:
         self.rows.append(rows)
 
     def milliseconds(self) -> dict[str, float] | None:
-        """The lateness of the median tuple, of the 99th percentile, and of the latest; None if nothing was measured."""
+        """The lateness of the median tuple, of the 99th percentile, and of the latest.
+
+        None if nothing was measured.
+        """
         if not self.late:
             return None
         late = np.array(self.late) * 1000

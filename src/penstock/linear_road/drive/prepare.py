@@ -1,8 +1,9 @@
 """`drive --prepare`: cut an input into time slices, once, so that driving it costs next to nothing.
 
-Idea: one pass over the input in blocks of whole seconds; each second of each group is appended to that group's packed file. After
-every block the lengths written so far go to a progress file: a killed run cuts the packed files back to it and goes on. The
-directory counts as prepared only when its manifest is there, and that is written last.
+Idea: one pass over the input in blocks of whole seconds; each second of each group is appended to that
+group's packed file. After every block the lengths written so far go to a progress file: a killed run cuts the
+packed files back to it and goes on. The directory counts as prepared only when its manifest is there, and
+that is written last.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ class PreparePlan:
 
 
 def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices:
-    """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try; done already is done."""
+    """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try.
+
+    Done already is done.
+    """
     if plan.groups > 1 and plan.span is None:
         raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
     finished = _finished(plan, out)
@@ -128,7 +132,8 @@ def _check(plan: PreparePlan, rows: Rows) -> None:
     if not rows.whole.all() and ("parquet" in (plan.format, plan.source.format) or plan.copies.count > 1):
         what = describe_refused(plan.source, rows)
         raise InputError(
-            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor go into or come out of parquet."
+            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor go into or come out "
+            "of parquet."
         )
 
 
@@ -348,7 +353,8 @@ class _Group:
 
 
 def half_of(values: Array) -> Array:
-    """Which half expressway each row belongs to: 2 XWay + Dir; a request goes with the report right before it if that is its vehicle's.
+    """Which half expressway each row belongs to: 2 XWay + Dir; a request goes with the report right before it
+    if that is its vehicle's.
 
     >>> rows = np.full((3, 15), -1)
     >>> rows[0, [0, 2, 4, 6]] = 0, 7, 3, 1

@@ -1,8 +1,9 @@
 """Time slices: an input laid out so that delivering a second is one write.
 
-Idea: a slice is the finished bytes of one second of one group of expressways (csv text, or a whole parquet file). The slices of
-a group lie one behind the other in one packed file, and a small index says where each second starts, so a driver maps the
-file and hands on ranges of it. Shifted copies are made of slices on the way out, so the packed files need not hold them.
+Idea: a slice is the finished bytes of one second of one group of expressways (csv text, or a whole parquet
+file). The slices of a group lie one behind the other in one packed file, and a small index says where each
+second starts, so a driver maps the file and hands on ranges of it. Shifted copies are made of slices on the
+way out, so the packed files need not hold them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from penstock.linear_road.rows.inputs import MANIFEST, Format
 
 KIND = "linear-road-slices"
 REFUSED = "refused.npy"
-"""Where the refused rows of prepared slices lie: a row each of second, stored group, place in it, origin in the input."""
+"""Where the refused rows of prepared slices lie: a row each of second, stored group, place in it, origin in
+the input.
+"""
 
 Unit = tuple[int, int]
 """(copy, stored group): the smallest part of a second that is delivered as a whole."""
@@ -77,7 +80,9 @@ class Slices:
 
     @property
     def halves(self) -> bool:
-        """Whether each stored group is one direction of one expressway, so that any L in halves can be driven."""
+        """Whether each stored group is one direction of one expressway, so that any L in halves can be
+        driven.
+        """
         return bool(self.manifest.get("halves", False))
 
     @cached_property
@@ -151,7 +156,8 @@ def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
 
 
 def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
-    """The first `expressways` expressways of copies of stored halves, in delivered groups; an expressway is never torn apart.
+    """The first `expressways` expressways of copies of stored halves, in delivered groups; an expressway is
+    never torn apart.
 
     >>> half_plan(stored=4, expressways=2.5, groups=2)
     [[(0, 0), (0, 1)], [(0, 2), (0, 3), (1, 0)]]

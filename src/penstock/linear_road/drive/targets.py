@@ -1,8 +1,8 @@
 """Where a driver delivers to: a directory, a TCP connection, standard output.
 
-Idea: delivery has two steps. `stage` does the work that may be done early (write the files of a second aside, collect its bytes);
-`deliver` makes it visible when the second is due, and does as little as possible: a rename, or one send. So the time
-between due and delivered stays small however large the second is.
+Idea: delivery has two steps. `stage` does the work that may be done early (write the files of a second aside,
+collect its bytes); `deliver` makes it visible when the second is due, and does as little as possible: a
+rename, or one send. So the time between due and delivered stays small however large the second is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ class Target(Protocol):
 
 @dataclass
 class DirectoryTarget:
-    """A directory that a stream reader follows: one file for each second and group, renamed into place when it is due.
+    """A directory that a stream reader follows: one file for each second and group, renamed into place when
+    it is due.
 
-    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, a line for each. Names that start with a dot or an underscore are not rows.
+    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, a line for each. Names
+    that start with a dot or an underscore are not rows.
     """
 
     path: Path
@@ -63,7 +65,8 @@ class DirectoryTarget:
         for aside, final in self._staged:
             aside.replace(final)
         self._staged.clear()
-        # One write at the end: whoever follows the list sees the second as a whole, and need not scan the directory.
+        # One write at the end: whoever follows the list sees the second as a whole, and need not scan the
+        # directory.
         with (self.path / LISTING).open("ab") as listing:
             listing.write(self._line)
 
@@ -100,7 +103,10 @@ def _write(file: Path, piece: Slice) -> None:
 
 @dataclass
 class TcpTarget:
-    """A connection the driver opens: the rows as lines of text, in order. A slow receiver makes the driver late, never lossy."""
+    """A connection the driver opens: the rows as lines of text, in order.
+
+    A slow receiver makes the driver late, never lossy.
+    """
 
     connection: socket.socket
     _staged: list[Slice] = field(default_factory=list)
@@ -111,7 +117,8 @@ class TcpTarget:
             connection = socket.create_connection((host, port), timeout=10)
         except OSError as error:
             raise TargetError(
-                f"Nothing takes the connection at tcp://{host}:{port} ({error.strerror or error}); start the receiver first."
+                f"Nothing takes the connection at tcp://{host}:{port} ({error.strerror or error}); start "
+                "the receiver first."
             ) from error
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -194,7 +201,8 @@ def _open_directory(path: Path, form: Format, *, resume: bool) -> DirectoryTarge
     found = target.delivered()
     if found and not resume:
         raise TargetError(
-            f"--to {path} already holds {len(found)} delivered seconds; choose an empty directory, or --resume to go on."
+            f"--to {path} already holds {len(found)} delivered seconds; choose an empty directory, or "
+            "--resume to go on."
         )
     for leftover in path.glob(".t*.tmp"):
         leftover.unlink()

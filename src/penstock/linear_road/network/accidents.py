@@ -1,7 +1,8 @@
 """Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
-Idea: tracking tells which vehicles stand and which do so no longer. Each stay is an interval of seconds; an accident is in its segment
-in a minute if two stays at one place share a second of it. There are few of them, so this is plain Python.
+Idea: tracking tells which vehicles stand and which do so no longer. Each stay is an interval of seconds; an
+accident is in its segment in a minute if two stays at one place share a second of it. There are few of them,
+so this is plain Python.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class Accidents:
         self._minute = int(column(parts["minute"], "minute")[0])
 
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:
-        """Reports of vehicles that stand or have stood in; for each minute that ends, where its accidents were."""
+        """Reports of vehicles that stand or have stood in.
+
+        For each minute that ends, where its accidents were.
+        """
         told: list[tuple[int, Place]] = []
         names = ("Second", "VID", "Stops", "XWay", "Dir", "Lane", "Pos", "Seg")
         for second, vid, stops, *place in zip(*(column(inputs[0], n).tolist() for n in names), strict=True):

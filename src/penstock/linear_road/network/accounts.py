@@ -1,10 +1,11 @@
 """Accounts: what each vehicle has been charged (docs/linear-road-semantics.md, "Assessment and balance").
 
-Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its charges; the sums of what came
-before lie in 32 buckets of vehicles, and each train merges the runs into one bucket, the next in turn. So no train writes more than a thirty-second
-of all accounts, where a log-structured merge tree would write all of them in one train, now and then, and everybody would wait. Runs
-are mapped when somebody asks, so a worker that takes over a partition goes on at once. A request is answered as of its own second: trains hold
-whole seconds, so all charges up to it are known.
+Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its
+charges; the sums of what came before lie in 32 buckets of vehicles, and each train merges the runs into one
+bucket, the next in turn. So no train writes more than a thirty-second of all accounts, where a log-structured
+merge tree would write all of them in one train, now and then, and everybody would wait. Runs are mapped when
+somebody asks, so a worker that takes over a partition goes on at once. A request is answered as of its own
+second: trains hold whole seconds, so all charges up to it are known.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
 
 def codes(vid: Array) -> Array:
-    """Vehicles so numbered that a bucket is a range of numbers: the low bits, which tell the bucket, turned to the front.
+    """Vehicles so numbered that a bucket is a range of numbers: the low bits, which tell the bucket, turned
+    to the front.
 
     >>> codes(np.array([0, 1, 32, 33])).tolist()
     [0, 134217728, 1, 134217729]
@@ -108,10 +110,15 @@ class Accounts:
         if charged.any():
             self._add(fresh.run())
             self._charged += int(fresh.sums[-1])
-        return pa.table({
-            "Second": pa.array(second[asked]).view(_UTC), "Time": time[asked], "ResultTime": time[asked],
-            "QID": qid[asked], "Bal": balance,
-        })  # fmt: skip
+        return pa.table(
+            {
+                "Second": pa.array(second[asked]).view(_UTC),
+                "Time": time[asked],
+                "ResultTime": time[asked],
+                "QID": qid[asked],
+                "Bal": balance,
+            }
+        )
 
     def _known(self, vehicle: Array) -> Array:
         """What each vehicle was charged in the trains before."""
@@ -196,7 +203,8 @@ def amounts(known: Array, amount: Array, vehicle: Array) -> Array:
 def merged(runs: Sequence[Run]) -> Run:
     """Runs as one, amounts of the same vehicle added.
 
-    >>> vehicle, amount = merged([(np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))])
+    >>> first, second = (np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))
+    >>> vehicle, amount = merged([first, second])
     >>> vehicle.tolist(), amount.tolist()
     ([3, 7, 9], [50, 61, 2])
     """

@@ -1,7 +1,9 @@
-"""Emit: the time on the run's clock right before an answer becomes visible (docs/linear-road-semantics.md, "Output").
+"""Emit: the time on the run's clock right before an answer becomes visible (docs/linear-road-semantics.md,
+"Output").
 
-Idea: the clock is a small file that the driver keeps; the task that writes answers reads it, again whenever it has changed (a run
-that was stopped and goes on has another start). Without a clock, at maximum speed, Emit is the answer's own Time.
+Idea: the clock is a small file that the driver keeps; the task that writes answers reads it, again whenever
+it has changed (a run that was stopped and goes on has another start). Without a clock, at maximum speed, Emit
+is the answer's own Time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""The past as memory-mapped columns: loaded once, offline, then every answer is a few reads (docs/linear-road-semantics.md, "Daily", "Travel").
+"""The past as memory-mapped columns: loaded once, offline, then every answer is a few reads
+(docs/linear-road-semantics.md, "Daily", "Travel").
 
-Idea: TollHistory is dense (each vehicle has a row for each day), so an expressway is its sorted vehicles and a grid vehicle x day.
-SegmentHistory becomes the sums over the days of each day of week, in a grid of direction, segment, day of week and minute; a
-mean is a sum over a count, so nothing is rounded. Grids have the narrowest type that holds them. Shifted copies share
-one history: the manifest's `copies` leads a request home.
+Idea: TollHistory is dense (each vehicle has a row for each day), so an expressway is its sorted vehicles and
+a grid vehicle x day. SegmentHistory becomes the sums over the days of each day of week, in a grid of
+direction, segment, day of week and minute; a mean is a sum over a count, so nothing is rounded. Grids have
+the narrowest type that holds them. Shifted copies share one history: the manifest's `copies` leads a request
+home.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def load_history(history: Path, out: Path | None = None) -> Path:
     """Make the columns of a history and return their directory; what is there already is not made again.
 
-    They lie in `history` itself if that is one of ours (it has a manifest) and can be written to; other people's directories stay
-    as they are, and the columns go to the user's cache. `out` says otherwise.
+    They lie in `history` itself if that is one of ours (it has a manifest) and can be written to; other
+    people's directories stay as they are, and the columns go to the user's cache. `out` says otherwise.
     """
     if not history.is_dir():
         raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
@@ -180,9 +182,17 @@ def _load_segments(file: Path | None, out: Path) -> None:
 
 @njit(cache=True, nogil=True)
 def _add(
-    rows: Array, day: Array, minute: Array, way: Array, seg: Array, lav: Array, cnt: Array, lavs: Array,
-    cnts: Array, days: Array,
-) -> None:  # fmt: skip
+    rows: Array,
+    day: Array,
+    minute: Array,
+    way: Array,
+    seg: Array,
+    lav: Array,
+    cnt: Array,
+    lavs: Array,
+    cnts: Array,
+    days: Array,
+) -> None:
     for i in rows:
         if 0 <= way[i] < 2 and 0 <= seg[i] < 100 and 1 <= minute[i] <= 1440:
             at = (way[i], seg[i], (day[i] - 1) % 7, minute[i] - 1)
@@ -248,9 +258,17 @@ _NO_DAYS.setflags(write=False)
 
 @njit(cache=True, nogil=True)
 def _journeys(
-    lavs: Array, cnts: Array, days: Array, rows: Array, sinit: Array, send: Array, dow: Array, tod: Array,
-    seconds: Array, toll: Array,
-) -> None:  # fmt: skip
+    lavs: Array,
+    cnts: Array,
+    days: Array,
+    rows: Array,
+    sinit: Array,
+    send: Array,
+    dow: Array,
+    tod: Array,
+    seconds: Array,
+    toll: Array,
+) -> None:
     """Each journey segment by segment: `y` is the clock in minutes of the first day."""
     known = days.shape[3] > 0
     for i in rows:
@@ -299,7 +317,9 @@ class DailyExpenditure:
 
 @dataclass(frozen=True)
 class TravelTime:
-    """Answers requests of type 4: a batch with XWay, Sinit, Send, DOW and TOD in, `TravelTime` and `Toll` out."""
+    """Answers requests of type 4: a batch with XWay, Sinit, Send, DOW and TOD in, `TravelTime` and `Toll`
+    out.
+    """
 
     place: str | None
 

@@ -1,7 +1,8 @@
 """The network: sources, superboxes, outputs with the delays of the benchmark.
 
-Read it from top to bottom as rows flow. Expressways have a partition each group of them lives in, so everything up to tolls
-happens where the rows arrive; only charges and balance requests go on, to the partition of their vehicle.
+Read it from top to bottom as rows flow. Expressways have a partition each group of them lives in, so
+everything up to tolls happens where the rows arrive; only charges and balance requests go on, to the
+partition of their vehicle.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ DELAYS = {"tolls": 5, "alerts": 5, "balances": 5, "daily": 10, "travel": 30}
 def road_network(history: Path | None, source: Path, answers: Path, clock: Path | None = None) -> ps.Network:
     """Linear Road: what a driver delivers to `source` is answered to `answers`.
 
-    `source`: the directory that `penstock lr drive --to` fills (it may still be empty or missing). `history`: a directory with
-    TollHistory and SegmentHistory, as `penstock lr history` or the validator take it; None: there is none.
-    `answers`: gets one directory for each output (`tolls`, `alerts`, `balances`, `daily`, `travel`), each with CSV files of
-    finished rows in the field order of the page, type in front. `clock`: the file or directory with the clock of the
-    run (`Clock.load`), by default `source`; it is read when the first answer is written. At maximum speed Emit = Time.
+    `source`: the directory that `penstock lr drive --to` fills (it may still be empty or missing). `history`:
+    a directory with TollHistory and SegmentHistory, as `penstock lr history` or the validator take it; None:
+    there is none. `answers`: gets one directory for each output (`tolls`, `alerts`, `balances`, `daily`,
+    `travel`), each with CSV files of finished rows in the field order of the page, type in front. `clock`:
+    the file or directory with the clock of the run (`Clock.load`), by default `source`; it is read when the
+    first answer is written. At maximum speed Emit = Time.
     """
     net = ps.Network("linear_road")
     rows = net.source(
@@ -84,7 +86,10 @@ def _tracking(net: ps.Network, rows: ps.Stream) -> ps.Stream:
 
 
 def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
-    """Cars and latest average velocity, minute by minute; kept for an hour, so that one may ask about them while it runs."""
+    """Cars and latest average velocity, minute by minute.
+
+    Kept for an hour, so that one may ask about them while it runs.
+    """
     with net.group(
         "segment statistics", description="cars and Lav of each road segment, when its minute is over"
     ):
@@ -140,6 +145,8 @@ def _travel(net: ps.Network, asked: ps.Stream, past: str | None) -> ps.Stream:
     with net.group("travel time", description="journeys through the means of SegmentHistory"):
         requests = asked.filter("Type = 4", name="travel_requests")
         return requests.apply(
-            TravelTime(past), reads=("XWay", "Sinit", "Send", "DOW", "TOD"),
-            produces="TravelTime BIGINT, Toll BIGINT", name="drive_through",
-        )  # fmt: skip
+            TravelTime(past),
+            reads=("XWay", "Sinit", "Send", "DOW", "TOD"),
+            produces="TravelTime BIGINT, Toll BIGINT",
+            name="drive_through",
+        )

@@ -1,8 +1,10 @@
-"""From the bytes of a delivered second to columns; rows that break the format are refused (docs/linear-road-semantics.md, "Input").
+"""From the bytes of a delivered second to columns; rows that break the format are refused
+(docs/linear-road-semantics.md, "Input").
 
-Idea: one compiled pass reads, judges and packs. A file holds the rows that arrived in one second, so the rules that look at the rows
-before and after come down to one comparison: the rows of a second that keep to the format are those whose Time it is. A Time
-below was passed on late, one above had leapt ahead; the driver cannot have delivered it otherwise.
+Idea: one compiled pass reads, judges and packs. A file holds the rows that arrived in one second, so the
+rules that look at the rows before and after come down to one comparison: the rows of a second that keep to
+the format are those whose Time it is. A Time below was passed on late, one above had leapt ahead; the driver
+cannot have delivered it otherwise.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
     columns = np.empty((FIELDS, room), np.int32)
     columns[_REPORT_FIELDS:] = -1
     verdicts = np.zeros(room, np.int8)
-    # A filter small enough for the nearest cache: whom it has not seen has not reported, the few others are looked at again.
+    # A filter small enough for the nearest cache: whom it has not seen has not reported, the few others are
+    # looked at again.
     seen, again = np.zeros(_power_of_two(room) // 8, np.uint64), np.empty(room, np.int64)
     kept, lines, doubtful = _decode(text, at, columns, verdicts, seen, again)
     if doubtful > 0:

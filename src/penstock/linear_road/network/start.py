@@ -21,7 +21,7 @@ from penstock.store.dead_letters import DeadLetters
 from penstock.store.file_names import delivered_file
 
 LENGTH = 4_000_000
-"""Tuples in a train at most: some seconds of the largest runs, so that a backlog is worked off in few trains."""
+"""Most tuples of a train: some seconds of the largest runs, so that few trains work off a backlog."""
 
 
 def road_runtime(
@@ -36,8 +36,9 @@ def road_runtime(
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
-    `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by default one is made
-    with `penstock.engine.spark.session.local_session`. `train_length`: tuples in a train at most, but one second at least.
+    `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by
+    default one is made with `penstock.engine.spark.session.local_session`. `train_length`: tuples in a train
+    at most, but one second at least.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
@@ -48,7 +49,8 @@ def road_runtime(
 def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
     """Run a made-up city through the network in a scratch directory; returns the seconds it took.
 
-    Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's cache.
+    Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's
+    cache.
     """
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as scratch:
@@ -94,14 +96,19 @@ def deliver(directory: Path, seconds: Iterator[tuple[int, list[np.ndarray]]]) ->
 
 
 def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
-    """(reason, source, line, raw) of every refused row: `source` is the delivered file, `line` counts from 1 in it."""
+    """(reason, source, line, raw) of every refused row: `source` is the delivered file, `line` counts from 1
+    in it.
+    """
     for letter in DeadLetters(checkpoint).read().to_pylist():
         second, group, line = place_of(int(letter["offset"]))
         yield letter["reason"], delivered_file(second, group, "csv"), line + 1, letter["raw"]
 
 
 def answer_files(answers: Path) -> Iterator[Path]:
-    """The finished answer files of all outputs, in the order of trains; a file that is there never changes."""
+    """The finished answer files of all outputs, in the order of trains.
+
+    A file that is there never changes.
+    """
     found = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
     # a name ends in the numbers of train and partition
     return iter(sorted(found, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))

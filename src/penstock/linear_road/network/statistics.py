@@ -1,8 +1,9 @@
-"""Segment statistics: cars and latest average velocity of each road segment and minute (docs/linear-road-semantics.md, "Toll notification").
+"""Segment statistics: cars and latest average velocity of each road segment and minute
+(docs/linear-road-semantics.md, "Toll notification").
 
-Idea: a vehicle's mean speed in a minute changes with each of its reports, so the sum over vehicles is kept up to date by the
-difference; a minute is closed as soon as nothing of it can come any more, and only then told: no toll of minute m before all
-reports of m - 1 are counted (Aurora's order).
+Idea: a vehicle's mean speed in a minute changes with each of its reports, so the sum over vehicles is kept up
+to date by the difference; a minute is closed as soon as nothing of it can come any more, and only then told:
+no toll of minute m before all reports of m - 1 are counted (Aurora's order).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from numba import njit
 from penstock.linear_road.network.tables import SEGMENTS, Array, Roads, column, grown, spans
 
 PRODUCES = "Second TIMESTAMP, XWay INT, Dir INT, Seg INT, Lav INT, Cars INT"
-"""Holds in the minute that begins at `Second`: the latest average velocity, and the cars of the minute before."""
+"""Holds in the minute that begins at `Second`: the latest average velocity, and the cars of the minute
+before.
+"""
 
 _MINUTE = 60_000_000
 _LOOK_BACK = 5
@@ -106,11 +109,16 @@ class Statistics:
         cells = np.flatnonzero(known)
         lav = np.floor(total[cells] / known[cells] + 1e-9).astype(np.int32)
         roads = self._roads.keys[cells // SEGMENTS]
-        return pa.table({
-            "Second": pa.array(np.full(len(cells), self._minute * _MINUTE, np.int64)).view(_UTC),
-            "XWay": (roads >> 1).astype(np.int32), "Dir": (roads & 1).astype(np.int32),
-            "Seg": (cells % SEGMENTS).astype(np.int32), "Lav": lav, "Cars": self._last[cells],
-        })  # fmt: skip
+        return pa.table(
+            {
+                "Second": pa.array(np.full(len(cells), self._minute * _MINUTE, np.int64)).view(_UTC),
+                "XWay": (roads >> 1).astype(np.int32),
+                "Dir": (roads & 1).astype(np.int32),
+                "Seg": (cells % SEGMENTS).astype(np.int32),
+                "Lav": lav,
+                "Cars": self._last[cells],
+            }
+        )
 
 
 def _nothing() -> pa.Table:

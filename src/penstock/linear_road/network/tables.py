@@ -1,7 +1,9 @@
-"""Small compiled tables that the boxes share: an index of the vehicles of one second, and dense numbers for roads.
+"""Small compiled tables that the boxes share: an index of the vehicles of one second, and dense numbers for
+roads.
 
-Idea: vehicles report every 30 s, so the previous report of a vehicle lies among those of the second half a minute ago. An index of one
-second is small enough for the processor's cache, is built once, and never changes: it needs no deletion and no growth.
+Idea: vehicles report every 30 s, so the previous report of a vehicle lies among those of the second half a
+minute ago. An index of one second is small enough for the processor's cache, is built once, and never
+changes: it needs no deletion and no growth.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ SEGMENTS = 100
 
 
 def index(keys: Array) -> tuple[Array, bool]:
-    """Open addressing over the vehicle (upper half) of each key, -1 is an empty slot; and whether any vehicle is in there twice."""
+    """Open addressing over the vehicle (upper half) of each key, -1 is an empty slot.
+
+    And whether any vehicle is in there twice.
+    """
     slots = np.full(1 << max(1, int(2 * len(keys) - 1).bit_length()), -1, np.int32)
     return slots, _fill(keys, slots)
 

@@ -1,7 +1,9 @@
-"""Tolls: what a vehicle is told when it enters a segment, and what it is charged when it leaves (docs/linear-road-semantics.md).
+"""Tolls: what a vehicle is told when it enters a segment, and what it is charged when it leaves
+(docs/linear-road-semantics.md).
 
-Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are a grid that is made when a minute
-begins. A charge is the toll that was quoted when the vehicle entered the segment it leaves: the same grid, of an earlier minute.
+Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are a grid that is
+made when a minute begins. A charge is the toll that was quoted when the vehicle entered the segment it
+leaves: the same grid, of an earlier minute.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from numba import njit
 from penstock.linear_road.network.tables import Array, column, find, index, spans, start
 
 PRODUCES = (
-    "Second TIMESTAMP, VID INT, XWay INT, Dir INT, Lane INT, Seg INT, Pos INT, Spd INT, Moves TINYINT, Stops TINYINT, "
+    "Second TIMESTAMP, VID INT, XWay INT, Dir INT, Lane INT, Seg INT, Pos INT, Spd INT, Moves TINYINT, "
+    "Stops TINYINT, "
     "SegLeft INT, Quoted INT, Before INT, BeforeSpd INT"
 )
 """`Moves`: 1 the vehicle enters its segment (and is told the toll), 2 it has left `SegLeft`, where it was
@@ -43,7 +44,7 @@ _OUT_OF_STEP, _IN_BETWEEN = 1, 2
 
 
 class Bucket(NamedTuple):
-    """The reports of one second: `keys` vehicle and road, `facts` packed, `slots` a hash index of the keys."""
+    """The reports of one second: `keys` vehicle and road, `facts` packed, `slots` an index of the keys."""
 
     keys: Array
     facts: Array
@@ -199,7 +200,7 @@ class Tracking:
         self._remember_odd(t, packed.keys[rows[(flags & _OUT_OF_STEP) > 0]].tolist())
 
     def _remember_odd(self, t: int, keys: list[int]) -> None:
-        """Vehicles out of step are looked up again in the next two minutes, whatever their reports look like."""
+        """Vehicles out of step are looked up again in the next two minutes."""
         self._odd |= dict.fromkeys(keys, t)
         old = [key for key, at in self._odd.items() if at <= t - 2 * _MINUTE]
         for key in old:
@@ -233,7 +234,10 @@ def _table(reports: pa.Table, outcome: _Outcome) -> pa.Table:
 
 @njit(cache=True, nogil=True, inline="always")
 def _pack(pos: int, lane: int, spd: int, told: int, count: int) -> Any:
-    """Everything of a report that its follower needs, in one number; `told` is -1 if no toll was told here."""
+    """Everything of a report that its follower needs, in one number.
+
+    `told` is -1 if no toll was told here.
+    """
     return (
         (np.int64(pos) << _POS_AT)
         | (np.int64(lane) << _LANE_AT)

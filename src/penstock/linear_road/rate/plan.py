@@ -1,8 +1,8 @@
 """What a rating is made of: its options, and which seconds of the three hours are driven and scored.
 
-Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. In mode `peak` they are cut out, with a
-warm-up before them whose answers are checked but not timed; in mode `full` trials are made at the peak too, and the winner
-must carry all three hours. What was shortened is part of the result.
+Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. In mode `peak` they are
+cut out, with a warm-up before them whose answers are checked but not timed; in mode `full` trials are made at
+the peak too, and the winner must carry all three hours. What was shortened is part of the result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The prepared set of a rating: traffic, history and slices, made once and driven at any L.
 
-Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last copy cut off at a
-half, so one set serves every L in steps of 0.5, and its history serves all copies by reference. What is right follows from
-the stored expressways alone: `truth` writes the rows that one copy, whole or cut off, consists of. VLDB 2004, section 3.3.
+Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last
+copy cut off at a half, so one set serves every L in steps of 0.5, and its history serves all copies by
+reference. What is right follows from the stored expressways alone: `truth` writes the rows that one copy,
+whole or cut off, consists of. VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -83,8 +84,14 @@ def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
     place.mkdir(parents=True, exist_ok=True)
     traffic = place / "traffic"
     generate(
-        traffic, xways=plan.base, minutes=plan.traffic_minutes, seed=plan.seed, form="parquet", jobs=jobs, progress=step
-    )  # fmt: skip
+        traffic,
+        xways=plan.base,
+        minutes=plan.traffic_minutes,
+        seed=plan.seed,
+        form="parquet",
+        jobs=jobs,
+        progress=step,
+    )
     source = open_input(traffic)
     history(
         HistoryPlan(traffic, place / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
@@ -124,8 +131,13 @@ def _slices(source: Input, out: Path, cut: Window, step: Step) -> Slices:
     # Only the files that reach into the cut are read: the busiest minutes are usually the last ones.
     files = tuple(file for file in source.files if _reaches(file, cut))
     plan = PreparePlan(
-        replace(source, files=files), round(2 * span.expressways), "csv", span=span, begin=cut.begin, end=cut.end, halves=True
-    )  # fmt: skip
+        replace(source, files=files),
+        groups=round(2 * span.expressways),
+        span=span,
+        begin=cut.begin,
+        end=cut.end,
+        halves=True,
+    )
     return prepare(plan, out, lambda done, total: step("slices", done, total))
 
 

@@ -1,9 +1,9 @@
 """`penstock lr rate`: the largest L that meets every requirement in real time, on this machine.
 
-Idea: each trial is a run of its own, in fresh processes, with the driver on the same machine; a trial passes if every answer
-is right and none of the scored ones is late. Which L comes next is a pure function of the trials made (`search`), so an
-interrupted rating goes on. A trial in which the driver fell behind says nothing: it is void and made again.
-L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+Idea: each trial is a run of its own, in fresh processes, with the driver on the same machine; a trial passes
+if every answer is right and none of the scored ones is late. Which L comes next is a pure function of the
+trials made (`search`), so an interrupted rating goes on. A trial in which the driver fell behind says
+nothing: it is void and made again. L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class _Trials:
         write_text(self.file, json.dumps({"plan": self.plan, "trials": self.all}, indent=1) + "\n")
 
     def counted(self) -> list[TrialOutcome]:
-        """What the search may build upon: void trials do not count, unless the same one was void again and again."""
+        """What the search may build upon: void trials do not count, unless the same one was void again and
+        again.
+        """
         found, void = [], 0
         for trial in self.all:
             void = void + 1 if trial["void"] else 0
@@ -161,7 +163,9 @@ class TrialRun:
         return trial
 
     def _crashed(self, code: int, took: float) -> Trial:
-        """A run that left no record: too much for this machine, unless it is the command itself that is wrong."""
+        """A run that left no record: too much for this machine, unless it is the command itself that is
+        wrong.
+        """
         said = last_said(self.log) or "it said nothing"
         if code == REFUSED:
             raise RateError(f"The trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
@@ -196,7 +200,8 @@ class TrialRun:
 
 
 def fresh_place(wanted: Path) -> Path:
-    """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is removed.
+    """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is
+    removed.
 
     The next one has another name: what a killed run still writes for a moment must not get into it.
     """
@@ -213,7 +218,9 @@ def fresh_place(wanted: Path) -> Path:
 def judged(
     step: NextTrial, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
 ) -> Trial:
-    """A trial as `rating.json` keeps it: passed only if all was driven in time, all is right, and nothing late."""
+    """A trial as `rating.json` keeps it: passed only if all was driven in time, all is right, and nothing
+    late.
+    """
     latency, cost = record["latency"], record["cost"]
     late = sum(figures["late"] for figures in latency.values())
     wrong = None if verdict is None else verdict.wrong
@@ -316,7 +323,8 @@ def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
         found.append(f"the history has {plan.days} days, not the {_WHOLE_HISTORY} of the benchmark")
     if plan.mode == "peak":
         found.append(
-            f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first {plan.warm_up} s "
+            f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first "
+            f"{plan.warm_up} s "
             "of it checked but not timed; vehicles that left before are not in its state"
         )
     if copies > 1:

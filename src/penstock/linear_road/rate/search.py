@@ -1,9 +1,10 @@
 """Which L to try next: the search for a rating as a pure function of the trials made so far.
 
-Idea: start somewhere, double while trials pass (or halve while they fail), then bisect between the largest pass and the
-smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large. The winner is confirmed by a
-longer run; a winner that fails there counts as a failure, and the search goes on below it. Since the answer depends on the
-trials alone, an interrupted search goes on from its list. L-rating: Arasu et al., VLDB 2004, section 3.3.
+Idea: start somewhere, double while trials pass (or halve while they fail), then bisect between the largest
+pass and the smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large. The
+winner is confirmed by a longer run; a winner that fails there counts as a failure, and the search goes on
+below it. Since the answer depends on the trials alone, an interrupted search goes on from its list. L-rating:
+Arasu et al., VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class NextTrial:
-    """The next thing to do: try `expressways`, confirm it, or stop with it as the rating (0: nothing passed)."""
+    """What to do next: try this L, confirm it, or stop with it as the rating (0: nothing passed)."""
 
     kind: Literal["try", "confirm", "done"]
     expressways: float
@@ -57,7 +58,8 @@ def next_step(tried: Sequence[TrialOutcome], bounds: Bounds) -> NextTrial:
     NextTrial(kind='try', expressways=6.0)
     >>> next_step([TrialOutcome(4, True), TrialOutcome(4.5, False)], bounds)
     NextTrial(kind='confirm', expressways=4)
-    >>> next_step([TrialOutcome(4, True), TrialOutcome(4.5, False), TrialOutcome(4, True, confirming=True)], bounds)
+    >>> confirmed = TrialOutcome(4, True, confirming=True)
+    >>> next_step([TrialOutcome(4, True), TrialOutcome(4.5, False), confirmed], bounds)
     NextTrial(kind='done', expressways=4)
     """
     failure = min((t.expressways for t in tried if not t.passed), default=None)

@@ -1,7 +1,8 @@
 """Plots of a run over its time: response times, rates, processor, backlog.
 
-Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run.runner`): percentiles by second, and samples of the process
-tree taken once a second with totals, whose differences are rates. A picture is a data address, so that it lies in the page.
+Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run.runner`): percentiles by second,
+and samples of the process tree taken once a second with totals, whose differences are rates. A picture is a
+data address, so that it lies in the page.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Two results side by side: ratings or runs, what they measured and where they were not alike.
 
-Idea: a figure is worth comparing only with what it stands on, so the table begins with the ground (machine, versions, mode) and
-marks what differs.
+Idea: a figure is worth comparing only with what it stands on, so the table begins with the ground (machine,
+versions, mode) and marks what differs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def load(file: Path) -> dict[str, Any]:
         raise CompareError(f"{file} is not JSON: {error}.") from error
     if not isinstance(found, dict) or kind_of(found) is None:
         raise CompareError(
-            f"{file} is neither a rating.json nor a run.json of Linear Road; expected `kind` to be one of {', '.join(KINDS)}."
+            f"{file} is neither a rating.json nor a run.json of Linear Road; expected `kind` to be one of "
+            f"{', '.join(KINDS)}."
         )
     return found
 

@@ -32,7 +32,10 @@ def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
 
 
 class LiveView(AbstractContextManager["LiveView"]):
-    """What people see on standard error: a bar while slices are cut, sentences, then a table; one at a time."""
+    """What people see on standard error: a bar while slices are cut, sentences, then a table.
+
+    One at a time.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._is_shown = not quiet and _console.is_terminal
@@ -70,7 +73,8 @@ class LiveView(AbstractContextManager["LiveView"]):
 def live_table(progress: RunProgress, answers: LiveAnswers) -> Table:
     """The run at this moment: time, rate, backlog; for each type its count and how long it waits."""
     now = int(progress.now())
-    clock = f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {progress.feed.end // 60}:{progress.feed.end % 60:02d}"
+    end = progress.feed.end
+    clock = f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {end // 60}:{end % 60:02d}"
     table = Table(title=f"Linear Road {clock}", title_justify="left", show_header=False)
     table.add_row("tuples", f"{progress.rows_in:,} in, {progress.rate:,.0f}/s; answers {progress.rows_out:,}")
     table.add_row("trains", f"{progress.trains:,}, the last took {progress.train_s:.2f} s")

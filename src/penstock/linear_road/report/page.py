@@ -17,11 +17,16 @@ LIMITS = (5, 5, 5, 10, 30)
 """The five types of answers and the seconds within which each must leave (VLDB 2004, section 3.2)."""
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em; color: #222; }
-table { border-collapse: collapse; margin: .8em 0; } th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em;
+  color: #222; }
+table { border-collapse: collapse; margin: .8em 0; }
+th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margin-top: 1.6em; }
-.pass { color: #187a2f; font-weight: 600; } .fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 13px; } .note { color: #666; font-size: 13px; }
-img { max-width: 100%; } svg { width: 100%; font: 11px system-ui; } .toll { fill: #2458c5; } .crash { fill: #000; }"""
+.pass { color: #187a2f; font-weight: 600; }
+.fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 13px; }
+.note { color: #666; font-size: 13px; }
+img { max-width: 100%; } svg { width: 100%; font: 11px system-ui; }
+.toll { fill: #2458c5; } .crash { fill: #000; }"""
 
 
 def run_page(
@@ -31,7 +36,9 @@ def run_page(
     road: Road | None = None,
     title: str = "Linear Road",
 ) -> str:
-    """The page of a run: `run` as in run.json, `verdict` as `lr validate --json` writes it, `road` from `read_road`."""
+    """The page of a run: `run` as in run.json, `verdict` as `lr validate --json` writes it, `road` from
+    `read_road`.
+    """
     return _page(
         title,
         [
@@ -169,7 +176,10 @@ def _td(column: int, value: Any) -> str:
 
 
 def _answers(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
-    """By type: what was answered and how long it took; with a verdict also what was expected and how much of it held."""
+    """By type: what was answered and how long it took.
+
+    With a verdict also what was expected and how much of it held.
+    """
     types = (verdict or {}).get("types") or {}
     judged = ("expected", "right", "wrong", "missing", "extra")
     times = ("late", "p50", "p95", "p99", "max")
@@ -229,7 +239,10 @@ def _rating_line(rating: Mapping[str, Any]) -> str:
         if rating.get("confirmed")
         else "not confirmed by a long run"
     )
-    return f"<b>L = {rating.get('rating', 0):g}</b> ({escape(str(rating.get('mode')))} mode, {how}), {escape(str(rating.get('date', '')))}"
+    return (
+        f"<b>L = {rating.get('rating', 0):g}</b> ({escape(str(rating.get('mode')))} mode, {how}), "
+        f"{escape(str(rating.get('date', '')))}"
+    )
 
 
 def _trials(trials: Sequence[Mapping[str, Any]]) -> str:

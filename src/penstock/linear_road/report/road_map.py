@@ -1,8 +1,9 @@
 """A map of the road: segments coloured by speed, tolls and accidents written on them, minute by minute.
 
-Idea: where a car was and how fast it went stands in the input; what it was told stands in the answers, which name the car and
-the second. Joined, they give for each road segment and minute the mean speed, the toll quoted and the accidents announced.
-The map is one SVG; a few lines of script in the page repaint it for another minute.
+Idea: where a car was and how fast it went stands in the input; what it was told stands in the answers, which
+name the car and the second. Joined, they give for each road segment and minute the mean speed, the toll
+quoted and the accidents announced. The map is one SVG; a few lines of script in the page repaint it for
+another minute.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _NOBODY = "#e8e8e8"
 
 CARS = """
 CREATE TEMP TABLE cars AS SELECT VID AS vid, Time AS time, Spd AS spd, XWay AS xway, Dir AS dir, Seg AS seg
-FROM {rows} WHERE Type = 0 AND XWay < {xways} AND Dir BETWEEN 0 AND 1 AND Seg BETWEEN 0 AND 99 AND Time BETWEEN 0 AND 10799"""
+FROM {rows} WHERE Type = 0 AND XWay < {xways} AND Dir BETWEEN 0 AND 1 AND Seg BETWEEN 0 AND 99
+    AND Time BETWEEN 0 AND 10799"""
 
 TOLD = """
 CREATE TEMP TABLE told AS SELECT column0 AS type, CASE column0 WHEN 0 THEN column1 ELSE column3 END AS vid,
@@ -36,22 +38,25 @@ FROM read_csv({file}, header = false, auto_detect = false, delim = ',', null_pad
      'column0': 'INTEGER', 'column1': 'BIGINT', 'column2': 'DOUBLE', 'column3': 'DOUBLE', 'column4': 'BIGINT',
      'column5': 'BIGINT'}}) WHERE column0 <= 1"""
 
-SPEEDS = "SELECT time // 60 + 1 AS minute, xway, dir, seg, round(avg(spd))::INTEGER, count(DISTINCT vid) FROM cars GROUP BY ALL"
+SPEEDS = """
+SELECT time // 60 + 1 AS minute, xway, dir, seg, round(avg(spd))::INTEGER, count(DISTINCT vid)
+FROM cars GROUP BY ALL"""
 
 TOLLS = """
 SELECT time // 60 + 1 AS minute, xway, dir, seg, max(toll)
 FROM cars JOIN told USING (vid, time) WHERE type = 0 AND toll > 0 GROUP BY ALL"""
 
 ACCIDENTS = """
-SELECT DISTINCT time // 60 + 1 AS minute, xway, dir, accident FROM cars JOIN told USING (vid, time) WHERE type = 1"""
+SELECT DISTINCT time // 60 + 1 AS minute, xway, dir, accident FROM cars JOIN told USING (vid, time)
+    WHERE type = 1"""
 
 
 @dataclass(frozen=True)
 class Road:
     """What is known of the road in each minute, by expressway, direction and segment.
 
-    `minutes[m]` has three lists: `speed` of [place, mph, cars], `toll` of [place, toll], `accident` of places, where a place
-    is (xway * 2 + dir) * 100 + seg.
+    `minutes[m]` has three lists: `speed` of [place, mph, cars], `toll` of [place, toll], `accident` of
+    places, where a place is (xway * 2 + dir) * 100 + seg.
     """
 
     xways: int
@@ -97,7 +102,10 @@ def _rows(files: tuple[Path, ...], form: str) -> str:
         return f"read_parquet([{listed}])"
     # Rows that break the format take part in nothing.
     types = ", ".join(f"'{name}': 'INTEGER'" for name in COLUMNS)
-    return f"read_csv([{listed}], header = false, auto_detect = false, delim = ',', ignore_errors = true, columns = {{{types}}})"
+    return (
+        f"read_csv([{listed}], header = false, auto_detect = false, delim = ',', ignore_errors = true, "
+        f"columns = {{{types}}})"
+    )
 
 
 def busiest(road: Road) -> int:
@@ -124,10 +132,12 @@ def draw(road: Road) -> str:
     width = _LEFT + SEGMENTS * _WIDTH + 10
     strips = "".join(_strips(road, first))
     slider = (
-        f'<label>minute <output id="minute">{first}</output> <input id="when" type="range" min="{min(road.minutes)}" '
+        f'<label>minute <output id="minute">{first}</output> '
+        f'<input id="when" type="range" min="{min(road.minutes)}" '
         f'max="{max(road.minutes)}" value="{first}"></label>'
     )
-    svg = f'<svg id="road" viewBox="0 0 {width} {height}" role="img" aria-label="map of the road">{strips}</svg>'
+    box = f"0 0 {width} {height}"
+    svg = f'<svg id="road" viewBox="{box}" role="img" aria-label="map of the road">{strips}</svg>'
     data = json.dumps({str(m): found for m, found in road.minutes.items()}, separators=(",", ":"))
     return f"{slider}{svg}{_LEGEND}<script>const road = {data};{_SCRIPT}</script>"
 
@@ -153,11 +163,12 @@ def _segment(
     x = _LEFT + seg * _WIDTH
     fill = _NOBODY if speed is None else colour(speed[0])
     bar = 0 if toll is None else min(10, 2 + toll // 400)
+    hidden = "" if accident else " visibility=hidden"
     return (
         f'<g id="p{place}"><rect x="{x}" y="{y}" width="{_WIDTH - 1}" height="{_HEIGHT}" fill="{fill}">'
         f"<title>{_words(seg, speed, toll, accident=accident)}</title></rect>"
         f'<rect class="toll" x="{x}" y="{y - bar - 1}" width="{_WIDTH - 1}" height="{bar}"/>'
-        f'<text class="crash" x="{x - 1}" y="{y + 13}"{"" if accident else " visibility=hidden"}>&#10006;</text></g>'
+        f'<text class="crash" x="{x - 1}" y="{y + 13}"{hidden}>&#10006;</text></g>'
     )
 
 
@@ -167,7 +178,8 @@ def _words(seg: int, speed: tuple[int, int] | None, toll: int | None, *, acciden
 
 
 _LEGEND = (
-    '<p class="note">Colour: mean speed, red 0 to green 70 mph; grey: nobody. Blue bar: the highest toll quoted there in the '
+    '<p class="note">Colour: mean speed, red 0 to green 70 mph; grey: nobody. '
+    "Blue bar: the highest toll quoted there in the "
     "minute. &#10006;: an accident that cars were warned of. Move over a segment for its figures.</p>"
 )
 
@@ -176,14 +188,17 @@ const when = document.getElementById("when");
 when.addEventListener("input", () => {
   document.getElementById("minute").textContent = when.value;
   const now = road[when.value] || {speed: [], toll: [], accident: []};
-  const speed = new Map(now.speed.map(s => [s[0], s])), toll = new Map(now.toll), crash = new Set(now.accident);
+  const speed = new Map(now.speed.map(s => [s[0], s]));
+  const toll = new Map(now.toll), crash = new Set(now.accident);
   for (const g of document.querySelectorAll("#road g")) {
-    const place = +g.id.slice(1), s = speed.get(place), t = toll.get(place) || 0, [box, bar, cross] = g.children;
+    const place = +g.id.slice(1), s = speed.get(place), t = toll.get(place) || 0;
+    const [box, bar, cross] = g.children;
     box.setAttribute("fill", s ? `hsl(${Math.round(Math.min(s[1], 70) * 120 / 70)} 70% 50%)` : "#e8e8e8");
     const h = t ? Math.min(10, 2 + Math.floor(t / 400)) : 0;
     bar.setAttribute("height", h); bar.setAttribute("y", +box.getAttribute("y") - h - 1);
     cross.setAttribute("visibility", crash.has(place) ? "visible" : "hidden");
-    box.firstElementChild.textContent = `segment ${place % 100}: ` + (s ? `${s[2]} cars, ${s[1]} mph` : "nobody")
+    box.firstElementChild.textContent = `segment ${place % 100}: `
+      + (s ? `${s[2]} cars, ${s[1]} mph` : "nobody")
       + `, toll ${t}` + (crash.has(place) ? ", accident" : "");
   }
 });"""

@@ -33,7 +33,10 @@ def show_run(record: dict[str, Any], out: Path) -> None:
 def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
     rows, cost = record["input"]["rows"], record["cost"]
     size = "" if record["input"]["xways"] is None else f" at L = {record['input']['xways']:g}"
-    yield f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up {record['warm_up']['seconds']:.1f} s apart."
+    yield (
+        f"{rows:,} tuples{size}; {record['dead_letters']:,} refused; warm-up "
+        f"{record['warm_up']['seconds']:.1f} s apart."
+    )
     rates = record["rates"]
     used = f", {cost['cores']:.2f} cores, {cost['memory_mb']:,.0f} MB" if cost else ""
     yield f"{rates['tuples_in_per_s']:,.0f} tuples/s in, {rates['answers_per_s']:,.0f} answers/s out{used}."
@@ -42,9 +45,14 @@ def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
     if not record["finished"]:
         yield "Stopped; the same command goes on."
     elif record["driver"].get("late_seconds"):
-        yield "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
+        yield (
+            "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
+        )
     elif not record["valid"]:
-        yield "The run was killed on the way: its answers hold, its response times tell of the kill (run.json, `attempts`)."
+        yield (
+            "The run was killed on the way: its answers hold, its response times tell of the kill "
+            "(run.json, `attempts`)."
+        )
 
 
 def _seconds(value: float | None) -> str:

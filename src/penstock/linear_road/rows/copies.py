@@ -1,8 +1,9 @@
 """Larger inputs from fewer generated expressways: copies shifted in VID, QID and XWay.
 
-Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay, so copies share no vehicle, no
-request and no expressway, and every answer about a copy is the shifted answer about the original. Unused (-1) fields stay.
-Whole copies only: a vehicle may drive on several expressways of the input, and half of it must not be left out.
+Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay, so copies
+share no vehicle, no request and no expressway, and every answer about a copy is the shifted answer about the
+original. Unused (-1) fields stay. Whole copies only: a vehicle may drive on several expressways of the input,
+and half of it must not be left out.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ _INT32 = 2**31 - 1
 
 @dataclass(frozen=True)
 class Span:
-    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves count 0.5).
+    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves
+    count 0.5).
 
-    `together`: ranges of expressways that must not be torn apart into groups, see `wanderers`; generated inputs have none.
+    `together`: ranges of expressways that must not be torn apart into groups, see `wanderers`; generated
+    inputs have none.
     """
 
     vids: int
@@ -100,7 +103,8 @@ def copies_of(span: Span, *, count: int | None = None, expressways: float | None
         return Copies()
     if max(span.vids, span.qids, span.xways) * count > _INT32:
         raise InputError(
-            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer copies."
+            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer "
+            "copies."
         )
     return Copies(count, span.vids, span.qids, span.xways)
 

@@ -1,8 +1,9 @@
 """Rows as comma-separated text, at memory speed: parse, render, gather and shift, each in one compiled pass.
 
-Idea: the driver must hand on the very bytes of the input, also of rows that no parser accepts, so text and numbers are kept
-side by side: `starts[i]:starts[i+1]` are the bytes of row i, `values[i]` its fifteen numbers. Everything works on whole blocks
-of rows, because a Python call for each row would cost more than the row. Row format: VLDB 2004, section 3.1.2.
+Idea: the driver must hand on the very bytes of the input, also of rows that no parser accepts, so text and
+numbers are kept side by side: `starts[i]:starts[i+1]` are the bytes of row i, `values[i]` its fifteen
+numbers. Everything works on whole blocks of rows, because a Python call for each row would cost more than the
+row. Row format: VLDB 2004, section 3.1.2.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _COMMA, _NEWLINE, _RETURN, _MINUS, _ZERO, _PLUS, _BLANK, _TAB = 44, 10, 13, 45, 48, 43, 32, 9
 _INT32 = 2**31 - 1
 TOO_LARGE = -(2**31)
-"""What a number beyond 32 bits is read as: no field's range holds it, and where a field is unused it does no harm."""
+"""What a number beyond 32 bits is read as: no field's range holds it, and where a field is unused it does no
+harm.
+"""
 
 
 def parse(text: Array) -> tuple[Array, Array, Array]:
-    r"""Split text that ends in a newline into rows: (values, whole, starts); a row that is not 15 integers is not whole.
+    r"""Split text that ends in a newline into rows: (values, whole, starts); a row that is not 15 integers is
+    not whole.
 
     >>> lines = b"0,1,2,3,4,5,6,7,8,-1,-1,-1,-1,-1,-1\nnonsense\n"
     >>> values, whole, starts = parse(np.frombuffer(lines, np.uint8))
@@ -102,9 +106,11 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def integer(text: Array, i: int) -> tuple[int, int, bool]:
-    """Read one integer, blanks around it and a sign before it allowed: the number, where it ends, whether it is one.
+    """Read one integer, blanks around it and a sign before it allowed: the number, where it ends, whether it
+    is one.
 
-    What 32 bits cannot hold becomes `TOO_LARGE`. Most fields are bare digits, so blanks are looked for only where there are none.
+    What 32 bits cannot hold becomes `TOO_LARGE`. Most fields are bare digits, so blanks are looked for only
+    where there are none.
     """
     c = text[i]
     negative = False

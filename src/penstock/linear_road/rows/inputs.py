@@ -1,4 +1,5 @@
-"""What every `--input` option takes: a generated directory with its manifest, one flat file, or a directory with one such file.
+"""What every `--input` option takes: a generated directory with its manifest, one flat file, or a directory
+with one such file.
 
 Idea: the tools never guess which files belong to an input or in which order they come; the manifest says it,
 and a single file needs no manifest. History beside it is taken for its own.
@@ -32,7 +33,9 @@ class Input:
 
 
 def open_input(path: Path) -> Input:
-    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file, also in a directory."""
+    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file, also
+    in a directory.
+    """
     path = Path(path)
     if not path.exists():
         raise InputError(f"Input {path} does not exist.")
@@ -43,7 +46,10 @@ def open_input(path: Path) -> Input:
 
 
 def history_beside(path: Path) -> Path | None:
-    """The directory itself, if it holds one file of rows and history beside it, without a manifest; else None."""
+    """The directory itself, if it holds one file of rows and history beside it, without a manifest.
+
+    Else None.
+    """
     if not path.is_dir() or (path / MANIFEST).is_file() or _only_file(path) is None:
         return None
     return path if any(file.stem in HISTORY_NAMES for file in path.iterdir()) else None
@@ -84,7 +90,8 @@ def _open_file(path: Path) -> Input:
     found: Format = "parquet" if head == b"PAR1" else "csv"
     if found != named:
         raise InputError(
-            f"Input {path} is named as {named} but its content is {'not ' if named == 'parquet' else ''}parquet."
+            f"Input {path} is named as {named} but its content is "
+            f"{'not ' if named == 'parquet' else ''}parquet."
         )
     return Input(path=path, files=(path,), format=named)
 
@@ -102,7 +109,8 @@ def _manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
     if not file.is_file():
         raise InputError(
-            f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, or one flat file "
+            f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, "
+            "or one flat file "
             "(in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)."
         )
     try:

@@ -1,8 +1,9 @@
 """A place for half-done work, found again after a kill.
 
-Idea: a long step keeps what it has finished in a directory named after everything its result depends on (input files,
-options, code). A process that is killed leaves it behind, and the same command picks it up; success or an error removes it. One
-process at a time owns it; a second one that asks for the same gets a place of its own.
+Idea: a long step keeps what it has finished in a directory named after everything its result depends on
+(input files, options, code). A process that is killed leaves it behind, and the same command picks it up;
+success or an error removes it. One process at a time owns it; a second one that asks for the same gets a
+place of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def is_long(source: Input) -> bool:
 
 
 def key_of(files: Sequence[Path], *more: object) -> str:
-    """A name for work on these files: their paths, sizes and times of change, and whatever else it depends on.
+    """A name for work on these files: their paths, sizes and times of change, and whatever else it depends
+    on.
 
     >>> file = Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = file.write_text("0")
@@ -61,7 +63,10 @@ def code_of(package: Path) -> bytes:
 
 @contextmanager
 def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[Path]:
-    """The directory for this work, with what an earlier process left there; removed at the end, kept on a kill or Ctrl-C."""
+    """The directory for this work, with what an earlier process left there.
+
+    Removed at the end, kept on a kill or Ctrl-C.
+    """
     base = _base(where)
     _sweep(base)
     lock = base / f"{kind}-{key}.lock"

@@ -1,8 +1,9 @@
 """Reading an input as blocks of whole seconds, each row judged, none lost.
 
-Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns); a raw block is judged as
-soon as the row after it is known (a leap in time shows only there); judged rows are cut where a second ends. A block says
-where in the input it started, so that a long step can go on from there after a crash.
+Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns); a raw
+block is judged as soon as the row after it is known (a leap in time shows only there); judged rows are cut
+where a second ends. A block says where in the input it started, so that a long step can go on from there
+after a crash.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _SHOWN = 80
 class Rows:
     """A block of rows: numbers, the text they came as (None from parquet), and the verdict on each.
 
-    `origin` is where each row starts in the whole input: bytes for csv, rows for parquet, counted over all files;
-    `following` is where the row after this block starts.
+    `origin` is where each row starts in the whole input: bytes for csv, rows for parquet, counted over all
+    files; `following` is where the row after this block starts.
     """
 
     values: Array
@@ -85,9 +86,11 @@ class Rows:
 
 
 def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Rows]:
-    """Read an input as blocks of whole seconds in order; `origin` and `last` go on where an earlier reading stopped.
+    """Read an input as blocks of whole seconds in order; `origin` and `last` go on where an earlier reading
+    stopped.
 
-    Every row of the input is in exactly one block; refused ones carry their reason and stand in the second they came in.
+    Every row of the input is in exactly one block; refused ones carry their reason and stand in the second
+    they came in.
     """
     seen = Seen(last)
     held: Rows | None = None
@@ -137,7 +140,9 @@ def describe_refused(source: Input, rows: Rows) -> str:
 
 
 def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> tuple[Rows, Rows]:
-    """Judge what can be judged: all rows up to the last one that can be "the next row", or all if nothing follows."""
+    """Judge what can be judged: all rows up to the last one that can be "the next row", or all if nothing
+    follows.
+    """
     alone = refuse_alone(undecided.values, undecided.whole)
     count = len(undecided) if final else int(np.max(np.flatnonzero(alone == 0), initial=0))
     reasons, seconds = refuse(undecided.values, alone, count, seen)

@@ -1,8 +1,10 @@
-"""Which rows break the format, and why: the rules of the page's "Input" section as one pass over a block of rows.
+"""Which rows break the format, and why: the rules of the page's "Input" section as one pass over a block of
+rows.
 
-Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small memories
-(the last accepted Time; the reports seen in that second) decide everything. Only the fields a type uses are looked at.
-`drive`, `describe` and `history` refuse by this module; the validator has rules of its own, and a test holds the two together.
+Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small
+memories (the last accepted Time; the reports seen in that second) decide everything. Only the fields a type
+uses are looked at. `drive`, `describe` and `history` refuse by this module; the validator has rules of its
+own, and a test holds the two together.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ _SLOTS = 1 << 20
 
 @dataclass
 class Seen:
-    """What the rules remember between blocks: the last accepted Time (-1: none yet) and the reports of that second."""
+    """What the rules remember between blocks: the last accepted Time (-1: none yet) and the reports of that
+    second.
+    """
 
     last: int = -1
     keys: Array = field(default_factory=lambda: np.zeros(_SLOTS, np.int64))
@@ -81,8 +85,8 @@ def refuse_alone(values: Array, whole: Array) -> Array:
 def refuse(values: Array, alone: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
     """Decide the first `decide` rows: (reasons, seconds); rows after them only serve as "the next row".
 
-    The second of a refused row is that of the last accepted row before it, so that it can be passed on in its place;
-    -1 if there is none.
+    The second of a refused row is that of the last accepted row before it, so that it can be passed on in its
+    place; -1 if there is none.
     """
     reasons = np.zeros(decide, np.int8)
     seconds = np.zeros(decide, np.int32)
@@ -179,8 +183,8 @@ def _order_reason(values: Array, alone: Array, i: int, last: int) -> int:
         return 18
     if last < 0 or time <= last + _LEAP:
         return 0
-    # The next row that is sound by itself: a Time out of range must not make a leap look like the way things go.
-    # Without a row before and one after, nothing shows that this row is the wrong one.
+    # The next row that is sound by itself: a Time out of range must not make a leap look like the way things
+    # go. Without a row before and one after, nothing shows that this row is the wrong one.
     for k in range(i + 1, len(values)):
         if alone[k] == 0:
             return 19 if time > values[k, 1] + _LEAP else 0

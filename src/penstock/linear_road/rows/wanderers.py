@@ -1,8 +1,10 @@
-"""Vehicles that report from several expressways at nearly the same time, and which expressways must therefore stay together.
+"""Vehicles that report from several expressways at nearly the same time, and which expressways must therefore
+stay together.
 
-Idea: "its four latest reports" of a vehicle are looked for where its reports are, in one group of expressways. A vehicle that
-changes between expressways in less than 30 s is judged right only if both are in one group. Sorted by vehicle and
-time, such a change stands in two rows next to each other. Groups are ranges of expressways, so ranges say all there is to say.
+Idea: "its four latest reports" of a vehicle are looked for where its reports are, in one group of
+expressways. A vehicle that changes between expressways in less than 30 s is judged right only if both are in
+one group. Sorted by vehicle and time, such a change stands in two rows next to each other. Groups are ranges
+of expressways, so ranges say all there is to say.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a run leaves for people: one flat file of answers, and the refused rows with their place in the input.
 
-Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is these files one
-after the other. A dead letter knows the delivered file and its line there; since the driver knows which unit of which
-second it put there, each is led back to its file and line in the input. docs/linear-road-semantics.md, "Input" and "Output".
+Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is
+these files one after the other. A dead letter knows the delivered file and its line there; since the driver
+knows which unit of which second it put there, each is led back to its file and line in the input.
+docs/linear-road-semantics.md, "Input" and "Output".
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ LETTER_COLUMNS = ("reason", "source", "line", "raw")
 
 
 def gather_answers(files: Iterable[Path], final: Path, responses: ResponseTimes) -> int:
-    """Put the answer files together as `final`, whole or not at all, and count response times; gives the bytes."""
+    """Put the answer files together as `final`, whole or not at all, and count response times.
+
+    Gives the bytes.
+    """
     with whole_file(final) as path, path.open("wb") as out:
         for file in files:
             with file.open("rb") as part:
@@ -59,7 +63,10 @@ class Origins:
     source: Input | None
 
     def trace(self, letters: Iterable[Letter]) -> Iterator[Letter]:
-        """The letters with file and line of the input, in its order; one that the driver does not know stays as it is."""
+        """The letters with file and line of the input, in its order.
+
+        One that the driver does not know stays as it is.
+        """
         found = [(self._origin(letter), letter) for letter in letters]
         known = [(origin, letter) for origin, letter in found if origin is not None]
         if self.source is not None and known:

@@ -1,7 +1,7 @@
 """The newest answers, for the live view: response times by type, and accidents now.
 
-Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see while a run goes
-on. Only somebody who watches pays for it; a rating does not look.
+Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see
+while a run goes on. Only somebody who watches pays for it; a rating does not look.
 """
 
 from __future__ import annotations

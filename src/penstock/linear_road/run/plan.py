@@ -12,7 +12,10 @@ from penstock.linear_road.rows.inputs import history_beside
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The options of `penstock lr run`. `scored_from`: answers to earlier seconds are warm-up, and counted apart."""
+    """The options of `penstock lr run`.
+
+    `scored_from`: answers to earlier seconds are warm-up, and counted apart.
+    """
 
     source: Path
     out: Path

@@ -1,7 +1,8 @@
 """How a run stands at this moment: what came in, what went out, how far behind the clock it is.
 
-Idea: the engine tells about each committed train which files it took, and delivered files are named by their second. So the last
-second answered is known without looking into anything, and files that are no longer needed can be removed.
+Idea: the engine tells about each committed train which files it took, and delivered files are named by their
+second. So the last second answered is known without looking into anything, and files that are no longer
+needed can be removed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _KEEP = 20
 
 _RECENT = 64
 OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
-"""The outputs of the network in the order of the answer types; the box before each is named `<output>_rows`."""
+"""The outputs of the network in the order of the answer types.
+
+The box before each is named `<output>_rows`.
+"""
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """What a run costs: processor, memory and backlog, looked at once a second by a thread of the run.
 
-Idea: a figure belongs to the whole process tree (this process, the JVM, the Python workers, the driver), so the tree is
-summed up; children that have ended are kept in the sum by their last figure. Sampling takes a few milliseconds a second.
+Idea: a figure belongs to the whole process tree (this process, the JVM, the Python workers, the driver), so
+the tree is summed up; children that have ended are kept in the sum by their last figure. Sampling takes a few
+milliseconds a second.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _MEMORY_EVERY = 5
 
 @dataclass(frozen=True)
 class Sample:
-    """The run at one moment: `t` on its clock, totals since it began, `backlog` in seconds of input not yet answered."""
+    """The run at one moment: `t` on its clock, totals since it began, `backlog` in seconds of input not yet
+    answered.
+    """
 
     t: float
     wall: float

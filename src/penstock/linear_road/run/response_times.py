@@ -1,8 +1,8 @@
 """Response times out of answer files: one compiled pass over the bytes, whatever their number.
 
-Idea: a response time is Emit - Time, and where these two fields stand follows from the type in front of the line. They are
-counted in milliseconds by type, and by second of the run for the plots, so nothing grows with the answers.
-Output rows and limits: Arasu et al., "Linear Road", VLDB 2004, section 3.2.
+Idea: a response time is Emit - Time, and where these two fields stand follows from the type in front of the
+line. They are counted in milliseconds by type, and by second of the run for the plots, so nothing grows with
+the answers. Output rows and limits: Arasu et al., "Linear Road", VLDB 2004, section 3.2.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ class ResponseTimes:
         return found
 
     def by_second(self, share: float, begin: int, end: int) -> list[float | None]:
-        """The response time that this share of the answers triggered in a second stayed below; None without answers."""
+        """The response time that this share of the answers triggered in a second stayed below.
+
+        None without answers.
+        """
         below = np.cumsum(self.waits[begin:end], axis=1)
         total = below[:, -1]
         bins = (below < np.ceil(share * total)[:, None]).sum(axis=1)

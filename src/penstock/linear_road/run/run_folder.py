@@ -93,7 +93,8 @@ class RunFolder:
         file = self.out / RUN
         if not file.is_file():
             raise InputError(
-                f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the checkpoint to run again."
+                f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the "
+                "checkpoint to run again."
             )
         return dict(json.loads(file.read_text(encoding="utf-8")))
 
@@ -118,7 +119,8 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
         return RunFolder(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
-            f"--out {plan.out} holds files already, but its checkpoint is not at {checkpoint}; a run goes on only with "
+            f"--out {plan.out} holds files already, but its checkpoint is not at {checkpoint}; a run goes "
+            "on only with "
             "its own checkpoint: name it with --checkpoint, or choose another --out."
         )
     if _has_entries(checkpoint):

@@ -1,9 +1,10 @@
-"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record of the run.
+"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record of the
+run.
 
-Idea: the driver is a process of its own that fills a directory second by second; the network follows the directory. When the
-driver is through, the network takes what is left and ends. A clean stop pauses the clock, takes what was
-delivered, and leaves everything ready to go on; after a kill the clock has gone on, and the driver catches up at once.
-Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+Idea: the driver is a process of its own that fills a directory second by second; the network follows the
+directory. When the driver is through, the network takes what is left and ends. A clean stop pauses the clock,
+takes what was delivered, and leaves everything ready to go on; after a kill the clock has gone on, and the
+driver catches up at once. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def run(
     watcher: Watcher | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run cleanly.
+    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run
+    cleanly.
 
     A run that is stopped before anything was driven has nothing to return: `RunStopped`.
     `session`: a Spark session to run on, which stays; by default one is made for the run.
@@ -81,12 +83,16 @@ def run(
 
 
 def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event) -> Slices:
-    """The prepared input, or slices cut for this run; rows that break the format are passed on to the pipeline."""
+    """The prepared input, or slices cut for this run.
+
+    Rows that break the format are passed on to the pipeline.
+    """
     if is_slices(plan.source):
         slices = open_slices(plan.source)
         if slices.format != "csv":
             raise InputError(
-                f"The slices {plan.source} are {slices.format}, which the network does not read; prepare them with --format csv."
+                f"The slices {plan.source} are {slices.format}, which the network does not read; prepare "
+                "them with --format csv."
             )
         return slices
     source = open_input(plan.source)
@@ -130,7 +136,9 @@ def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
 
 
 def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
-    """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at nearly one time."""
+    """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at
+    nearly one time.
+    """
     feed = feed_of(drive, slices)
     while feed.torn:
         drive = replace(drive, groups=feed.groups - 1)
@@ -206,7 +214,8 @@ class _NetworkRun:
         if span is not None and span.together:
             roads = ", ".join(f"{low} to {high}" for low, high in span.together)
             self.watcher.say(
-                f"vehicles report from several expressways less than 30 s apart: {roads} stay in one partition"
+                f"vehicles report from several expressways less than 30 s apart: {roads} stay in one "
+                "partition"
             )
 
     def _follow(self, runtime: Any, driver: DriverProcess, progress: RunProgress) -> None:
@@ -299,7 +308,9 @@ class _NetworkRun:
         }
 
     def _rates(self, progress: RunProgress, cost: dict[str, Any], answers: int) -> dict[str, Any]:
-        """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call without a clock or samples."""
+        """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call
+        without a clock or samples.
+        """
         wall = max(self.wall_s, 1e-3)
         sampled = cost if self.plan.ticks else {}
         return {

@@ -2,8 +2,9 @@
 
 Idea: demand is drawn up front from a seed of its own, so the road (`traffic_road`) only has to move vehicles.
 Entrances are uniform over the ramps, exits normal around segment 50 with 20 miles standard deviation, and the
-direction follows from the two, as in the official data (Arasu et al., VLDB 2004, section 3.1.1 and the MITSIM files).
-All places are in the direction of travel: for a westbound road segment 0 here is segment 99 of the expressway.
+direction follows from the two, as in the official data (Arasu et al., VLDB 2004, section 3.1.1 and the MITSIM
+files). All places are in the direction of travel: for a westbound road segment 0 here is segment 99 of the
+expressway.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ ACCIDENT_EVERY = 1200
 _ENTRY_TIMES = (0.0, 120.0, 300.0, 450.0, 900.0, 1800.0, 10800.0)
 _ENTRY_RATES = (10.3, 10.0, 9.3, 9.6, 11.0, 14.1, 15.2)
 
-# Segments of travel where accidents happen. In the crowded middle one accident would warn three times the vehicles
-# that it does in the official run (28,000 alerts in three hours).
+# Segments of travel where accidents happen. In the crowded middle one accident would warn three times the
+# vehicles that it does in the official run (28,000 alerts in three hours).
 _ACCIDENT_SEGMENTS = (*range(2, 10), *range(68, 92))
 
 
@@ -44,7 +45,9 @@ class Trips:
 
 @dataclass(frozen=True)
 class AccidentPlan:
-    """An accident to come: earliest second, place in segments of travel, and how long after detection it is cleared."""
+    """An accident to come: earliest second, place in segments of travel, and how long after detection it is
+    cleared.
+    """
 
     dir: int
     start: int
@@ -82,7 +85,10 @@ def _entry_times(rng: np.random.Generator, seconds: int) -> np.ndarray:
 
 
 def _ramps(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entrance and exit segments; a pair against the direction of travel is mirrored, which is what the other road draws."""
+    """Entrance and exit segments.
+
+    A pair against the direction of travel is mirrored, which is what the other road draws.
+    """
     entry = rng.integers(0, SEGMENTS, count)
     leave = _exits(rng, count)
     against = leave < entry

@@ -1,7 +1,7 @@
 """The traffic of one direction of one expressway: demand, road and what came out of it.
 
-Idea: a direction is the unit of work. It has a seed of its own made of (seed, expressway, direction), needs nothing from
-the others, and so gives the same reports on any number of processes.
+Idea: a direction is the unit of work. It has a seed of its own made of (seed, expressway, direction), needs
+nothing from the others, and so gives the same reports on any number of processes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Direction:
 
 @dataclass(frozen=True)
 class Accident:
-    """What accidents.csv tells. `stopped` is the first report of the second vehicle at the place, `detected` its fourth,
-    `cleared` the first report of either from elsewhere. Vehicles are trips of the direction.
+    """What accidents.csv tells. `stopped` is the first report of the second vehicle at the place, `detected`
+    its fourth, `cleared` the first report of either from elsewhere. Vehicles are trips of the direction.
     """
 
     xway: int
@@ -61,7 +61,9 @@ class Requests:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The reports of one direction in order of time (records of `traffic_road.REPORT`), its trips and accidents."""
+    """The reports of one direction in order of time (records of `traffic_road.REPORT`), its trips and
+    accidents.
+    """
 
     direction: Direction
     reports: np.ndarray

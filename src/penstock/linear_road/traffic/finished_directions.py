@@ -1,7 +1,8 @@
 """Finished directions on disk, between simulation and merge.
 
-Idea: each direction is simulated once into a part under `DIR/.parts`; a run that was stopped finds the parts that
-are whole and goes on with the rest. A part is two files; the reports are written last, so they tell that it is whole.
+Idea: each direction is simulated once into a part under `DIR/.parts`; a run that was stopped finds the parts
+that are whole and goes on with the rest. A part is two files; the reports are written last, so they tell that
+it is whole.
 """
 
 from __future__ import annotations

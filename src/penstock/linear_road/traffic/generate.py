@@ -1,8 +1,9 @@
 """`penstock lr generate`: the input of a Linear Road run, for L expressways.
 
-Idea: simulate each direction into a part (`parts`), name the vehicles (`vehicles`), merge the parts into files in order of time
-(`merge`), and write the manifest last, so that a directory with a manifest is whole. Every step that is finished is kept
-and recognised by the next run with the same plan. Arasu et al., VLDB 2004, section 3.1 (input generation).
+Idea: simulate each direction into a part (`parts`), name the vehicles (`vehicles`), merge the parts into
+files in order of time (`merge`), and write the manifest last, so that a directory with a manifest is whole.
+Every step that is finished is kept and recognised by the next run with the same plan. Arasu et al., VLDB
+2004, section 3.1 (input generation).
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class TrafficPlan:
         half = 2 * self.xways
         if not math.isfinite(half) or half != int(half) or not 1 <= half <= 2 * MOST_XWAYS:
             raise GenerateError(
-                f"The number of expressways is {self.xways}; expected a multiple of 0.5 from 0.5 to {MOST_XWAYS}."
+                f"The number of expressways is {self.xways}; expected a multiple of 0.5 from 0.5 to "
+                f"{MOST_XWAYS}."
             )
         if not 1 <= self.minutes <= MOST_MINUTES:
             raise GenerateError(f"The run is {self.minutes} minutes long; expected 1 to {MOST_MINUTES}.")
@@ -91,8 +93,8 @@ def generate(
 ) -> dict[str, Any]:
     """Generate the input of `xways` expressways into the directory `out` and return its manifest.
 
-    The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A run that was stopped goes on
-    where it was; a directory that is finished is left as it is.
+    The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A run that was stopped
+    goes on where it was; a directory that is finished is left as it is.
     """
     plan = TrafficPlan(float(xways), minutes, seed, cast("Format", form))
     if jobs < 1:

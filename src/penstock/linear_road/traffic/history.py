@@ -1,9 +1,10 @@
 """`penstock lr history`: TollHistory and SegmentHistory for the vehicles and expressways of an input.
 
-Idea: one expressway is one independent piece of work with its own chance, so pieces run in parallel and the bytes depend on the
-seed alone. Each finished piece is a part file; an interrupted run keeps its parts and goes on; at the end the parts become
-the two files, and the manifest, written last, says that they are whole. Expressways that are shifted copies of these need no
-rows of their own: the manifest gives the offsets. Arasu et al., "Linear Road", VLDB 2004, section 3.1.3 (historical data).
+Idea: one expressway is one independent piece of work with its own chance, so pieces run in parallel and the
+bytes depend on the seed alone. Each finished piece is a part file; an interrupted run keeps its parts and
+goes on; at the end the parts become the two files, and the manifest, written last, says that they are whole.
+Expressways that are shifted copies of these need no rows of their own: the manifest gives the offsets. Arasu
+et al., "Linear Road", VLDB 2004, section 3.1.3 (historical data).
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class HistoryPlan:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the input tells: vehicles and their stretches by expressway, directions there are, and the spans for copies."""
+    """What the input tells: vehicles and their stretches by expressway, directions there are, and the spans
+    for copies.
+    """
 
     vehicles: dict[int, Stretches]
     directions: dict[int, tuple[int, ...]]
@@ -99,7 +102,10 @@ class _Piece:
 def history(
     plan: HistoryPlan, *, workers: int | None = None, reading: Progress = silent, writing: Progress = silent
 ) -> dict[str, Any]:
-    """Write the history of an input and return its manifest; what an earlier, interrupted run finished is kept."""
+    """Write the history of an input and return its manifest.
+
+    What an earlier, interrupted run finished is kept.
+    """
     if workers is not None and workers < 1:
         raise InputError(f"--workers {workers} is too few; expected 1 or more.")
     if plan.out.exists() and not plan.out.is_dir():
@@ -289,7 +295,10 @@ def _csv_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
 
 
 def _join(final: Path, parts: list[Path]) -> None:
-    """One file out of the parts; a single part just gets its name (a hard link, so that a later step may still resume)."""
+    """One file out of the parts.
+
+    A single part just gets its name (a hard link, so that a later step may still resume).
+    """
     if len(parts) == 1:
         with whole_file(final) as path:
             os.link(parts[0], path)
@@ -343,7 +352,8 @@ def _shared(copies: int, span: Span) -> dict[str, Any] | None:
         "count": copies,
         "vid": span.vids,
         "xway": span.xways,
-        "shared": "by reference: copy k of 0..count-1 has the rows of the files with k * vid added to VID and k * xway added to XWay",
+        "shared": "by reference: copy k of 0..count-1 has the rows of the files "
+        "with k * vid added to VID and k * xway added to XWay",
     }
 
 

@@ -1,8 +1,9 @@
 """From directions to files in order of time.
 
-Idea: the parts are cut at the same seconds, and each cut becomes one file that holds all expressways, so the files in their
-order are the input in its order. A file holds at most about two million rows, which bounds memory whatever L is.
-Within a second the directions follow each other, and a request comes right after the report that carries it.
+Idea: the parts are cut at the same seconds, and each cut becomes one file that holds all expressways, so the
+files in their order are the input in its order. A file holds at most about two million rows, which bounds
+memory whatever L is. Within a second the directions follow each other, and a request comes right after the
+report that carries it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Slice:
 
 
 def cut(rows_by_second: np.ndarray, most: int = ROWS_PER_FILE) -> tuple[Slice, ...]:
-    """Cut the run into slices of at most `most` rows (a single second may hold more), at whole minutes if these fit.
+    """Cut the run into slices of at most `most` rows (a single second may hold more), at whole minutes if
+    these fit.
 
     >>> [(s.start, s.end) for s in cut(np.full(240, 10), most=1500)]
     [(0, 120), (120, 240)]

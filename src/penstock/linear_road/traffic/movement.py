@@ -1,14 +1,15 @@
 """How vehicles move: one direction of an expressway, compiled with numba.
 
-Idea: a vehicle only matters when it reports, so it is moved once every 30 s, at its own second (its phase). Between
-two reports it drives at a speed that depends on how crowded its lane is here and just ahead (quarter-mile cells), within
-what it can accelerate; it changes to a freer lane, and it leaves by the exit ramp once it has reached it.
-An accident is two vehicles held at one place of one lane: the lane is closed there, the others pass slowly,
-so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004, section 3.1.1.
+Idea: a vehicle only matters when it reports, so it is moved once every 30 s, at its own second (its phase).
+Between two reports it drives at a speed that depends on how crowded its lane is here and just ahead
+(quarter-mile cells), within what it can accelerate; it changes to a freer lane, and it leaves by the exit
+ramp once it has reached it. An accident is two vehicles held at one place of one lane: the lane is closed
+there, the others pass slowly, so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004,
+section 3.1.1.
 
-One mph is 44 feet in 30 s. At most 100 mph is 4,400 feet, so no segment (5,280 feet) is crossed without a report.
-State lies in arrays of records: numba hands a record on as a bare pointer, where a tuple of arrays would count
-references at each access (measured: 20 times slower).
+One mph is 44 feet in 30 s. At most 100 mph is 4,400 feet, so no segment (5,280 feet) is crossed without a
+report. State lies in arrays of records: numba hands a record on as a bare pointer, where a tuple of arrays
+would count references at each access (measured: 20 times slower).
 """
 
 from __future__ import annotations
@@ -183,7 +184,10 @@ def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
 
 @_compiled
 def _limit_behind(cells: Any, accident: Any, closed: bool) -> None:
-    """Close (or open) the lane at the accident and half a mile before it; for two miles all lanes slow down."""
+    """Close (or open) the lane at the accident and half a mile before it.
+
+    For two miles all lanes slow down.
+    """
     at = _cell(accident.place)
     for lane in range(1, 4):
         for cell in range(max(at - QUEUE_CELLS, 0), at + 1):
@@ -204,7 +208,10 @@ def _open_lane(cells: Any, accidents: Any, which: int) -> None:
 
 @_compiled
 def _may_stop_first(car: Any, accident: Any, t: int) -> bool:
-    """A vehicle near the planned segment that drives on well past it; the longer none comes, the farther we look."""
+    """A vehicle near the planned segment that drives on well past it.
+
+    The longer none comes, the farther we look.
+    """
     if accident.phase != PLANNED or t < accident.start or not 1 <= car.lane <= 3:
         return False
     reach = 0.5 + (t - accident.start) / 20.0

@@ -1,9 +1,10 @@
 """SegmentHistory: ten weeks of traffic on an expressway, minute by minute.
 
-Idea: a demand curve gives the cars expected in a segment at a minute of a day of the week (two rush hours on working days, one
-flat hump at weekends, most of it near downtown, heavier towards downtown in the morning and away from it in the evening); chance
-gives the day, the minute and a few slowdowns a day; speed falls as cars crowd the segment. The toll is the benchmark's own
-rule on these two numbers, so the table cannot disagree with itself. Arasu et al., VLDB 2004, section 3.1.3 (history).
+Idea: a demand curve gives the cars expected in a segment at a minute of a day of the week (two rush hours on
+working days, one flat hump at weekends, most of it near downtown, heavier towards downtown in the morning and
+away from it in the evening); chance gives the day, the minute and a few slowdowns a day; speed falls as cars
+crowd the segment. The toll is the benchmark's own rule on these two numbers, so the table cannot disagree
+with itself. Arasu et al., VLDB 2004, section 3.1.3 (history).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """TollHistory: what each vehicle paid each day, by driving it through the SegmentHistory of that day.
 
-Idea: a vehicle keeps its habits. The stretch it drives in the input is its stretch of every day; it leaves at its own time (a
-morning commuter who comes back in the evening, an evening traveller, or any time), skips some days, most of them at
-weekends, and pays in each segment the toll of that day and minute. So the sums are as plausible as the segment tolls they
-add up. All chance is a hash of (seed, vehicle, expressway, day): no order, no chunk size and no number of cores changes it.
+Idea: a vehicle keeps its habits. The stretch it drives in the input is its stretch of every day; it leaves at
+its own time (a morning commuter who comes back in the evening, an evening traveller, or any time), skips some
+days, most of them at weekends, and pays in each segment the toll of that day and minute. So the sums are as
+plausible as the segment tolls they add up. All chance is a hash of (seed, vehicle, expressway, day): no
+order, no chunk size and no number of cores changes it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class Stretches:
 
 
 def stretches(blocks: Iterable[Array]) -> dict[int, Stretches]:
-    """The stretches in blocks of input rows, by expressway; a vehicle seen in both directions keeps its longer stretch."""
+    """The stretches in blocks of input rows, by expressway.
+
+    A vehicle seen in both directions keeps its longer stretch.
+    """
     found = np.zeros((0, 5), np.int64)
     for values in blocks:
         reports = values[values[:, 0] == 0][:, [4, 2, 6, 7, 7]].astype(np.int64)
@@ -64,7 +68,10 @@ def _stretches_of(rows: Array) -> Stretches:
 
 
 def spent(seed: int, xway: int, where: Stretches, day: int, lav: Array, toll: Array) -> Array:
-    """What each vehicle paid on a day; `lav` and `toll` by direction, minute and segment (all -1: no such direction)."""
+    """What each vehicle paid on a day.
+
+    `lav` and `toll` by direction, minute and segment (all -1: no such direction).
+    """
     out = np.zeros(len(where.vid), np.int32)
     weekend = dow(day) in WEEKEND
     _spent(seed, xway, day, weekend, where.vid, where.direction, where.entry, where.leave, lav, toll, out)

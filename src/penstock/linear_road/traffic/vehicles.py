@@ -1,8 +1,8 @@
 """Which vehicle makes which trip: second trips, in the same direction, back home, or on another expressway.
 
-Idea: the road simulates trips; vehicles are named afterwards. A few trips are made by a vehicle that has finished another
-one, at least two minutes before. Since only entry and exit times are needed, the directions are still simulated apart,
-and the names are the same on any number of processes.
+Idea: the road simulates trips; vehicles are named afterwards. A few trips are made by a vehicle that has
+finished another one, at least two minutes before. Since only entry and exit times are needed, the directions
+are still simulated apart, and the names are the same on any number of processes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _is_second(trips: np.ndarray) -> np.ndarray:
 
 
 def _name_second_trips(names: list[np.ndarray], times: Sequence[TripTimes], here: int, source: int) -> None:
-    """Give the second trips of this direction and source to vehicles that have finished, in order of their exit.
+    """Give the second trips of this direction and source to vehicles that have finished, in order of their
+    exit.
 
     Each trip belongs to one source only, by its number, so no vehicle is given away twice.
     """

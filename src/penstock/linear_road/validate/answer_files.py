@@ -1,7 +1,8 @@
-"""The answers of a system under test: one flat file, or a directory of them (docs/linear-road-semantics.md, "Output").
+"""The answers of a system under test: one flat file, or a directory of them (docs/linear-road-semantics.md,
+"Output").
 
-Idea: a line's type tells its fields; a line that is no answer of any type is kept as unreadable and fails the run. Emit is
-held in whole milliseconds, so that limits are compared exactly.
+Idea: a line's type tells its fields; a line that is no answer of any type is kept as unreadable and fails the
+run. Emit is held in whole milliseconds, so that limits are compared exactly.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Answers:
 
 
 def answer_files(path: Path) -> list[Path]:
-    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden ones.
+    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden
+    ones.
 
     The directory of a run (with run.json) is answered for by its answers.csv alone.
     """

@@ -1,9 +1,9 @@
 """The comparison: each type's answers against the oracle's, as bags of rows.
 
-Idea: rows that agree cancel out in one aggregation; only what is left is looked at closer. A left-over answer and a
-left-over expectation with the same key (the tuple that triggered them) are one wrong answer; what then remains is missing
-(expected only), duplicated (the trigger has its answer already) or unexpected (there is no such trigger).
-Balances have many right answers: each right one is first replaced by the oracle's.
+Idea: rows that agree cancel out in one aggregation; only what is left is looked at closer. A left-over answer
+and a left-over expectation with the same key (the tuple that triggered them) are one wrong answer; what then
+remains is missing (expected only), duplicated (the trigger has its answer already) or unexpected (there is no
+such trigger). Balances have many right answers: each right one is first replaced by the oracle's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ import duckdb
 
 @dataclass(frozen=True)
 class AnswerType:
-    """How answers of one type are named, compared and timed; `wrong` gives a SQL condition for each kind of fault."""
+    """How answers of one type are named, compared and timed.
+
+    `wrong` gives a SQL condition for each kind of fault.
+    """
 
     number: int
     name: str
@@ -76,8 +79,10 @@ SHOWN = 3
 RIGHT_BALANCES = """
 CREATE TEMP TABLE judged_2 AS
 WITH asked AS (SELECT g.*, e.vid, e.bal AS e_bal
-               FROM (SELECT *, row_number() OVER () AS id FROM got_2) g LEFT JOIN expected_2 e USING (time, qid)),
-     known AS (SELECT s.*, result BETWEEN s.time - 60 AND s.time AND s.bal = coalesce(a.bal, 0) AND s.vid IS NOT NULL
+               FROM (SELECT *, row_number() OVER () AS id FROM got_2) g
+               LEFT JOIN expected_2 e USING (time, qid)),
+     known AS (SELECT s.*, result BETWEEN s.time - 60 AND s.time AND s.bal = coalesce(a.bal, 0)
+         AND s.vid IS NOT NULL
                       AS is_right
                FROM asked s ASOF LEFT JOIN accounts a ON a.vid = s.vid AND a.time <= s.result)
 SELECT time, qid, emit, CASE WHEN bool_or(is_right) THEN time ELSE result END AS result,
@@ -122,7 +127,9 @@ class Result:
 
 
 def compare(con: duckdb.DuckDBPyConnection, *, emits: bool, limits: bool) -> list[Result]:
-    """Compare all types; `emits` checks Emit < Time and measures response times, `limits` counts late answers."""
+    """Compare all types; `emits` checks Emit < Time and measures response times, `limits` counts late
+    answers.
+    """
     con.execute(RIGHT_BALANCES)
     return [_compare(con, answer, emits=emits, limits=limits) for answer in TYPES]
 
@@ -176,7 +183,8 @@ def _faults(con: duckdb.DuckDBPyConnection, answer: AnswerType) -> None:
         SELECT *, CASE WHEN g_early IS NULL THEN ['{MISSING}']
                        WHEN e_early IS NULL AND known THEN ['{DUPLICATED}']
                        WHEN e_early IS NULL THEN ['{UNEXPECTED}']
-                       ELSE list_filter([{wrong} CASE WHEN g_early THEN '{EARLY}' END], lambda k: k IS NOT NULL)
+                       ELSE list_filter([{wrong} CASE WHEN g_early THEN '{EARLY}' END],
+                           lambda k: k IS NOT NULL)
                   END AS kinds
         FROM (SELECT *, ({key}) IN (SELECT ({key}) FROM expected_{answer.number}) AS known
               FROM {_side(answer, "e", "g")} FULL JOIN {_side(answer, "g", "e")} USING ({key}, n))""")
@@ -240,7 +248,8 @@ def _timed(con: duckdb.DuckDBPyConnection, answer: AnswerType, kind: str, condit
     """The first answers whose Emit breaks a condition."""
     key = ", ".join(answer.key)
     rows = con.execute(f"""
-        SELECT {key}, emit FROM got_{answer.number} WHERE {condition} ORDER BY {key}, emit LIMIT {SHOWN}""").fetchall()
+        SELECT {key}, emit FROM got_{answer.number} WHERE {condition}
+        ORDER BY {key}, emit LIMIT {SHOWN}""").fetchall()
     return [_timed_fault(answer, kind, dict(zip((*answer.key, "emit"), row, strict=True))) for row in rows]
 
 

@@ -1,7 +1,7 @@
 """What the oracle has finished, kept in its own database.
 
-Idea: every unit of work (some chunks of rows, one expressway of one step) is one transaction together with the note that it is
-done. A database found after a kill holds whole units only, and the next run skips them.
+Idea: every unit of work (some chunks of rows, one expressway of one step) is one transaction together with
+the note that it is done. A database found after a kill holds whole units only, and the next run skips them.
 """
 
 from __future__ import annotations

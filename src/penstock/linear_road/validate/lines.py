@@ -1,9 +1,9 @@
 """Flat files to columns: the only part of the validator that looks at bytes.
 
-Idea: what counts as "15 integers" must be exact and fast, and SQL casts are neither (they round 1.5 and take 1e3).
-So a small compiled loop reads whole blocks of lines into columns and says which lines it could not read.
-An integer is an optional sign and digits, blanks around it allowed; what exceeds 32 bits reads as `TOO_LARGE`,
-which no range of the format contains.
+Idea: what counts as "15 integers" must be exact and fast, and SQL casts are neither (they round 1.5 and take
+1e3). So a small compiled loop reads whole blocks of lines into columns and says which lines it could not
+read. An integer is an optional sign and digits, blanks around it allowed; what exceeds 32 bits reads as
+`TOO_LARGE`, which no range of the format contains.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = (
 
 @dataclass(frozen=True)
 class FilePlace:
-    """A place in an input between two rows: number of the file, bytes (csv) or rows (parquet) before it, next line."""
+    """A place in an input between two rows: number of the file, bytes (csv) or rows (parquet) before it, next
+    line.
+    """
 
     file: int = 0
     offset: int = 0
@@ -154,9 +156,11 @@ def read_rows(block: bytes) -> tuple[Any, Any, Any]:
 
 
 def read_thousandths(block: bytes, width: int) -> tuple[Any, Any, Any]:
-    """Lines of up to `width` numbers in thousandths (int64), how many each has (0: unreadable), where they start.
+    """Lines of up to `width` numbers in thousandths (int64), how many each has (0: unreadable), where they
+    start.
 
-    What lies beyond the third decimal counts as a whole thousandth, so that nothing late or uneven is cut down to right.
+    What lies beyond the third decimal counts as a whole thousandth, so that nothing late or uneven is cut
+    down to right.
 
     >>> values, counts, _ = read_thousandths(b"1,2.0000,2.0005" + bytes([10]) + b"x", 6)
     >>> values[:3, 0].tolist(), counts.tolist()

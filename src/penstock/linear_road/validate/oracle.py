@@ -1,9 +1,9 @@
 """The oracle: every right answer, worked out from the whole input by SQL.
 
-Idea: the definitions of docs/linear-road-semantics.md, each in the module of its topic, run in their order of need: rows refused, trips and
-statistics (an expressway at a time), accidents (over all), quotes, accounts, requests. It shares nothing with
-any pipeline: what it says is what the page says. For a large input the database is a file, and a run that was killed goes on
-after the last unit of work it had finished (`journal`).
+Idea: the definitions of docs/linear-road-semantics.md, each in the module of its topic, run in their order of
+need: rows refused, trips and statistics (an expressway at a time), accidents (over all), quotes, accounts,
+requests. It shares nothing with any pipeline: what it says is what the page says. For a large input the
+database is a file, and a run that was killed goes on after the last unit of work it had finished (`journal`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Oracle:
 
 @contextmanager
 def workspace(memory: str = MEMORY, directory: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory that may spill to a temporary directory; or one in `directory`, which stays there."""
+    """A database in memory that may spill to a temporary directory.
+
+    Or one in `directory`, which stays there.
+    """
     spill = Path(tempfile.mkdtemp(prefix="penstock-validate-", dir=directory))
     try:
         con = _connect(directory / DATABASE) if directory else duckdb.connect(":memory:")

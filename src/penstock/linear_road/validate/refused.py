@@ -1,11 +1,12 @@
 """Rows refused: what takes part in nothing, and why (docs/linear-road-semantics.md, "Input").
 
-Idea: most rules look at one row and are SQL. Three look at the rows before: a Time below the last accepted row's, a
-Time more than 60 s above both the last accepted and the next row's, and a report already accepted. Those are
-sequential, but only where neighbouring times fall or leap: all other rows are judged as a whole array.
+Idea: most rules look at one row and are SQL. Three look at the rows before: a Time below the last accepted
+row's, a Time more than 60 s above both the last accepted and the next row's, and a report already accepted.
+Those are sequential, but only where neighbouring times fall or leap: all other rows are judged as a whole
+array.
 
-Two points the page leaves open: "the next row" is the next one that passes the rules of a single row, and a row
-that has no row before or after it cannot leap.
+Two points the page leaves open: "the next row" is the next one that passes the rules of a single row, and a
+row that has no row before or after it cannot leap.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ RANGES: dict[str, tuple[int, int, str, tuple[int, ...]]] = {
 
 def _out_of_range(name: str) -> str:
     least, largest, word, types = RANGES[name]
-    return f"WHEN Type IN ({', '.join(map(str, types))}) AND {name} NOT BETWEEN {least} AND {largest} THEN '{word} out of range'"
+    return (
+        f"WHEN Type IN ({', '.join(map(str, types))}) AND {name} NOT BETWEEN {least} AND {largest} THEN "
+        f"'{word} out of range'"
+    )
 
 
 WHY = f"""
@@ -113,7 +117,10 @@ class Gate:
 
 
 def _keys(time: Any, road: Any, vid: Any) -> Any:
-    """One number for each report: 14 bits of time, 18 of road, 31 of vehicle; wilder roads are numbered first."""
+    """One number for each report: 14 bits of time, 18 of road, 31 of vehicle.
+
+    Wilder roads are numbered first.
+    """
     if road.max(initial=0) < 1 << 18:
         return (time << 49) | (road << 31) | vid
     _, places = np.unique(np.stack([time, road]), axis=1, return_inverse=True)
@@ -175,7 +182,7 @@ def _is_above_next(times: Any, i: int, following: int | None) -> bool:
 
 
 def _first_at_least(times: Any, i: int, least: int) -> int:
-    """The first index from `i` on with times >= least, looking in ever wider windows (runs are mostly short)."""
+    """The first index from `i` on with times >= least, in ever wider windows, since runs are mostly short."""
     width = 16
     while i < len(times):
         found = np.flatnonzero(times[i : i + width] >= least)
@@ -211,8 +218,8 @@ def sieve(
 ) -> Iterator[tuple[Chunk, Any, list[Refused]]]:
     """Each chunk with the mask of its accepted rows and the list of its refused ones.
 
-    The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows. `gate` knows the rows
-    before the source; when a chunk comes out, it knows that chunk too and none after it.
+    The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows. `gate`
+    knows the rows before the source; when a chunk comes out, it knows that chunk too and none after it.
     """
     gate = gate or Gate()
     waiting: list[_Waiting] = []

@@ -173,7 +173,10 @@ def _mark(*, passed: bool) -> Text:
 def _clock(verdict: Verdict) -> str:
     speed = "maximum speed" if verdict.speed is None else f"speed {verdict.speed:g}"
     outcome = "All answers hold." if verdict.passed else "The answers do NOT hold."
-    return f"{outcome} {verdict.reports:,} reports; response times {verdict.response_times} ({speed}, seconds of the run's clock)."
+    return (
+        f"{outcome} {verdict.reports:,} reports; response times {verdict.response_times} ({speed}, seconds "
+        "of the run's clock)."
+    )
 
 
 def _faults(verdict: Verdict) -> Iterator[RenderableType]:

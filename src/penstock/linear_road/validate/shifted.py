@@ -1,8 +1,9 @@
 """Answers to shifted copies, judged by un-shifting them onto the original.
 
-Idea: copy k of an input is the input with k times a fixed span added to VID, QID and XWay, so its right answers are those
-of the original, shifted. The oracle works out the original once; the answers of each copy are moved back and compared
-with it one copy after the other. What belongs to no copy is an answer that nobody asked for.
+Idea: copy k of an input is the input with k times a fixed span added to VID, QID and XWay, so its right
+answers are those of the original, shifted. The oracle works out the original once; the answers of each copy
+are moved back and compared with it one copy after the other. What belongs to no copy is an answer that nobody
+asked for.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ def _unshift(con: duckdb.DuckDBPyConnection, shift: Copies, k: int) -> None:
     for kind, fields in LAYOUT.items():
         columns = ", ".join(moved.get(name, name) for name in fields)
         con.execute(
-            f"CREATE OR REPLACE TABLE got_{kind} AS SELECT {columns} FROM all_{kind} WHERE {_copy_of(kind, shift)} = {k}"
+            f"CREATE OR REPLACE TABLE got_{kind} AS SELECT {columns} FROM all_{kind} WHERE "
+            f"{_copy_of(kind, shift)} = {k}"
         )
 
 
@@ -141,6 +143,7 @@ def _judge(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, k: int) -> N
         verdict.types[result.type.number].add(result)
         room = _SHOWN - len(verdict.faults)
         verdict.faults += [
-            f"copy {k}, {result.type.name}: {fault.kind} {fault.key}, expected {fault.expected}, got {fault.got}"
+            f"copy {k}, {result.type.name}: {fault.kind} {fault.key}, expected {fault.expected}, got "
+            f"{fault.got}"
             for fault in result.faults[: max(0, room)]
         ]

@@ -37,10 +37,11 @@ def validate(
     work: Path | None = None,
     progress: Progress = lambda _step, _share: None,
 ) -> Verdict:
-    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID, TIME).
+    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID,
+    TIME).
 
-    The oracle's tables for a large input lie in a work directory (in `work`, which also puts small ones there); after a kill
-    the same call goes on with them.
+    The oracle's tables for a large input lie in a work directory (in `work`, which also puts small ones
+    there); after a kill the same call goes on with them.
     """
     source = open_input(path)
     history = history or history_beside(path)

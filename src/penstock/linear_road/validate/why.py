@@ -1,7 +1,7 @@
 """The oracle's working: which vehicles, minutes and accidents an answer rests on.
 
-Idea: a validator that only says "wrong" is not believed. Each answer can be traced back through the oracle's own tables, in
-lines a person can check by hand against the input.
+Idea: a validator that only says "wrong" is not believed. Each answer can be traced back through the oracle's
+own tables, in lines a person can check by hand against the input.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def _reports(oracle: Oracle, vid: int, time: int) -> list[Report]:
             f"""SELECT q.time, q.vid, q.spd, q.lane, q.dir, q.seg, q.pos,
                        CASE WHEN p.time IS NOT NULL THEN (p.lane, p.seg, p.pos) END
                 FROM (SELECT * FROM reports_{xway} WHERE vid = $vid AND time = $time) q
-                LEFT JOIN (SELECT * FROM reports_{xway} WHERE vid = $vid AND time = $time - 30) p ON p.dir = q.dir
+                LEFT JOIN (SELECT * FROM reports_{xway} WHERE vid = $vid
+                    AND time = $time - 30) p ON p.dir = q.dir
                 ORDER BY q.dir""",
             {"vid": vid, "time": time},
         ).fetchall()
@@ -146,7 +147,8 @@ def _quote(oracle: Oracle, q: Report) -> list[str]:
 def _lav(oracle: Oracle, q: Report, lav: int) -> str:
     rows = dict(
         oracle.con.execute(
-            "SELECT minute, (avgs, cars) FROM statistics WHERE xway = ? AND dir = ? AND seg = ? AND minute BETWEEN ? AND ?",
+            "SELECT minute, (avgs, cars) FROM statistics WHERE xway = ? AND dir = ? AND seg = ? AND minute "
+            "BETWEEN ? AND ?",
             [q.xway, q.dir, q.seg, q.minute - 5, q.minute - 1],
         ).fetchall()
     )
@@ -179,11 +181,13 @@ def _accidents(oracle: Oracle, q: Report, accident: int | None) -> list[str]:
     begin, end = (q.minute - 2) * 60, (q.minute - 1) * 60
     rows = oracle.con.execute(
         """SELECT lane, pos, vid1, vid2, min(since), max(until) FROM accidents
-           WHERE xway = ? AND dir = ? AND seg = ? AND since < ? AND until > ? GROUP BY ALL ORDER BY ALL LIMIT 5""",
+           WHERE xway = ? AND dir = ? AND seg = ? AND since < ? AND until > ?
+           GROUP BY ALL ORDER BY ALL LIMIT 5""",
         [q.xway, q.dir, accident, end, begin],
     ).fetchall()
     return [
-        f"Accident in minute {q.minute - 1} in segment {accident}, the nearest of {q.seg}..{last}: lane {lane}, position "
+        f"Accident in minute {q.minute - 1} in segment {accident}, the nearest of {q.seg}..{last}: lane "
+        f"{lane}, position "
         f"{pos}, vehicles {a} and {b}, stopped together in {since}..{until - 1}."
         for lane, pos, a, b, since, until in rows
     ]
@@ -257,6 +261,7 @@ def _travel(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[s
 def _leg(before: Any, after: Any) -> str:
     _, direction, seg, y, toll, _, _ = before
     return (
-        f"Segment {seg} {_DIRECTIONS[direction]} at minute {int(y + 1e-9)}: lav {after[5]:.4f}, cnt {after[6]:.4f}, "
+        f"Segment {seg} {_DIRECTIONS[direction]} at minute {int(y + 1e-9)}: lav {after[5]:.4f}, cnt "
+        f"{after[6]:.4f}, "
         f"{after[3] - y:.4f} minutes, toll {after[4] - toll:.4f}."
     )

@@ -1,9 +1,10 @@
 """Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
-Idea: a report that is the fourth in a row, 30 s apart, from one place makes its vehicle stopped from its own time until
-the vehicle's next report or 30 s later. "Its four latest reports" are the vehicle's wherever they come from, so the reports
-of the few still vehicles are gathered over all expressways. Of two in one second neither is the later one, so four with such a one among
-them are not 30 s apart. Two such spans at one place that overlap are an accident.
+Idea: a report that is the fourth in a row, 30 s apart, from one place makes its vehicle stopped from its own
+time until the vehicle's next report or 30 s later. "Its four latest reports" are the vehicle's wherever they
+come from, so the reports of the few still vehicles are gathered over all expressways. Of two in one second
+neither is the later one, so four with such a one among them are not 30 s apart. Two such spans at one place
+that overlap are an accident.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ WHERE a.vid < b.vid AND greatest(a.since, b.since) < least(a.until, b.until)"""
 # `until` is the first second without the accident, so the last minute is that of the second before it.
 ACCIDENT_MINUTES = """
 CREATE TABLE accident_minutes AS
-SELECT DISTINCT xway, dir, seg, unnest(range(since // 60 + 1, (until - 1) // 60 + 2)) AS minute FROM accidents"""
+SELECT DISTINCT xway, dir, seg, unnest(range(since // 60 + 1, (until - 1) // 60 + 2)) AS minute
+    FROM accidents"""
 
 
 def find_accidents(con: duckdb.DuckDBPyConnection, xways: Sequence[int]) -> None:

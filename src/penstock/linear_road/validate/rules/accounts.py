@@ -1,8 +1,8 @@
 """Assessment and balance (docs/linear-road-semantics.md, "Assessment and balance").
 
-Idea: a report that crosses into another segment pays the toll quoted when the vehicle entered the segment it leaves: the
-vehicle's entry before this one. If that entry was in lane 4 there was no notice, and nothing is paid; the first report of a
-trip pays nothing. A vehicle has one account over all expressways.
+Idea: a report that crosses into another segment pays the toll quoted when the vehicle entered the segment it
+leaves: the vehicle's entry before this one. If that entry was in lane 4 there was no notice, and nothing is
+paid; the first report of a trip pays nothing. A vehicle has one account over all expressways.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import duckdb
 CHARGES = """
 CREATE TABLE charges AS
 WITH crossings AS (
-    SELECT vid, time, xway, dir, first, lag(toll) OVER w AS toll, lag(seg) OVER w AS seg, lag(time) OVER w AS quoted
+    SELECT vid, time, xway, dir, first, lag(toll) OVER w AS toll, lag(seg) OVER w AS seg, lag(time) OVER w
+        AS quoted
     FROM entered WINDOW w AS (PARTITION BY xway, dir, vid ORDER BY time))
 SELECT vid, time, xway, dir, seg, quoted, toll FROM crossings WHERE NOT first AND toll > 0"""
 

@@ -1,8 +1,9 @@
-"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be absent.
+"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be
+absent.
 
-Shifted copies of an input may share one history by reference; the history's manifest then says `copies`: copy k has
-the rows of the files with k times `vid` added to VID and k times `xway` to XWay. The macros `home_xway` and `home_vid`
-lead from a request to the row it shares.
+Shifted copies of an input may share one history by reference; the history's manifest then says `copies`: copy
+k has the rows of the files with k times `vid` added to VID and k times `xway` to XWay. The macros `home_xway`
+and `home_vid` lead from a request to the row it shares.
 """
 
 from __future__ import annotations

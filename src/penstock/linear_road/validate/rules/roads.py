@@ -1,7 +1,8 @@
 """The accepted rows as tables: one of reports for each expressway, one of requests.
 
-Idea: everything but the accounts and the stopped vehicles is a matter of one expressway, so each gets its own table and
-is worked on alone; L expressways need the memory of one. Columns are as narrow as the format allows.
+Idea: everything but the accounts and the stopped vehicles is a matter of one expressway, so each gets its own
+table and is worked on alone; L expressways need the memory of one. Columns are as narrow as the format
+allows.
 """
 
 from __future__ import annotations

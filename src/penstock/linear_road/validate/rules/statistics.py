@@ -1,7 +1,7 @@
 """Statistics of a road segment and minute (docs/linear-road-semantics.md, "Toll notification").
 
-`cars(m)` counts the distinct vehicles reporting there in minute m, lanes 0..4; `Avgs(m)` is the mean over those
-vehicles of each one's mean speed.
+`cars(m)` counts the distinct vehicles reporting there in minute m, lanes 0..4; `Avgs(m)` is the mean over
+those vehicles of each one's mean speed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import duckdb
 
 TABLES = """
-CREATE TABLE statistics (xway INTEGER, dir UTINYINT, seg UTINYINT, minute SMALLINT, cars INTEGER, avgs DOUBLE)"""
+CREATE TABLE statistics (xway INTEGER, dir UTINYINT, seg UTINYINT, minute SMALLINT, cars INTEGER,
+    avgs DOUBLE)"""
 
 STATISTICS = """
 INSERT INTO statistics

@@ -1,7 +1,7 @@
 """Tolls, notices and alerts (docs/linear-road-semantics.md, "Toll notification" and "Accidents").
 
-Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are worked out once for each of
-these (`quotes`), and a notice is an entry that reads its quote. An entry in lane 4 has none.
+Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are worked out once
+for each of these (`quotes`), and a notice is an entry that reads its quote. An entry in lane 4 has none.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ DOWNSTREAM = """
 CREATE OR REPLACE MACRO downstream(dir, seg, i) AS
 CASE dir WHEN 0 THEN least(seg + i, 99) ELSE greatest(seg - i, 0) END"""
 
-# Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever asked for.
+# Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever asked
+# for.
 QUOTES = """
 CREATE TABLE quotes AS
 WITH lavs AS (
         SELECT q.xway, q.dir, q.seg, q.minute, coalesce(floor(avg(s.avgs) + 1e-9), -1)::INTEGER AS lav,
                coalesce(max(s.cars) FILTER (s.minute = q.minute - 1), 0) AS cars
         FROM statistics q LEFT JOIN statistics s
-          ON s.xway = q.xway AND s.dir = q.dir AND s.seg = q.seg AND s.minute BETWEEN q.minute - 5 AND q.minute - 1
+          ON s.xway = q.xway AND s.dir = q.dir AND s.seg = q.seg AND s.minute BETWEEN q.minute - 5
+              AND q.minute - 1
         GROUP BY ALL),
      nearest AS (
         SELECT q.xway, q.dir, q.seg, q.minute, arg_min(a.seg, i) AS accident
@@ -28,13 +30,15 @@ WITH lavs AS (
              AND a.minute = q.minute - 1
         GROUP BY ALL)
 SELECT xway, dir, seg, minute, lav, cars, accident,
-       CASE WHEN lav < 40 AND cars > 50 AND accident IS NULL THEN 2 * (cars - 50) ** 2 ELSE 0 END::INTEGER AS toll
+       CASE WHEN lav < 40 AND cars > 50 AND accident IS NULL THEN 2 * (cars - 50) ** 2 ELSE 0 END::INTEGER
+           AS toll
 FROM lavs LEFT JOIN nearest USING (xway, dir, seg, minute)"""
 
 ENTERED = """
 CREATE TABLE entered AS
 SELECT e.*, q.lav, q.accident, CASE WHEN e.lane <> 4 THEN q.toll END AS toll
-FROM entries e JOIN quotes q ON q.xway = e.xway AND q.dir = e.dir AND q.seg = e.seg AND q.minute = e.time // 60 + 1"""
+FROM entries e JOIN quotes q ON q.xway = e.xway AND q.dir = e.dir AND q.seg = e.seg
+    AND q.minute = e.time // 60 + 1"""
 
 NOTICES = """
 CREATE VIEW expected_0 AS SELECT vid, time, lav, toll, xway, dir, seg FROM entered WHERE lane <> 4"""

@@ -1,7 +1,8 @@
 """Travel time and toll of a journey (docs/linear-road-semantics.md, "Travel time").
 
-Idea: the journey is a recursive query that crosses one segment a step; `y` is the clock in minutes of the first day. The
-means over the days of a day of week are made for one expressway at a time, which bounds the memory.
+Idea: the journey is a recursive query that crosses one segment a step; `y` is the clock in minutes of the
+first day. The means over the days of a day of week are made for one expressway at a time, which bounds the
+memory.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ FROM segment_history WHERE xway = {xway} GROUP BY ALL"""
 # Minute k > 1440 is minute k - 1440 of the next day of the week, repeatedly.
 LEGS = """
 WITH RECURSIVE legs AS (
-    SELECT row_number() OVER () AS id, time, qid, vid, CASE WHEN sinit <= send THEN 0 ELSE 1 END AS dir, sinit AS seg,
+    SELECT row_number() OVER () AS id, time, qid, vid, CASE WHEN sinit <= send THEN 0 ELSE 1 END AS dir,
+        sinit AS seg,
            send, dow, tod, tod::DOUBLE AS y, 0.0::DOUBLE AS toll, NULL::DOUBLE AS lav, NULL::DOUBLE AS cnt
     FROM requests WHERE type = 4 AND home_xway(xway) = {xway} {only}
   UNION ALL
@@ -36,7 +38,8 @@ JOURNEYS = (
     "INSERT INTO expected_4 "
     + LEGS
     + """
-SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e-9) FROM legs WHERE seg = send"""
+SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e-9) FROM legs
+    WHERE seg = send"""
 )
 
 
@@ -54,7 +57,9 @@ def travel(con: duckdb.DuckDBPyConnection, xway: int) -> None:
 
 
 def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Any]:
-    """The steps of one journey: segment reached, clock y, toll so far, and the lav and cnt of the segment crossed."""
+    """The steps of one journey: segment reached, clock y, toll so far, and the lav and cnt of the segment
+    crossed.
+    """
     row = con.execute(f"SELECT home_xway({int(xway)})").fetchone()
     home = row[0] if row else xway
     con.execute(MEANS.format(xway=home))

@@ -1,8 +1,10 @@
-"""Trips: where a vehicle begins one, enters a segment, or stands still (docs/linear-road-semantics.md, "Trips").
+"""Trips: where a vehicle begins one, enters a segment, or stands still (docs/linear-road-semantics.md,
+"Trips").
 
-Idea: one self-join finds the previous report, the report of the same vehicle on the same expressway and direction
-exactly 30 s earlier. Of its result only two kinds of rows matter later: entries (the first report of a trip, or one
-in another segment than the previous) and still rows (same travel lane and position as the previous).
+Idea: one self-join finds the previous report, the report of the same vehicle on the same expressway and
+direction exactly 30 s earlier. Of its result only two kinds of rows matter later: entries (the first report
+of a trip, or one in another segment than the previous) and still rows (same travel lane and position as the
+previous).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ INSERT INTO entries SELECT {xway}, dir, vid, time, lane, seg, first FROM steps W
 
 # Four equal reports are three still rows; a vehicle with fewer can never be stopped.
 STILL = """
-INSERT INTO still SELECT vid, count(*) FROM steps WHERE NOT first AND NOT moved GROUP BY vid HAVING count(*) >= 3"""
+INSERT INTO still SELECT vid, count(*) FROM steps WHERE NOT first AND NOT moved
+    GROUP BY vid HAVING count(*) >= 3"""
 
 
 def find_entries(con: duckdb.DuckDBPyConnection, xway: int) -> None:
