@@ -1,9 +1,8 @@
 """The L-rating of this machine: runs `penstock lr rate` and keeps its `rating.json` as a result.
 
 A rating is the largest L for which the answers of the scored minutes are all right and none is late. Words
-after `--` go to `penstock lr rate`. `--recorded FILE` runs nothing and keeps a rating that exists; its commit
-and machine are then those of now only if nothing changed meanwhile, so the file's own date is kept beside
-them.
+that are not listed below go to `penstock lr rate`. A rating that was stopped resumes if it gets the same
+`--out`; the result then names the commit of the last start only.
 
 Figure: L, with response times, cores and memory of every trial.
 Time:   2 to 5 hours; --quick about 15 minutes.
@@ -38,21 +37,16 @@ QUICK = (
 
 def main() -> int:
     parser = options(__doc__)
-    parser.add_argument(
-        "--out", type=Path, default=Path("out/rating"), help="where the rating works; it can resume"
-    )
-    parser.add_argument("--recorded", type=Path, help="a rating.json that exists already")
+    parser.add_argument("--out", type=Path, default=Path("out/rating"), help="where the rating works")
     chosen, words = parser.parse_known_args()
-    words = [word for word in words if word != "--"]
-    file = chosen.recorded or chosen.out / "rating.json"
-    with recording("linear-road-rate", chosen, words=words, recorded=chosen.recorded is not None) as record:
-        if chosen.recorded is None:
-            size = QUICK if chosen.quick else ()
-            command = kit_command("rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words)
-            ended = subprocess.run(command, check=False)
-            if ended.returncode:
-                raise RuntimeError(f"lr rate ended with {ended.returncode}")
-        record.figures = rating = json.loads(file.read_text(encoding="utf-8"))
+    with recording("linear-road-rate", chosen, words=words) as record:
+        size = QUICK if chosen.quick else ()
+        command = kit_command("rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words)
+        ended = subprocess.run(command, check=False)
+        if ended.returncode:
+            raise RuntimeError(f"lr rate ended with {ended.returncode}")
+        rating = json.loads((chosen.out / "rating.json").read_text(encoding="utf-8"))
+        record.figures = rating
         print(f"L = {rating['rating']:g}, {rating['scored_minutes']:g} scored minutes")
     return record.exit_code
 
