@@ -1,4 +1,6 @@
-"""An idle input behind connection points: the same on both engines, train by train, also after a restart and a replay."""
+"""An idle input behind connection points: the same on both engines, train by train, also after a restart and
+a replay.
+"""
 
 from __future__ import annotations
 

@@ -28,9 +28,17 @@ from .driving import (
 CARS = stream("time TIMESTAMP, car INT, v INT, t STRING", "car")
 ALL = stream("time TIMESTAMP, car INT, v INT, t STRING")
 SOME = (
-    ("n", "count(*)"), ("total", "sum(v)"), ("mean", "avg(v)"), ("low", "min(v)"), ("high", "max(t)"), ("first", "first(t)"),
-    ("last", "last(v)"), ("kinds", "count(distinct t)"), ("spread", "variance(v)"), ("numbers", "count(distinct v)"),
-)  # fmt: skip
+    ("n", "count(*)"),
+    ("total", "sum(v)"),
+    ("mean", "avg(v)"),
+    ("low", "min(v)"),
+    ("high", "max(t)"),
+    ("first", "first(t)"),
+    ("last", "last(v)"),
+    ("kinds", "count(distinct t)"),
+    ("spread", "variance(v)"),
+    ("numbers", "count(distinct v)"),
+)
 UNORDERED = tuple(pair for pair in SOME if pair[0] not in ("first", "last"))
 
 
@@ -89,9 +97,11 @@ BOXES = st.builds(
     stamp=st.sampled_from(["earliest", "latest"]),
 )
 LATCHES = st.builds(
-    latch, st.sampled_from([Time(SECOND), Time(4 * SECOND), Count(1), Count(3)]),
-    st.sampled_from([SOME, UNORDERED]), st.sampled_from(["earliest", "latest"]),
-)  # fmt: skip
+    latch,
+    st.sampled_from([Time(SECOND), Time(4 * SECOND), Count(1), Count(3)]),
+    st.sampled_from([SOME, UNORDERED]),
+    st.sampled_from(["earliest", "latest"]),
+)
 
 
 @settings(max_examples=12, deadline=None)

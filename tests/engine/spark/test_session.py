@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -91,7 +90,8 @@ SUBMITTED = """
 import json
 from penstock.engine.spark.session import local_session
 spark = local_session()
-keys = ("spark.master", "spark.driver.memory", "spark.sql.shuffle.partitions", "spark.sql.session.timeZone", "spark.app.name")
+sql = "spark.sql.shuffle.partitions", "spark.sql.session.timeZone"
+keys = ("spark.master", "spark.driver.memory", *sql, "spark.app.name")
 print(json.dumps({key: spark.conf.get(key) for key in keys}))
 spark.stop()
 """
@@ -131,9 +131,11 @@ def test_what_spark_submit_was_told_holds(tmp_path):
     }
 
 
-def shuffles():
-    """Files of shuffles, of whatever Spark runs here."""
-    return {str(path) for path in Path(tempfile.gettempdir()).glob("blockmgr-*/*/shuffle_*")}
+def shuffles(spark):
+    """Files of this session's shuffles; other Sparks may run on the machine."""
+    env = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
+    folders = env.blockManager().diskBlockManager().localDirsString()
+    return {str(path) for folder in folders for path in Path(folder).glob("*/shuffle_*")}
 
 
 def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):
@@ -142,10 +144,12 @@ def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):
     cars = net.source("cars", ps.rows(rows, "time TIMESTAMP, v INT"), timestamp="time")
     sink = ps.memory()
     cars.group_by("v").tumble("10 seconds", n="count(*)").output("out", to=sink)
-    before, policy = shuffles(), AsSoonAsPossible(length=20)
+    before, policy = shuffles(spark), AsSoonAsPossible(length=20)
     with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, policy=policy) as running:
         running.wait(120)
         assert sum(status.trains for status in running.status().subnetworks) >= 10
     assert sum(row["n"] for row in sink.rows) == 200
-    time.sleep(0.5)  # they are removed beside the train
-    assert len(shuffles() - before) < 10
+    until = time.monotonic() + 60  # they are removed beside the train
+    while len(shuffles(spark) - before) >= 10 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(shuffles(spark) - before) < 10
