@@ -187,7 +187,7 @@ def drive(
     plan: DrivePlan, *, progress: Progress = silent, preparing: Progress = silent, say: Say = lambda _: None
 ) -> DriveReport:
     """Deliver an input, prepared or not, and report how late it was."""
-    # The target first: a wrong one shall not cost the cutting of a large input.
+    # The target first: a wrong one must not cost the cutting of a large input.
     target = open_target(plan.to, _form(plan), resume=plan.resume)
     try:
         with _slices_of(plan, preparing, say) as slices, StopSignal().on_signals() as stop:

@@ -79,7 +79,7 @@ class PreparePlan:
 
 
 def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices:
-    """Write the slices of `plan` to `out`, or go on with an earlier, interrupted try.
+    """Write the slices of `plan` to `out`, or resume an interrupted try.
 
     Done already is done.
     """
@@ -93,7 +93,7 @@ def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices
     try:
         _pack(plan, packer, progress)
     except InputError:
-        # Going on later would stop at the same row again, so nothing is kept.
+        # A later try would stop at the same row again, so nothing is kept.
         packer.discard()
         raise
     return open_slices(out)
@@ -162,7 +162,7 @@ class _Packer:
 
     @classmethod
     def restored(cls, plan: PreparePlan, out: Path) -> _Packer:
-        """A packer that goes on after the last recorded block, or a new one."""
+        """A packer that resumes after the last recorded block, or a new one."""
         try:
             state = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
             if state.pop("plan") != json.loads(json.dumps(plan.as_json())):

@@ -63,7 +63,7 @@ class RatePlan:
         return self.set or self.out / "set"
 
     def as_json(self) -> dict[str, Any]:
-        """What must stay the same for a search to be gone on with."""
+        """What must stay the same for a rating to resume."""
         return {
             "mode": self.mode,
             "minutes": self.minutes,

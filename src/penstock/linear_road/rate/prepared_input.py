@@ -79,7 +79,7 @@ class RateSet:
 
 
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
-    """Make the set of a plan, or go on with one that was begun; what is there already is taken."""
+    """Make the set of a plan; what an earlier call has made is used."""
     place = plan.prepared_folder
     place.mkdir(parents=True, exist_ok=True)
     traffic = place / "traffic"

@@ -87,7 +87,7 @@ class Copies:
 
 
 def copies_of(span: Span, *, count: int | None = None, expressways: float | None = None) -> Copies:
-    """Plan copies by their number, or by the size L that all of them together shall have.
+    """Plan copies by their number, or by the size L that all of them are to have together.
 
     >>> copies_of(Span(1000, 50, 2, 2.0), expressways=6)
     Copies(count=3, vid=1000, qid=50, xway=2)

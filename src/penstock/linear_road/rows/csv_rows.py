@@ -95,9 +95,11 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
                 if text[i] != _COMMA:
                     break
                 i += 1
+        # A row is whole if fifteen numbers fill it to its end; of any other no number is believed.
         whole[row] = good and field == FIELDS and text[i] == _NEWLINE
         if not whole[row]:
             values[row, :] = -1
+        # Wherever the reading gave up, the next row starts behind the newline.
         while text[i] != _NEWLINE:
             i += 1
         i += 1
@@ -126,6 +128,8 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
     number = 0
     while 48 <= c <= 57:
         number = number * 10 + int(c - 48)
+        # Stay just above the limit: a field of a hundred digits must not overflow into a number that looks
+        # sound.
         if number > _INT32:
             number = _INT32 + 1
         i += 1
@@ -147,6 +151,7 @@ def _put(out: Array, at: int, number: int) -> int:
         out[at] = _MINUS
         at += 1
         number = -number
+    # Count the digits first, then write them from the last to the first.
     size = 1
     rest = number // 10
     while rest > 0:
@@ -186,6 +191,7 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     i = 0
     size = len(text)
     while i < size:
+        # Only three fields are read as numbers; all others are copied byte by byte, whatever they hold.
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
             number, following, found = integer(text, i)
             if found and number >= 0:

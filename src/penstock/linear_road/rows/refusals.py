@@ -1,5 +1,5 @@
-"""Which rows break the format, and why: the rules of the page's "Input" section as one pass over a block of
-rows.
+"""Which rows break the format, and why: the rules of docs/linear-road-semantics.md, "Input", as one pass over
+a block of rows.
 
 Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small
 memories (the last accepted Time; the reports seen in that second) decide everything. Only the fields a type
@@ -109,6 +109,7 @@ def _refuse(
         reason = alone[i]
         if reason == 0:
             reason = _order_reason(values, alone, i, last)
+        # Last, because asking also remembers: a row refused for another reason must not count as seen.
         if reason == 0 and values[i, 0] == 0 and _repeated(values[i], keys, stamps):
             reason = 20
         if reason == 0:
@@ -198,6 +199,7 @@ def _repeated(row: Array, keys: Array, stamps: Array) -> bool:
     A slot counts as empty when its stamp is not this second, so the table never needs clearing.
     """
     key = (np.int64(row[2]) << 32) | (np.int64(row[4]) << 1) | np.int64(row[6])
+    # A multiplicative hash: the odd constant spreads neighbouring numbers over the table.
     slot = (key * np.int64(-7046029254386353131) >> 20) & (len(keys) - 1)
     for _ in range(len(keys)):
         if stamps[slot] != row[1]:

@@ -107,7 +107,7 @@ class RunFolder:
 
 
 def open_run_folder(plan: RunPlan) -> RunFolder:
-    """The place of a new run or of one to go on with; refuses what would mix two runs."""
+    """The folders of a new run, or of one to resume; refuses what would mix two runs."""
     checkpoint = plan.checkpoint or plan.out / CHECKPOINT
     file = checkpoint / "run-plan.json"
     for name, path in (("--out", plan.out), ("--checkpoint", checkpoint)):

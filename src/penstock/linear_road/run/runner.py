@@ -3,8 +3,8 @@ run.
 
 Idea: the driver is a process of its own that fills a directory second by second; the network follows the
 directory. When the driver is through, the network takes what is left and ends. A clean stop pauses the clock,
-takes what was delivered, and leaves everything ready to go on; after a kill the clock has gone on, and the
-driver catches up at once. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+takes what was delivered, and leaves everything ready to resume; after a kill the clock has kept running, and
+the driver catches up at once. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

@@ -164,6 +164,7 @@ def _drive(cells: Any, speed_of: Any, random: Any, car: Any) -> None:
     else:
         lane = _choose_lane(cells, speed_of, random, car.lane, cell)
     speed = _next_speed(car, _lane_speed(cells, speed_of, lane, cell), random)
+    # The mean of old and new speed over 30 s.
     place = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
     if place >= car.exit_place:
         speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
@@ -248,6 +249,7 @@ def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int
     accident.stopped = t
     accident.phase = BLOCKED
     _hold(cells, vehicles[trip], accident, which)
+    # Found at the fourth report from one place, 90 s after the first.
     found = t + 90
     latest = end - 31 - found
     # Cleared within the run where ten minutes are left for it.
@@ -325,6 +327,7 @@ def advance(
     """
     row = 0
     for t in range(t0, t1):
+        # Vehicles report every 30 s from their entry on, so each second has the vehicles of one phase.
         phase = t % 30
         kept = 0
         for slot in range(bucket_size[phase]):
@@ -335,6 +338,7 @@ def advance(
             if vehicles[trip].lane == 4:
                 vehicles[trip].exit_time = t
             else:
+                # Close the gaps that vehicles left behind, in the same list.
                 bucket[phase, kept] = trip
                 kept += 1
         while entered < len(vehicles) and vehicles[entered].entry_time == t:

@@ -75,15 +75,15 @@ EARLY = "emitted before its time"
 MISSING, UNEXPECTED, DUPLICATED, LATE = "missing", "unexpected", "duplicated", "late"
 SHOWN = 3
 
-# Any (ResultTime, Bal) that is right stands for the oracle's own pair.
+# A balance may be up to 60 s old, so several pairs are right: any (ResultTime, Bal) that is right stands for
+# the oracle's own pair.
 RIGHT_BALANCES = """
 CREATE TEMP TABLE judged_2 AS
 WITH asked AS (SELECT g.*, e.vid, e.bal AS e_bal
                FROM (SELECT *, row_number() OVER () AS id FROM got_2) g
                LEFT JOIN expected_2 e USING (time, qid)),
      known AS (SELECT s.*, result BETWEEN s.time - 60 AND s.time AND s.bal = coalesce(a.bal, 0)
-         AND s.vid IS NOT NULL
-                      AS is_right
+                      AND s.vid IS NOT NULL AS is_right
                FROM asked s ASOF LEFT JOIN accounts a ON a.vid = s.vid AND a.time <= s.result)
 SELECT time, qid, emit, CASE WHEN bool_or(is_right) THEN time ELSE result END AS result,
        CASE WHEN bool_or(is_right) THEN any_value(e_bal) FILTER (is_right) ELSE bal END AS bal

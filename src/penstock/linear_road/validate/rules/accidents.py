@@ -17,6 +17,9 @@ _GATHER = """
 SELECT {xway} AS xway, dir, lane, seg, pos, vid, time FROM reports_{xway}
 WHERE vid IN (SELECT vid FROM still)"""
 
+# Each report beside the three before it. A fourth one back at the same second as the third would be a tie:
+# then the vehicle reported twice in a second, and its four latest are not 30 s apart. `until` ends with the
+# next report.
 STOPPED = """
 CREATE TABLE stopped AS
 WITH mine AS ({mine}),
@@ -33,6 +36,7 @@ WHERE lane BETWEEN 1 AND 3 AND place1 = place AND place2 = place AND place3 = pl
   AND time1 = time - 30 AND time2 = time - 60 AND time3 = time - 90
   AND time4 IS DISTINCT FROM time - 90"""
 
+# `a.vid < b.vid` gives each pair once.
 ACCIDENTS = """
 CREATE TABLE accidents AS
 SELECT xway, dir, lane, seg, pos, a.vid AS vid1, b.vid AS vid2,

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import duckdb
 
+# `lag` reads the entry before this one: where the toll was told that is due now.
 CHARGES = """
 CREATE TABLE charges AS
 WITH crossings AS (
-    SELECT vid, time, xway, dir, first, lag(toll) OVER w AS toll, lag(seg) OVER w AS seg, lag(time) OVER w
-        AS quoted
+    SELECT vid, time, xway, dir, first, lag(toll) OVER w AS toll, lag(seg) OVER w AS seg,
+           lag(time) OVER w AS quoted
     FROM entered WINDOW w AS (PARTITION BY xway, dir, vid ORDER BY time))
 SELECT vid, time, xway, dir, seg, quoted, toll FROM crossings WHERE NOT first AND toll > 0"""
 
+# The sum of a second, then the running sum: charges of one second show together.
 ACCOUNTS = """
 CREATE TABLE accounts AS
 SELECT vid, time, sum(sum(toll)) OVER (PARTITION BY vid ORDER BY time)::BIGINT AS bal
 FROM charges GROUP BY vid, time"""
 
+# ASOF: the newest balance at or before the request.
 BALANCES = """
 CREATE TABLE expected_2 AS
 SELECT r.time, r.qid, r.vid, coalesce(a.bal, 0) AS bal

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import duckdb
 
+# Direction 0 drives towards segment 99, direction 1 towards segment 0, and the road ends there.
 DOWNSTREAM = """
 CREATE OR REPLACE MACRO downstream(dir, seg, i) AS
 CASE dir WHEN 0 THEN least(seg + i, 99) ELSE greatest(seg - i, 0) END"""
 
 # Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever asked
-# for.
+# for. Lav is the mean of the five minutes before; a minute without cars has no row and does not count. 1e-9
+# lifts a mean that is whole but for rounding. Downstream of an accident, up to five segments, there is no
+# toll.
 QUOTES = """
 CREATE TABLE quotes AS
 WITH lavs AS (
         SELECT q.xway, q.dir, q.seg, q.minute, coalesce(floor(avg(s.avgs) + 1e-9), -1)::INTEGER AS lav,
                coalesce(max(s.cars) FILTER (s.minute = q.minute - 1), 0) AS cars
         FROM statistics q LEFT JOIN statistics s
-          ON s.xway = q.xway AND s.dir = q.dir AND s.seg = q.seg AND s.minute BETWEEN q.minute - 5
-              AND q.minute - 1
+          ON s.xway = q.xway AND s.dir = q.dir AND s.seg = q.seg
+             AND s.minute BETWEEN q.minute - 5 AND q.minute - 1
         GROUP BY ALL),
      nearest AS (
         SELECT q.xway, q.dir, q.seg, q.minute, arg_min(a.seg, i) AS accident
@@ -34,6 +37,7 @@ SELECT xway, dir, seg, minute, lav, cars, accident,
            AS toll
 FROM lavs LEFT JOIN nearest USING (xway, dir, seg, minute)"""
 
+# Whoever enters on lane 4 is on the way out: no toll is told, so none is charged later.
 ENTERED = """
 CREATE TABLE entered AS
 SELECT e.*, q.lav, q.accident, CASE WHEN e.lane <> 4 THEN q.toll END AS toll

@@ -19,12 +19,13 @@ CREATE OR REPLACE TEMP TABLE means AS
 SELECT dir, seg, (day - 1) % 7 + 1 AS dow, min AS minute, avg(lav) AS lav, avg(cnt) AS cnt
 FROM segment_history WHERE xway = {xway} GROUP BY ALL"""
 
-# Minute k > 1440 is minute k - 1440 of the next day of the week, repeatedly.
+# A mile at lav mph takes 60 / lav minutes; below 1 mph counts as 1. A segment without history has 60 mph and
+# no cars. Minute k > 1440 is minute k - 1440 of the next day of the week, repeatedly.
 LEGS = """
 WITH RECURSIVE legs AS (
     SELECT row_number() OVER () AS id, time, qid, vid, CASE WHEN sinit <= send THEN 0 ELSE 1 END AS dir,
-        sinit AS seg,
-           send, dow, tod, tod::DOUBLE AS y, 0.0::DOUBLE AS toll, NULL::DOUBLE AS lav, NULL::DOUBLE AS cnt
+           sinit AS seg, send, dow, tod, tod::DOUBLE AS y, 0.0::DOUBLE AS toll,
+           NULL::DOUBLE AS lav, NULL::DOUBLE AS cnt
     FROM requests WHERE type = 4 AND home_xway(xway) = {xway} {only}
   UNION ALL
     SELECT id, time, qid, vid, dir, seg + 1 - 2 * dir, send, dow, tod, y + 60 / greatest(lav, 1),

@@ -16,6 +16,8 @@ CREATE TABLE entries (xway INTEGER, dir UTINYINT, vid INTEGER, time SMALLINT, la
                       first BOOLEAN);
 CREATE TABLE still (vid INTEGER, count BIGINT)"""
 
+# Most reports are neither entries nor still rows; the WHERE clause leaves them out before anything is
+# written. A vehicle that left by lane 4 and is back on another lane 30 s later begins a new trip.
 STEPS = """
 CREATE OR REPLACE TEMP TABLE steps AS
 SELECT q.dir, q.vid, q.time, q.lane, q.seg,
