@@ -235,7 +235,7 @@ def test_without_from_and_base_a_rating_stays_below_to(
         plans.append(chosen)
         raise InputError("enough")
 
-    monkeypatch.setattr(lr_rate, "run_rating", refuse)
+    monkeypatch.setattr(lr_rate, "rate_machine", refuse)
     for words in (
         ["--to", "10"],
         ["--to", "2"],

@@ -15,8 +15,8 @@ CASE dir WHEN 0 THEN least(seg + i, 99) ELSE greatest(seg - i, 0) END"""
 
 # Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever asked
 # for. Lav is the mean of the five minutes before; a minute without cars has no row and does not count. 1e-9
-# lifts a mean that is whole but for rounding. Downstream of an accident, up to five segments, there is no
-# toll.
+# lifts a mean that is whole but for rounding. An accident in one of the
+# five segments from here downstream suspends the toll.
 QUOTES = """
 CREATE TABLE quotes AS
 WITH lavs AS (
