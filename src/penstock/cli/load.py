@@ -49,18 +49,18 @@ def _from_python(path: Path, name: str) -> Network:
     with _users_file(path):
         spec.loader.exec_module(module)
     _by_value(module)
-    found = {key: value for key, value in vars(module).items() if isinstance(value, Network)}
-    if not name and len(found) == 1:
-        return next(iter(found.values()))
-    made = getattr(module, name, None)
-    if callable(made) and not isinstance(made, Network):
+    networks = {key: value for key, value in vars(module).items() if isinstance(value, Network)}
+    if not name and len(networks) == 1:
+        return next(iter(networks.values()))
+    chosen = getattr(module, name, None)
+    if callable(chosen) and not isinstance(chosen, Network):
         with _users_file(path):
-            made = made()
-    if not isinstance(made, Network):
-        known = ", ".join(found) or "none"
-        hint = did_you_mean(name, found) if name else ""
+            chosen = chosen()
+    if not isinstance(chosen, Network):
+        known = ", ".join(networks) or "none"
+        hint = did_you_mean(name, networks) if name else ""
         raise PenstockError(f"{path} has no Network named '{name}'; it has: {known}. {hint}".rstrip(". "))
-    return made
+    return chosen
 
 
 @contextmanager
@@ -74,8 +74,8 @@ def _users_file(path: Path) -> Iterator[None]:
     except PenstockError:
         raise
     except SyntaxError as error:
-        place = f"{error.filename or path}:{error.lineno or 1}"
-        raise PenstockError(f"{place}: no Python: {error.msg}", found=(error.text or "").strip()) from None
+        line = f"{error.filename or path}:{error.lineno or 1}"
+        raise PenstockError(f"{line}: no Python: {error.msg}", found=(error.text or "").strip()) from None
     except (Exception, SystemExit) as error:
         raise _raised(path, error) from None
 

@@ -227,17 +227,17 @@ def _table(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> Non
     from rich.console import Console
     from rich.table import Table
 
-    made = Table()
+    table = Table()
     for name in names:
-        made.add_column(name)
+        table.add_column(name)
     for row in rows:
-        made.add_row(
+        table.add_row(
             *(
                 "" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else str(v)
                 for v in row.values()
             )
         )
-    Console().print(made)
+    Console().print(table)
 
 
 _FORMS = {"table": _table, "csv": _csv, "json": _json}

@@ -45,11 +45,11 @@ def run(
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
 
-        place = checkpoint or Path(".penstock") / network.name
+        checkpoint_dir = checkpoint or Path(".penstock") / network.name
         policy = AsSoonAsPossible(train, interval)
         runtime = Runtime(
             network,
-            checkpoint=place,
+            checkpoint=checkpoint_dir,
             once=once,
             policy=policy,
             dead_letter_limit=dead_letter_limit,
@@ -64,7 +64,7 @@ def run(
                 status = runtime.status() if runtime.records is not None else None
                 runtime.stop()
         if status is not None:
-            _summary(status, place, stopped=stop.is_set())
+            _summary(status, checkpoint_dir, stopped=stop.is_set())
 
 
 def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
@@ -149,7 +149,7 @@ def _arrows(status: Status) -> Any:
     return arrows
 
 
-def _summary(status: Status, place: Path, *, stopped: bool) -> None:
+def _summary(status: Status, checkpoint_dir: Path, *, stopped: bool) -> None:
     for sub in status.subnetworks:
         typer.echo(f"{sub.name}: {sub.rows:,} tuples in {sub.trains} trains")
     for name, latency in status.latency.items():
@@ -157,6 +157,6 @@ def _summary(status: Status, place: Path, *, stopped: bool) -> None:
             f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s"
         )
     if status.dead:
-        typer.echo(f"dead letters: {status.dead:,}; see: penstock dead-letters {place}")
+        typer.echo(f"dead letters: {status.dead:,}; see: penstock dead-letters {checkpoint_dir}")
     if stopped:
-        typer.echo(f"stopped; the same command goes on from {place}")
+        typer.echo(f"stopped; the same command goes on from {checkpoint_dir}")

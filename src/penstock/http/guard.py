@@ -65,7 +65,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = next((found for check in self._checks if (found := check(headers)) is not None), None)
+        refusal = next((refused for check in self._checks if (refused := check(headers)) is not None), None)
         body = await _body(receive) if refusal is None else None
         if body is None:
             await (refusal or _TOO_LARGE).response()(scope, receive, send)

@@ -189,8 +189,10 @@ def _lost(before: BoxFacts, boxes: BoxFacts, running: set[str]) -> BoxFacts:
 
 
 def _delete_state(checkpoint: Path, lost: BoxFacts, boxes: BoxFacts) -> None:
-    for place in {str(fact["place"]) for fact in lost.values()} - {str(f["place"]) for f in boxes.values()}:
-        home, stage = place.split("/", 1)
+    for state_dir in {str(fact["place"]) for fact in lost.values()} - {
+        str(f["place"]) for f in boxes.values()
+    }:
+        home, stage = state_dir.split("/", 1)
         shutil.rmtree(checkpoint / "queries" / home / "state" / stage, ignore_errors=True)
 
 

@@ -86,10 +86,10 @@ class DeadLetters:
 
     def _files(self, subnetwork: str | None, after: int, through: int | None) -> list[Path]:
         folder = "*" if subnetwork is None else _quoted(subnetwork)
-        found = sorted(path for path in self.path.glob(f"{folder}/*.parquet") if path.name[0] != ".")
+        files = sorted(path for path in self.path.glob(f"{folder}/*.parquet") if path.name[0] != ".")
         return [
             path
-            for path in found
+            for path in files
             if after < number_of(path.name) <= (through if through is not None else 10**12)
         ]
 

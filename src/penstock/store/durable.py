@@ -96,11 +96,11 @@ def _flush(path: Path, flags: int) -> None:
 def check_length(path: Path, size: int) -> None:
     """Refuse a file that is missing or not as long as it was committed, without reading it."""
     try:
-        found = path.stat().st_size
+        length = path.stat().st_size
     except FileNotFoundError:
         raise MissingFileError(f"{path}: the file is missing", expected=f"{size} bytes") from None
-    if found != size:
-        raise CorruptFileError(f"{path}: the file is torn", found=f"{found} bytes", expected=f"{size} bytes")
+    if length != size:
+        raise CorruptFileError(f"{path}: the file is torn", found=f"{length} bytes", expected=f"{size} bytes")
 
 
 def read_checked(path: Path, size: int, crc: int) -> bytes:

@@ -86,13 +86,13 @@ def _positive(**values: float) -> None:
 
 def _numbers(text: str, nodes: int) -> tuple[int, ...]:
     try:
-        found = tuple(sorted({int(word) for word in text.split(",") if word.strip()}))
+        numbers = tuple(sorted({int(word) for word in text.split(",") if word.strip()}))
     except ValueError:
         raise PenstockError(f"--servers is '{text}'; expected: whole numbers, as in 1,5,15,30") from None
-    for k in found:
+    for k in numbers:
         if not 1 <= k <= nodes:
             raise PenstockError(f"--servers has {k}; expected: 1 to {nodes}, the nodes of the cluster")
-    return found
+    return numbers
 
 
 @contextmanager

@@ -37,8 +37,8 @@ def register(
 ) -> None:
     """Register a query and print its handle."""
     with refusals():
-        made = _ask(context, "POST", "/queries", {"query": query, "client": client, "mode": mode})
-        typer.echo(made["handle"])
+        registered = _ask(context, "POST", "/queries", {"query": query, "client": client, "mode": mode})
+        typer.echo(registered["handle"])
 
 
 def invoke(
@@ -65,11 +65,11 @@ def list_queries(
     """List the registered queries."""
     with refusals():
         extra = "?" + urlencode({"client": client}) if client is not None else ""
-        found = _ask(context, "GET", f"/queries{extra}")
+        queries = _ask(context, "GET", f"/queries{extra}")
         names = ["handle", "client", "mode", "invocations", "query"]
-        if any(each.get("broken") for each in found):
+        if any(each.get("broken") for each in queries):
             names.append("broken")
-        _show(names, [{name: each.get(name) for name in names} for each in found], form)
+        _show(names, [{name: each.get(name) for name in names} for each in queries], form)
 
 
 def unregister(context: typer.Context, handle: Handle) -> None:
@@ -81,8 +81,8 @@ def unregister(context: typer.Context, handle: Handle) -> None:
 def streams(context: typer.Context, form: Form = "table") -> None:
     """List what queries may name, with columns and retention."""
     with refusals():
-        found = _ask(context, "GET", "/streams")
-        _show(["stream", "columns", "keep", "tuples", "now"], found, form)
+        rows = _ask(context, "GET", "/streams")
+        _show(["stream", "columns", "keep", "tuples", "now"], rows, form)
 
 
 def follow(context: typer.Context, handle: Handle) -> None:

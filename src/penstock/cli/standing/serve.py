@@ -109,10 +109,10 @@ def _found_here(folder: Path) -> tuple[str | None, Path | None]:
     if len(files) == 1:
         typer.echo(f"running and serving {files[0]}", err=True)
         return str(files[0]), None
-    found = ", ".join(str(path) for path in checkpoints or files)
+    names = ", ".join(str(path) for path in checkpoints or files)
     raise PenstockError(
         "nothing to serve",
-        found=f"several: {found}" if found else "no checkpoint under .penstock/ and no network here",
+        found=f"several: {names}" if names else "no checkpoint under .penstock/ and no network here",
         hint="name a network (penstock standing serve NET), or the --checkpoint of one that runs elsewhere",
     )
 

@@ -36,14 +36,14 @@ class Candidates:
 
     numbers: np.ndarray
     stamps: np.ndarray
-    found: MatchedPositions
+    matched: MatchedPositions
     schema: Schema
     _columns: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(found: MatchedPositions, schema: Schema) -> Candidates:
-        numbers = np.concatenate([b.numbers(p) for b, p in found]) if found else np.zeros(0, np.int64)
-        return Candidates(numbers, stamps_of(found), found, schema)
+    def of(matched: MatchedPositions, schema: Schema) -> Candidates:
+        numbers = np.concatenate([b.numbers(p) for b, p in matched]) if matched else np.zeros(0, np.int64)
+        return Candidates(numbers, stamps_of(matched), matched, schema)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -56,12 +56,12 @@ class Candidates:
     def column(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Values and which of them are not null."""
         if name not in self._columns:
-            parts = [(b.values(name), p) for b, p in self.found]
+            parts = [(b.values(name), p) for b, p in self.matched]
             values = [v[p] for (v, _), p in parts]
             valid = [np.ones(len(p), bool) if m is None else m[p] for (_, m), p in parts]
-            made = np.concatenate(values) if values else self._no_values(name)
+            together = np.concatenate(values) if values else self._no_values(name)
             good = np.concatenate(valid) if valid else np.zeros(0, bool)
-            self._columns[name] = made, None if good.all() else good
+            self._columns[name] = together, None if good.all() else good
         return self._columns[name]  # type: ignore[no-any-return]
 
     def _no_values(self, name: str) -> np.ndarray:
@@ -69,7 +69,7 @@ class Candidates:
         return comparable(take_column([], self.schema, name), self.schema.type_of(name))[0]
 
     def arrow(self, name: str) -> pa.Array:
-        return take_column(self.found, self.schema, name)
+        return take_column(self.matched, self.schema, name)
 
 
 Composite = dict[int, np.ndarray]  # stream -> which candidate, row by row
@@ -114,36 +114,36 @@ def join(
 
     `start` is the stream that is probed first.
     """
-    made: Composite = {start: np.arange(len(candidates[start]))}
+    composite: Composite = {start: np.arange(len(candidates[start]))}
     left = {i: c for i, c in enumerate(candidates) if i != start}
     while left:
-        known = frozenset(made)
+        known = frozenset(composite)
         stream = order.next(known, left, branch.joins)
-        probed = len(made[start])
-        made = _extended(made, stream, candidates, branch.joins)
-        order.learn(known, stream, probed, len(made[stream]))
+        probed = len(composite[start])
+        composite = _extended(composite, stream, candidates, branch.joins)
+        order.learn(known, stream, probed, len(composite[stream]))
         del left[stream]
-    if branch.residuals and len(made[start]):
-        made = _sifted(made, branch.residuals, parts, candidates, joined)
-    return made
+    if branch.residuals and len(composite[start]):
+        composite = _sifted(composite, branch.residuals, parts, candidates, joined)
+    return composite
 
 
 def _extended(
-    made: Composite, stream: int, candidates: Sequence[Candidates], factors: Sequence[JoinFactor]
+    composite: Composite, stream: int, candidates: Sequence[Candidates], factors: Sequence[JoinFactor]
 ) -> Composite:
-    tied = [_turned(f, stream) for f in factors if _ties(f, stream, made)]
+    tied = [_turned(f, stream) for f in factors if _ties(f, stream, composite)]
     tied.sort(key=lambda f: {"=": 0, "<>": 2}.get(f.operator, 1))
     lead = tied[0] if tied and tied[0].operator != "<>" else None
-    rows, picks = _pairs(made, stream, candidates, lead)
-    extended = {known: at[rows] for known, at in made.items()} | {stream: picks}
+    rows, picks = _pairs(composite, stream, candidates, lead)
+    extended = {known: at[rows] for known, at in composite.items()} | {stream: picks}
     for factor in tied[1:] if lead is not None else tied:
         extended = _where(extended, _holds(factor, extended, candidates))
     return extended
 
 
-def _ties(factor: JoinFactor, stream: int, made: Composite) -> bool:
-    return (factor.left == stream and factor.right in made) or (
-        factor.right == stream and factor.left in made
+def _ties(factor: JoinFactor, stream: int, composite: Composite) -> bool:
+    return (factor.left == stream and factor.right in composite) or (
+        factor.right == stream and factor.left in composite
     )
 
 
@@ -157,17 +157,17 @@ def _turned(factor: JoinFactor, stream: int) -> JoinFactor:
 
 
 def _pairs(
-    made: Composite, stream: int, candidates: Sequence[Candidates], lead: JoinFactor | None
+    composite: Composite, stream: int, candidates: Sequence[Candidates], lead: JoinFactor | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the composite and candidates of the new stream that belong together by the leading factor."""
-    width = len(next(iter(made.values())))
+    width = len(next(iter(composite.values())))
     new = candidates[stream]
     if lead is None:
         return _expanded(
             np.arange(width), np.zeros(width, np.int64), np.full(width, len(new)), np.arange(len(new))
         )
     values, valid = candidates[lead.left].column(lead.left_column)
-    at = made[lead.left]
+    at = composite[lead.left]
     rows = np.arange(width) if valid is None else np.flatnonzero(valid[at])
     keys = values[at[rows]]
     other, other_valid = new.column(lead.right_column)
@@ -210,14 +210,14 @@ def _expanded(
     return np.repeat(rows, counts), order[np.repeat(low, counts) + offsets]
 
 
-def _where(made: Composite, mask: np.ndarray) -> Composite:
-    return {stream: at[mask] for stream, at in made.items()}
+def _where(composite: Composite, mask: np.ndarray) -> Composite:
+    return {stream: at[mask] for stream, at in composite.items()}
 
 
-def _holds(factor: JoinFactor, made: Composite, candidates: Sequence[Candidates]) -> np.ndarray:
+def _holds(factor: JoinFactor, composite: Composite, candidates: Sequence[Candidates]) -> np.ndarray:
     one, one_valid = candidates[factor.left].column(factor.left_column)
     other, other_valid = candidates[factor.right].column(factor.right_column)
-    at, to = made[factor.left], made[factor.right]
+    at, to = composite[factor.left], composite[factor.right]
     mask = np.ones(len(at), bool)
     if one_valid is not None:
         mask &= one_valid[at]
@@ -234,7 +234,7 @@ def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
     if "f" in (one.dtype.kind, other.dtype.kind):
         left, right = np.isnan(one), np.isnan(other)
         greater, equal = greater | (left & ~right), equal | (left & right)
-    found = {
+    holds = {
         "=": equal,
         "<>": ~equal,
         ">": greater,
@@ -242,11 +242,11 @@ def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
         "<": ~(greater | equal),
         "<=": ~greater,
     }[operator]
-    return np.asarray(found, bool)
+    return np.asarray(holds, bool)
 
 
 def _sifted(
-    made: Composite,
+    composite: Composite,
     texts: Sequence[str],
     parts: Sequence[Part],
     candidates: Sequence[Candidates],
@@ -260,11 +260,11 @@ def _sifted(
             for name in candidates[stream].schema.names:
                 if mangled(part.alias, name) in wanted:
                     columns[mangled(part.alias, name)] = (
-                        candidates[stream].arrow(name).take(pa.array(made[stream]))
+                        candidates[stream].arrow(name).take(pa.array(composite[stream]))
                     )
         values, _ = compile_arrow(text, joined)(pa.table(columns))
-        made = _where(made, np.asarray(pc.fill_null(values, False)))
-    return made
+        composite = _where(composite, np.asarray(pc.fill_null(values, False)))
+    return composite
 
 
 # -- what is kept of a join
@@ -293,11 +293,11 @@ class JoinedPairs:
         return JoinedPairs(numbers[:, order], stamps[:, order], older[order])
 
     @staticmethod
-    def of(made: Composite, candidates: Sequence[Candidates]) -> JoinedPairs:
+    def of(composite: Composite, candidates: Sequence[Candidates]) -> JoinedPairs:
         width = range(len(candidates))
         return JoinedPairs.in_order(
-            np.stack([candidates[i].numbers[made[i]] for i in width]),
-            np.stack([candidates[i].stamps[made[i]] for i in width]),
+            np.stack([candidates[i].numbers[composite[i]] for i in width]),
+            np.stack([candidates[i].stamps[composite[i]] for i in width]),
         )
 
     @staticmethod

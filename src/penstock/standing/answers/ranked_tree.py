@@ -94,13 +94,13 @@ class RankedTree:
 
     def between(self, first: int, last: int) -> Summary:
         """What the leaves first .. last - 1 hold together."""
-        found, level, self.touched = Summary(), 0, 0
+        total, level, self.touched = Summary(), 0, 0
         right: list[Summary] = []
         while first < last:
             nodes = self._levels[level]
             above = len(self._levels[level + 1]) * _FAN if level + 1 < len(self._levels) else 0
             while first < last and (first % _FAN or first >= above or last - first < _FAN):
-                found, first, self.touched = found + nodes[first], first + 1, self.touched + 1
+                total, first, self.touched = total + nodes[first], first + 1, self.touched + 1
             while first < last and last % _FAN:
                 last, self.touched = last - 1, self.touched + 1
                 right.append(nodes[last])
@@ -109,5 +109,5 @@ class RankedTree:
                 right.append(nodes[last])
             first, last, level = first // _FAN, last // _FAN, level + 1
         for node in reversed(right):
-            found += node
-        return found
+            total += node
+        return total

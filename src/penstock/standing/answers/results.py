@@ -45,7 +45,7 @@ def looked_up(pieces: Sequence[BlockRange], slots: Slots) -> MatchedPositions:
 def _each(
     pieces: Sequence[BlockRange], matches: Callable[[BlockRange], list[np.ndarray]]
 ) -> MatchedPositions:
-    found = []
+    matched = []
     for piece in pieces:
         lists = matches(piece)
         positions = lists[0] if len(lists) == 1 else np.concatenate(lists) if lists else NONE
@@ -56,31 +56,31 @@ def _each(
         if len(lists) > 1:
             positions = np.unique(positions)
         if len(positions):
-            found.append((piece.block, positions))
-    return found
+            matched.append((piece.block, positions))
+    return matched
 
 
-def size(found: MatchedPositions) -> int:
+def size(matched: MatchedPositions) -> int:
     """How many tuples were found."""
-    return sum(len(positions) for _, positions in found)
+    return sum(len(positions) for _, positions in matched)
 
 
 # -- rows
 
 
-def rows_of(found: MatchedPositions, items: Sequence[SelectItem], schema: Schema) -> pa.Table:
+def rows_of(matched: MatchedPositions, items: Sequence[SelectItem], schema: Schema) -> pa.Table:
     """The answer's columns, in the order of the stream's timestamps."""
-    order = _order(found)
+    order = _order(matched)
     columns, names = [], []
     for item in items:
         assert item.column is not None
-        columns.append(take_column(found, schema, item.column, order))
+        columns.append(take_column(matched, schema, item.column, order))
         names.append(item.name)
     return pa.Table.from_arrays(columns, names=names)
 
 
 def take_column(
-    found: MatchedPositions, schema: Schema, column: str, order: np.ndarray | None = None
+    matched: MatchedPositions, schema: Schema, column: str, order: np.ndarray | None = None
 ) -> pa.Array:
     """A column's values of the tuples found, in another order if one is given.
 
@@ -88,16 +88,16 @@ def take_column(
     every turn costs up to the interpreter's switch interval.
     """
     type_ = arrow_schema(schema).field(column).type
-    if not found:
+    if not matched:
         return pa.array([], type_)
-    views = [block.values(column) for block, _ in found]
+    views = [block.values(column) for block, _ in matched]
     fast = views[0][0].dtype != object and not pa.types.is_boolean(type_) and all(v is None for _, v in views)
     if fast:
-        parts = [values[positions] for (values, _), (_, positions) in zip(views, found, strict=True)]
+        parts = [values[positions] for (values, _), (_, positions) in zip(views, matched, strict=True)]
         whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        made = pa.array(whole if order is None else whole[order])
-        return made if made.type == type_ else made.view(type_)
-    chunks = [plain(block.table[column]).take(pa.array(positions)) for block, positions in found]
+        array = pa.array(whole if order is None else whole[order])
+        return array if array.type == type_ else array.view(type_)
+    chunks = [plain(block.table[column]).take(pa.array(positions)) for block, positions in matched]
     values = pa.concat_arrays(chunks)
     return values if order is None else values.take(pa.array(order))
 
@@ -108,16 +108,16 @@ def numbers_of(pieces: Sequence[BlockRange]) -> np.ndarray:
     return np.concatenate([p.block.numbers(np.arange(p.low, p.high)) for p in pieces] or empty)
 
 
-def stamps_of(found: MatchedPositions) -> np.ndarray:
+def stamps_of(matched: MatchedPositions) -> np.ndarray:
     """The timestamps of the tuples found."""
-    return np.concatenate([b.stamps[p] for b, p in found]) if found else np.zeros(0, np.int64)
+    return np.concatenate([b.stamps[p] for b, p in matched]) if matched else np.zeros(0, np.int64)
 
 
-def _order(found: MatchedPositions) -> np.ndarray | None:
+def _order(matched: MatchedPositions) -> np.ndarray | None:
     """How to sort what several blocks gave; None if it is in order already."""
-    if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(found)):
+    if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(matched)):
         return None
-    stamps, seqs = stamps_of(found), np.concatenate([b.seqs[p] for b, p in found])
+    stamps, seqs = stamps_of(matched), np.concatenate([b.seqs[p] for b, p in matched])
     return np.lexsort((seqs, stamps))
 
 
@@ -145,11 +145,11 @@ class CurrentWindow:
     stamps: np.ndarray
 
     @staticmethod
-    def of(found: MatchedPositions) -> CurrentWindow:
+    def of(matched: MatchedPositions) -> CurrentWindow:
         empty = [np.zeros(0, np.int64)]
         return CurrentWindow(
-            np.concatenate([b.numbers(p) for b, p in found] or empty),
-            np.concatenate([b.stamps[p] for b, p in found] or empty),
+            np.concatenate([b.numbers(p) for b, p in matched] or empty),
+            np.concatenate([b.stamps[p] for b, p in matched] or empty),
         )
 
     def where(self, mask: np.ndarray) -> CurrentWindow:
@@ -185,9 +185,9 @@ def fetch(
     for _, _, where in parts:
         back[where] = np.arange(at, at + len(where))
         at += len(where)
-    found = [(block, positions) for block, positions, _ in parts]
+    matched = [(block, positions) for block, positions, _ in parts]
     straight = bool((back[1:] > back[:-1]).all())
-    return [take_column(found, schema, column, None if straight else back) for column in columns]
+    return [take_column(matched, schema, column, None if straight else back) for column in columns]
 
 
 # -- aggregates
@@ -241,10 +241,10 @@ class SharedTree:
         """The aggregate of the window, from O(log n) nodes and the pieces at its two edges."""
         self._catch_up(prefix)
         first, last, beside = prefix.whole(begin, end)
-        found = self.tree.between(self._gone + first, self._gone + last) if last > first else Summary()
+        total = self.tree.between(self._gone + first, self._gone + last) if last > first else Summary()
         for block, positions in kept(beside, self.slots):
-            found += summarise(block, positions, self.column)
-        return found
+            total += summarise(block, positions, self.column)
+        return total
 
     def _catch_up(self, prefix: StreamPrefix) -> None:
         blocks, mine = prefix.blocks, self._blocks

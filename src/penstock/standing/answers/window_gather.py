@@ -38,7 +38,7 @@ class WindowMatches:
     lists: np.ndarray
     count: int
     ordered: bool
-    held: list[np.ndarray]  # lists that nobody else may hold as long as their addresses are in use
+    alive: list[np.ndarray]  # lists that nobody else may hold as long as their addresses are in use
 
 
 class WindowGather:
@@ -55,19 +55,19 @@ class WindowGather:
     def find(self, slot: int, conjunction: Conjunction) -> WindowMatches:
         """The tuples of the window that a conjunction matches."""
         lists = np.empty((len(self.notes), 3), np.int64)
-        held = []
+        alive = []
         unmet = [b for b, matches in self._dense if matches.known.row(slot) in matches.bitmaps]
         if _look_up(self.notes, slot, lists):
             unmet += np.flatnonzero(lists[:, _ADDRESS] == 0).tolist()
         for b in unmet:
             # a bitmap, or a block that is older than the query: the block makes or remembers the list
             positions = self.pieces[b].block.kept(slot, conjunction)
-            held.append(positions)
+            alive.append(positions)
             lists[b] = _address(positions), 0, len(positions)
         count, ordered = _cut(self.notes, lists)
-        return WindowMatches(lists, count, ordered, held)
+        return WindowMatches(lists, count, ordered, alive)
 
-    def rows(self, found: WindowMatches, items: Sequence[SelectItem], schema: Schema) -> pa.Table | None:
+    def rows(self, matches: WindowMatches, items: Sequence[SelectItem], schema: Schema) -> pa.Table | None:
         """The answer's columns, in the order of the stream's timestamps.
 
         None if one of them is not of plain numbers.
@@ -75,26 +75,26 @@ class WindowGather:
         columns = [self._column(str(item.column), schema) for item in items]
         if any(column is None for column in columns):
             return None
-        order = None if found.ordered else self._order(found)
-        made = []
+        order = None if matches.ordered else self._order(matches)
+        arrays = []
         for column in columns:
             assert column is not None
-            values = self._filled(column[0], column[1], found)
+            values = self._filled(column[0], column[1], matches)
             array = pa.array(values if order is None else values[order])
-            made.append(array if array.type == column[2] else array.view(column[2]))
-        return pa.Table.from_arrays(made, names=[item.name for item in items])
+            arrays.append(array if array.type == column[2] else array.view(column[2]))
+        return pa.Table.from_arrays(arrays, names=[item.name for item in items])
 
-    def _order(self, found: WindowMatches) -> np.ndarray:
+    def _order(self, matches: WindowMatches) -> np.ndarray:
         blocks = [piece.block for piece in self.pieces]
         stamps, seqs = (
-            self._filled(np.array([_address(getattr(b, name)) for b in blocks], np.int64), np.int64, found)
+            self._filled(np.array([_address(getattr(b, name)) for b in blocks], np.int64), np.int64, matches)
             for name in ("stamps", "seqs")
         )
         return np.lexsort((seqs, stamps))
 
-    def _filled(self, addresses: np.ndarray, kind: Any, found: WindowMatches) -> np.ndarray:
-        values = np.empty(found.count, kind)
-        _fill(addresses, self.notes, found.lists, values.view(f"u{values.itemsize}"))
+    def _filled(self, addresses: np.ndarray, kind: Any, matches: WindowMatches) -> np.ndarray:
+        values = np.empty(matches.count, kind)
+        _fill(addresses, self.notes, matches.lists, values.view(f"u{values.itemsize}"))
         return values
 
     def _column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
@@ -118,11 +118,11 @@ def window_gather(prefix: StreamPrefix, window: Window, now: int) -> WindowGathe
     """The notes for a window, made once for all queries that have it; None if nothing lies in it."""
     begin, end = window.span(now)
     key = ("gather", window.begin if isinstance(window.begin, Last) else begin, end)
-    held = prefix.cached(key)
-    if held is None:
+    gather = prefix.cached(key)
+    if gather is None:
         pieces = prefix.within(window, now)
-        held = prefix.cached(key, WindowGather(pieces)) if pieces else None
-    return held  # type: ignore[no-any-return]
+        gather = prefix.cached(key, WindowGather(pieces)) if pieces else None
+    return gather  # type: ignore[no-any-return]
 
 
 def _noted(piece: BlockRange, matches: Matches | None) -> list[int]:

@@ -100,28 +100,30 @@ def _product(node: exp.Expression) -> list[Atoms]:
         either = [atoms for side in sides for atoms in _product(side)]
         return either if len(either) <= MOST_BRANCHES else [(exp.Paren(this=_tied(exp.Or, sides)),)]
     if isinstance(node, exp.And):
-        made: list[Atoms] = [()]
+        joined: list[Atoms] = [()]
         wide = []  # the widest come last: what would give too many branches stays together
-        for side, found in sorted(((s, _product(s)) for s in _operands(node)), key=lambda each: len(each[1])):
-            if len(made) * len(found) > MOST_BRANCHES:
+        for side, branches_so_far in sorted(
+            ((s, _product(s)) for s in _operands(node)), key=lambda each: len(each[1])
+        ):
+            if len(joined) * len(branches_so_far) > MOST_BRANCHES:
                 wide.append(side)
             else:
-                made = [(*one, *other) for one in made for other in found]
+                joined = [(*one, *other) for one in joined for other in branches_so_far]
         rest = (exp.Paren(this=_tied(exp.And, wide)),) if wide else ()
-        return [(*one, *rest) for one in made]
+        return [(*one, *rest) for one in joined]
     return [(node,)]
 
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
     """What a chain of one connective ties together, without recursion: chains may be thousands long."""
-    kind, found, left = type(node), [], [node]
+    kind, operands, left = type(node), [], [node]
     while left:
         each = _bare(left.pop())
         if type(each) is kind:
             left += [each.expression, each.this]
         else:
-            found.append(each)
-    return found
+            operands.append(each)
+    return operands
 
 
 def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
@@ -136,20 +138,20 @@ def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
 
 def _folded(sides: Sequence[exp.Expression]) -> list[exp.Expression]:
     """Equalities of one column with constants as one IN (...), at the place of the first."""
-    found: list[exp.Expression] = []
+    folded: list[exp.Expression] = []
     lists: dict[str, exp.In] = {}
     for side in sides:
         column, values = _equal_to(side)
         if column is None:
-            found.append(side)
+            folded.append(side)
             continue
         name = column.sql()
         if name not in lists:
             lists[name] = exp.In(this=column.copy(), expressions=[])
-            found.append(lists[name])
+            folded.append(lists[name])
         for value in values:
             lists[name].append("expressions", value.copy())
-    return found
+    return folded
 
 
 def _equal_to(side: exp.Expression) -> tuple[exp.Expression | None, list[exp.Expression]]:
@@ -278,8 +280,8 @@ def _days(text: str) -> int:
 
 
 def _unlike(column: str, type_: str, given: _Constant, wanted: str) -> QueryError:
-    found = f"'{given.value}'" if given.kind in ("text", "time", "date") else str(given.value).upper()
-    return QueryError(f"column '{column}' is {type_} and cannot be compared with {found}", expected=wanted)
+    actual = f"'{given.value}'" if given.kind in ("text", "time", "date") else str(given.value).upper()
+    return QueryError(f"column '{column}' is {type_} and cannot be compared with {actual}", expected=wanted)
 
 
 def _between(column: str, sign: str, value: Constant) -> Span:

@@ -35,8 +35,8 @@ def parse(text: str, streams: Streams) -> StandingQuery:
     >>> from penstock.model.types import Schema
     >>> from penstock.standing.language.query import StreamInfo
     >>> reports = StreamInfo("reports", Schema.parse("time TIMESTAMP, vid INT, spd INT, seg INT"))
-    >>> query = parse("SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes", {"reports":
-    reports})
+    >>> text = "SELECT vid FROM reports WHERE spd < 20 AND spd > 5 BEGIN now - 10 minutes"
+    >>> query = parse(text, {"reports": reports})
     >>> query.branches[0].parts[0].spans
     (Span(column='spd', low=6, high=19, low_open=False, high_open=False, points=()),)
     """
@@ -49,7 +49,7 @@ def parse(text: str, streams: Streams) -> StandingQuery:
 
 
 def _parsed(text: str, streams: Streams) -> StandingQuery:
-    clause, ends = _cut(_COMMENT.sub(lambda found: found["quoted"] or " ", text))
+    clause, ends = _cut(_COMMENT.sub(lambda match: match["quoted"] or " ", text))
     tree = _tree(clause)
     reading = SelectReader(tree, streams)
     windows = windows_of(ends, reading.parts)

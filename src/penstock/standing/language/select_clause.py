@@ -125,7 +125,7 @@ class SelectReader:
 
     # -- columns
 
-    def place(self, column: exp.Column) -> tuple[int, str]:
+    def resolve(self, column: exp.Column) -> tuple[int, str]:
         """Stream (its place in FROM) and name of a column."""
         only(column, {"this", "table"})
         name, table = column.name, column.table
@@ -166,8 +166,8 @@ class SelectReader:
         condition: Any = where.this if where is not None else None
         for on in self.on:
             condition = on if condition is None else exp.And(this=on, expression=condition)
-        made = [self._branch(atoms) for atoms in branches(condition)]
-        return tuple(dict.fromkeys(branch for branch in made if branch is not None))
+        all_branches = [self._branch(atoms) for atoms in branches(condition)]
+        return tuple(dict.fromkeys(branch for branch in all_branches if branch is not None))
 
     def _branch(self, atoms: Iterable[exp.Expression]) -> Branch | None:
         """One conjunction; None if nothing can fulfil it."""
@@ -176,7 +176,7 @@ class SelectReader:
         joins: list[JoinFactor] = []
         residuals: list[str] = []
         for atom in atoms:
-            places = [self.place(column) for column in atom.find_all(exp.Column)]
+            places = [self.resolve(column) for column in atom.find_all(exp.Column)]
             streams = sorted({stream for stream, _ in places})
             if len(streams) > 1:
                 factor = self._join(atom)
@@ -209,13 +209,13 @@ class SelectReader:
     def _check_rest(self, atoms: Iterable[exp.Expression]) -> None:
         for atom in atoms:
             for column in atom.find_all(exp.Column):
-                self.place(column)
+                self.resolve(column)
 
     def _span(self, atom: exp.Expression) -> Span | None:
         if isinstance(atom, exp.Not) and isinstance(_inside(atom), exp.Is):
             inner: Any = _inside(atom)
             if isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Null):
-                return Span(self.place(inner.this)[1])
+                return Span(self.resolve(inner.this)[1])
         if isinstance(atom, exp.In):
             return self._points(atom)
         sides = comparison(atom)
@@ -227,7 +227,7 @@ class SelectReader:
         given = constant(right)
         if not isinstance(left, exp.Column) or given is None:
             return None
-        stream, column = self.place(left)
+        stream, column = self.resolve(left)
         return span_of(column, self._type(stream, column), sign, given)
 
     def _points(self, atom: exp.In) -> Span | None:
@@ -235,18 +235,18 @@ class SelectReader:
         given = listed(atom)
         if given is None or len(given) > MOST_POINTS:
             return None
-        stream, column = self.place(atom.this)
+        stream, column = self.resolve(atom.this)
         spans = [span_of(column, self._type(stream, column), "=", each) for each in given]
         if any(span is None for span in spans):
             return None
-        found = {span.low for span in spans if span is not None and not span.empty}
-        return Span.of_points(column, found)  # type: ignore[arg-type]
+        values = {span.low for span in spans if span is not None and not span.empty}
+        return Span.of_points(column, values)  # type: ignore[arg-type]
 
     def _join(self, atom: exp.Expression) -> JoinFactor | None:
         sides = comparison(atom)
         if sides is None or not isinstance(sides[0], exp.Column) or not isinstance(sides[2], exp.Column):
             return None
-        (left, left_column), (right, right_column) = self.place(sides[0]), self.place(sides[2])
+        (left, left_column), (right, right_column) = self.resolve(sides[0]), self.resolve(sides[2])
         one, other = self._type(left, left_column), self._type(right, right_column)
         if one != other and not (one in NUMERIC and other in NUMERIC):
             raise QueryError(
@@ -274,13 +274,13 @@ class SelectReader:
         def renamed(node: exp.Expression) -> exp.Expression:
             if not isinstance(node, exp.Column):
                 return node
-            place, name = self.place(node)
-            return exp.column(mangled(self.parts[place].alias, name) if qualified else name, quoted=True)
+            stream, name = self.resolve(node)
+            return exp.column(mangled(self.parts[stream].alias, name) if qualified else name, quoted=True)
 
         text = atom.copy().transform(self._float_literal).transform(renamed).sql(dialect=Dialect)
         schema = self.joined() if qualified else self.schemas[stream]
         try:
-            found = bind(text, schema).type
+            type_ = bind(text, schema).type
         except ExpressionError as error:
             raise QueryError(
                 f"{atom.sql(dialect=Dialect)}: {error.problem}",
@@ -288,8 +288,8 @@ class SelectReader:
                 expected=error.expected,
                 hint=error.hint,
             ) from None
-        if found != "BOOLEAN":
-            raise QueryError(f"{atom.sql(dialect=Dialect)} is no condition", found=found, expected="BOOLEAN")
+        if type_ != "BOOLEAN":
+            raise QueryError(f"{atom.sql(dialect=Dialect)} is no condition", found=type_, expected="BOOLEAN")
         return text
 
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
@@ -302,7 +302,7 @@ class SelectReader:
         other = node.parent.expression if node.arg_key == "this" else node.parent.this
         while isinstance(other, exp.Paren):
             other = other.this
-        if not isinstance(other, exp.Column) or self._type(*self.place(other)) != "FLOAT":
+        if not isinstance(other, exp.Column) or self._type(*self.resolve(other)) != "FLOAT":
             return node
         return exp.cast(node.copy(), "FLOAT", dialect=Dialect)
 
@@ -313,18 +313,18 @@ class SelectReader:
     # -- SELECT
 
     def items(self) -> tuple[SelectItem, ...]:
-        found: list[SelectItem] = []
+        items: list[SelectItem] = []
         for node in self.tree.expressions:
-            found += self._item(node)
-        kinds = {item.aggregate is not None for item in found}
+            items += self._item(node)
+        kinds = {item.aggregate is not None for item in items}
         if len(kinds) > 1:
             raise QueryError(
                 "columns and aggregates do not stand side by side",
                 hint="there is no GROUP BY; register two queries",
             )
-        if not found:
+        if not items:
             raise QueryError("SELECT names no column")
-        return _named(found, self.parts)
+        return _named(items, self.parts)
 
     def _item(self, node: exp.Expression) -> list[SelectItem]:
         inner = node.this if isinstance(node, exp.Alias) else node
@@ -334,7 +334,7 @@ class SelectReader:
         ):
             return self._star(inner)
         if isinstance(inner, exp.Column):
-            stream, column = self.place(inner)
+            stream, column = self.resolve(inner)
             return [SelectItem(name or column, stream, column)]
         if isinstance(inner, exp.Anonymous) and inner.name.upper() in AGGREGATES:
             return [self._aggregate(inner, name)]
@@ -361,7 +361,7 @@ class SelectReader:
             return SelectItem(name or "count", 0, None, "COUNT")
         if not isinstance(inner, exp.Column):
             raise QueryError(f"{text} is not answered", expected=f"{function} of a column")
-        stream, column = self.place(inner)
+        stream, column = self.resolve(inner)
         type_ = self._type(stream, column)
         if function in ("SUM", "AVG") and type_ not in NUMERIC:
             raise QueryError(f"{text}: column '{column}' is {type_}", expected="a number")
@@ -391,14 +391,14 @@ def _named(items: list[SelectItem], parts: tuple[Part, ...]) -> tuple[SelectItem
     What is still double is refused.
     """
     names = [item.name for item in items]
-    made = [
+    named = [
         SelectItem(f"{parts[i.stream].alias}_{i.name}", i.stream, i.column, i.aggregate)
         if names.count(i.name) > 1 and i.name == i.column and len(parts) > 1
         else i
         for i in items
     ]
-    names = [item.name for item in made]
+    names = [item.name for item in named]
     for name in names:
         if names.count(name) > 1:
             raise QueryError(f"column '{name}' stands twice in SELECT", hint=f"{name} AS another_name")
-    return tuple(made)
+    return tuple(named)

@@ -21,7 +21,7 @@ _CLAUSE = re.compile(
 
 def without_quoted(text: str) -> str:
     """The same length, with nothing in it that only looks like a word of ours."""
-    return QUOTED.sub(lambda found: "x" * len(found[0]), text)
+    return QUOTED.sub(lambda match: "x" * len(match[0]), text)
 
 
 def windows_of(text: str, parts: tuple[Part, ...]) -> tuple[Window, ...]:

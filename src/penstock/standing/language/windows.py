@@ -134,10 +134,10 @@ def _end(text: str, which: str) -> Now | At | Last:
         if match := _CONSTANT.fullmatch(text):
             return At(moment(match[1]))
         if _SECONDS.fullmatch(text):
-            found = parse_duration(float(text) if "." in text else int(text))
-            if not _EARLIEST < found < _LATEST:
+            seconds = parse_duration(float(text) if "." in text else int(text))
+            if not _EARLIEST < seconds < _LATEST:
                 raise QueryError(f"{which} is no time", found=text, expected=_FORMS)
-            return At(found)
+            return At(seconds)
     except ExpressionError as error:
         raise QueryError(f"{which}: {error.problem}", expected=error.expected, hint=error.hint) from None
     forms = f"{_FORMS}, or last 1000 tuples" if which == "BEGIN" else _FORMS
@@ -151,11 +151,11 @@ def moment(text: str) -> int:
     60000000
     """
     try:
-        found = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         raise QueryError(
             f"'{text}' is not a time", expected="ISO form", hint="for example '2026-01-01 10:00:00'"
         ) from None
-    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    gap = found - datetime.fromtimestamp(0, UTC)
+    time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    gap = time - datetime.fromtimestamp(0, UTC)
     return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds

@@ -126,10 +126,10 @@ class ProbeTask:
 
     def __call__(self, given: tuple[ReadPlan, list[DataFile]]) -> Iterator[bytes]:
         plan, share = given
-        held = list(plan.tables(share))
-        if not sum(table.num_rows for table in held):
+        tables = list(plan.tables(share))
+        if not sum(table.num_rows for table in tables):
             return
-        table = pa.concat_tables(held).select(arrow_schema(self.schema).names)
+        table = pa.concat_tables(tables).select(arrow_schema(self.schema).names)
         for block in make_blocks(table, self.schema, self.index.value, self.entry):
             yield packed(block)
 
@@ -177,14 +177,14 @@ def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str)
 
 
 def _grouped(entries: list[PointEntry]) -> Iterator[list[PointEntry]]:
-    held: list[PointEntry] = []
+    group: list[PointEntry] = []
     for entry in entries:
-        if held and sum(e.rows for e in held) + entry.rows > _HISTORY_ROWS:
-            yield held
-            held = []
-        held.append(entry)
-    if held:
-        yield held
+        if group and sum(e.rows for e in group) + entry.rows > _HISTORY_ROWS:
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
 
 
 def archived(checkpoint: Path, point: str, through: int, begin: int, end: int) -> pa.Table:

@@ -72,7 +72,9 @@ class Block:
     first: int = (
         0  # the stream's number of tuple 0 in arrival order; the block's tuples are first .. first + rows - 1
     )
-    place: np.ndarray | None = None  # number - first -> position, where the block was merged from several
+    position_of: np.ndarray | None = (
+        None  # number - first -> position, where the block was merged from several
+    )
     entry: int = -1  # the last entry of the connection point in it
     late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed when asked for
     _views: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -116,10 +118,10 @@ class Block:
             row = self.matches.known.row(slot)
             if 0 <= row < len(self.matches.starts) - 1:
                 return self.matches.of(row)
-        found = self.late.get(slot)
-        if found is None:
-            found = self.late[slot] = self.scan(conjunction)
-        return found
+        positions = self.late.get(slot)
+        if positions is None:
+            positions = self.late[slot] = self.scan(conjunction)
+        return positions
 
     def scan(self, conjunction: Conjunction, low: int = 0, high: int | None = None) -> np.ndarray:
         """Probe one conjunction against the tuples low..high: a query meets old data (P07)."""
@@ -131,10 +133,10 @@ class Block:
                 continue
             mask = fits if mask is None else mask & fits
         if mask is None:
-            found = np.arange(low, high, dtype=np.uint16)
+            positions = np.arange(low, high, dtype=np.uint16)
         else:
-            found = (np.flatnonzero(mask) + low).astype(np.uint16)
-        return passing(self.table, self.schema, conjunction.residuals, found)
+            positions = (np.flatnonzero(mask) + low).astype(np.uint16)
+        return passing(self.table, self.schema, conjunction.residuals, positions)
 
     def _within(self, span: Span, low: int, high: int) -> Any:
         values, valid = self.values(span.column)
@@ -157,16 +159,16 @@ class Block:
     def positions(self, numbers: np.ndarray) -> np.ndarray:
         """Where tuples lie, given their numbers in the stream."""
         at = numbers - self.first
-        return at if self.place is None else self.place[at]
+        return at if self.position_of is None else self.position_of[at]
 
     def numbers(self, positions: np.ndarray) -> np.ndarray:
         """The stream's numbers of tuples at positions."""
-        if self.place is None:
+        if self.position_of is None:
             return positions.astype(np.int64) + self.first
         back = self._views.get("")
         if back is None:
             back = np.empty(self.rows, np.int64)
-            back[self.place] = np.arange(self.rows)
+            back[self.position_of] = np.arange(self.rows)
             self._views[""] = back
         return back[positions] + self.first  # type: ignore[no-any-return]
 
@@ -183,10 +185,10 @@ def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
     """Whether values > bound, or >= bound; NaN is above every number."""
     if values.dtype.kind == "f":
         bound = np.float64(bound)  # else numpy would round it to the column's 32 bits
-    found = values > bound if open_ else values >= bound
+    over = values > bound if open_ else values >= bound
     if values.dtype.kind == "f":
-        found |= np.isnan(values)
-    return np.asarray(found, bool)
+        over |= np.isnan(values)
+    return np.asarray(over, bool)
 
 
 def _limits(values: np.ndarray) -> tuple[int, int] | None:
@@ -230,7 +232,7 @@ def make_blocks(
         order = np.lexsort((seqs, stamps))
         table, stamps, seqs = table.take(pa.array(order)), stamps[order], seqs[order]
     table = table.select(list(schema.names)).combine_chunks()
-    made = []
+    blocks = []
     pieces = -(-len(stamps) // MOST_ROWS)
     step = -(-len(stamps) // pieces) if pieces else 1
     for at in range(0, len(stamps), step):
@@ -238,8 +240,8 @@ def make_blocks(
             table.slice(at, step), schema, stamps[at : at + step], seqs[at : at + step], entry=entry
         )
         block.matches = None if index is None else probe_block(block, index)
-        made.append(block)
-    return made
+        blocks.append(block)
+    return blocks
 
 
 def lone_column(name: str, type_: str, values: pa.Array) -> Block:
@@ -264,10 +266,10 @@ def probe_block(block: Block, index: PredicateIndex) -> Matches:
     columns = [SortedColumn.of(*block.values(name)) for name in index.attributes]
     low, high = index.bind(columns)
     shape = (max(1, len(columns)), block.rows)
-    place, order = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    rank, order = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     for i, column in enumerate(columns):
-        place[i], order[i] = column.place, column.order
-    starts, positions = probe(place, order, index.first, index.attribute, low, high)
+        rank[i], order[i] = column.rank, column.order
+    starts, positions = probe(rank, order, index.first, index.attribute, low, high)
     if index.bounds is not None:
         starts = starts[index.bounds]  # listed values are disjoint, so what they match is one list
     if index.residuals:
@@ -282,8 +284,8 @@ def _sifted(
     keep = np.ones(len(positions), bool)
     for row, texts in index.residuals.items():
         part = slice(starts[row], starts[row + 1])
-        found = positions[part]
-        keep[part] = np.isin(found, passing(block.table, block.schema, texts, found))
+        matched = positions[part]
+        keep[part] = np.isin(matched, passing(block.table, block.schema, texts, matched))
     before = np.concatenate([[0], np.cumsum(keep)])
     return before[starts], positions[keep]
 

@@ -41,12 +41,12 @@ def comparable(column: Any, type_: str) -> tuple[np.ndarray, np.ndarray | None]:
 class SortedColumn:
     """A column of some tuples in sorted order: `order` lists positions by value, nulls last.
 
-    `place` is its inverse.
+    `rank` is its inverse.
     """
 
     values: np.ndarray  # sorted, without nulls; for texts each once
     order: np.ndarray  # int32
-    place: np.ndarray  # int32
+    rank: np.ndarray  # int32
     count: int  # not null
     ends: np.ndarray | None = None  # texts: how many rows lie before each value, and the total at the end
 
@@ -54,23 +54,25 @@ class SortedColumn:
     def of(values: np.ndarray, valid: np.ndarray | None) -> SortedColumn:
         """Sort once for all queries."""
         rows = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
-        held = values if valid is None else values[rows]
+        present = values if valid is None else values[rows]
         ends = None
         if values.dtype == object:
-            held, codes = np.unique(held, return_inverse=True) if len(held) else (held, np.zeros(0, np.int64))
-            ends = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(held)))])
+            present, codes = (
+                np.unique(present, return_inverse=True) if len(present) else (present, np.zeros(0, np.int64))
+            )
+            ends = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(present)))])
             order = rows[np.argsort(codes, kind="stable")]
         else:
-            by = np.argsort(held)
-            order, held = rows[by], held[by]
+            by = np.argsort(present)
+            order, present = rows[by], present[by]
         if valid is not None:
             order = np.concatenate([order, np.flatnonzero(~valid)])
         order = order.astype(np.int32)
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
-        return SortedColumn(held, order, place, len(rows), ends)
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return SortedColumn(present, order, rank, len(rows), ends)
 
     def before(self, constants: np.ndarray, side: str) -> np.ndarray:
         """How many tuples lie before each constant; side 'right': those equal to it as well."""
-        found = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]
-        return found if self.ends is None else self.ends[found]  # type: ignore[no-any-return]
+        below = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]
+        return below if self.ends is None else self.ends[below]  # type: ignore[no-any-return]

@@ -142,20 +142,20 @@ class StreamPrefix:
             pieces = self.cached(key, self.between(begin, end))
         return pieces  # type: ignore[no-any-return]
 
-    def cached(self, key: Any, made: Any = None) -> Any:
+    def cached(self, key: Any, value: Any = None) -> Any:
         """What was made for all queries with the same window.
 
         With `made`, remember it, as long as there is room.
         """
-        if made is None:
+        if value is None:
             return self._cache.get(key)
         if len(self._cache) < _MOST_CACHED:
-            self._cache[key] = made
-        return made
+            self._cache[key] = value
+        return value
 
     def between(self, begin: int, end: int) -> list[BlockRange]:
         touched = np.flatnonzero((self._most >= begin) & (self._least <= end))
-        found = []
+        ranges = []
         for i in touched:
             block = self.blocks[i]
             low = 0 if self._least[i] >= begin else int(np.searchsorted(block.stamps, begin, side="left"))
@@ -163,8 +163,8 @@ class StreamPrefix:
                 block.rows if self._most[i] <= end else int(np.searchsorted(block.stamps, end, side="right"))
             )
             if low < high:
-                found.append(BlockRange(block, low, high))
-        return found
+                ranges.append(BlockRange(block, low, high))
+        return ranges
 
     def whole(self, begin: int, end: int) -> tuple[int, int, list[BlockRange]]:
         """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside
@@ -181,13 +181,13 @@ class StreamPrefix:
     def _beside(self, begin: int, end: int, first: int, last: int) -> list[BlockRange]:
         touched = (self._most >= begin) & (self._least <= end)
         touched[first:last] = False
-        found = []
+        ranges = []
         for i in np.flatnonzero(touched):
             stamps = self.blocks[i].stamps
             low, high = np.searchsorted(stamps, begin, "left"), np.searchsorted(stamps, end, "right")
             if low < high:
-                found.append(BlockRange(self.blocks[i], int(low), int(high)))
-        return found
+                ranges.append(BlockRange(self.blocks[i], int(low), int(high)))
+        return ranges
 
     def _last(self, count: int, end: int) -> list[BlockRange]:
         """The newest `count` tuples up to `end`: computed once for all queries with this window."""
@@ -225,12 +225,12 @@ class StreamPrefix:
         at = np.searchsorted(self._cache["firsts"], numbers, side="right") - 1
         order = np.argsort(at, kind="stable")
         cuts = np.flatnonzero(np.diff(at[order])) + 1
-        found = []
+        located = []
         for low, high in pairwise([0, *cuts.tolist(), len(order)] if len(order) else []):
             where = order[low:high]
             block = self.blocks[at[where[0]]]
-            found.append((block, block.positions(numbers[where]), where))
-        return found
+            located.append((block, block.positions(numbers[where]), where))
+        return located
 
 
 def _reached(times: np.ndarray, rows: np.ndarray, count: int) -> int:
@@ -256,22 +256,22 @@ class DataSteM:
         horizon: int | None = None,
     ) -> StreamPrefix:
         """The prefix with a train more; the caller makes it visible by `show`."""
-        held, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
+        grown_blocks, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
         for block in blocks:
             block.first = self.arrived
             self.arrived += block.rows
             newest, oldest = max(newest, block.newest), min(oldest, block.least)
-            held.append(block)
-        _merge_small(held, index)
+            grown_blocks.append(block)
+        _merge_small(grown_blocks, index)
         lost = self.prefix.lost
         evicted = self.prefix.evicted
         if self.stamped and newest > NEVER:
             # what is older may go at any time, here and in the files: from now on nobody is shown it,
             # wherever blocks end
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
-            held = _without_older(held, lost)
+            grown_blocks = _without_older(grown_blocks, lost)
             evicted = None if evicted is not None and evicted.newest < lost else evicted
-        return StreamPrefix.of(held, evicted, lost, newest, oldest)
+        return StreamPrefix.of(grown_blocks, evicted, lost, newest, oldest)
 
     def show(self, prefix: StreamPrefix) -> None:
         """From here on invocations see it."""
@@ -312,9 +312,9 @@ def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
     order = np.lexsort((seqs, stamps))
     table = pa.concat_tables([b.table for b in blocks]).take(pa.array(order))
     table = table.append_column(STAMP, pa.array(stamps[order])).append_column(SEQ, pa.array(seqs[order]))
-    made = make_blocks(table, blocks[0].schema, index, max(b.entry for b in blocks))[0]
-    made.matches = None if made.matches is None else made.matches.lasting()
-    made.first = first
-    made.place = np.empty(len(order), np.uint16)
-    made.place[numbers[order] - first] = np.arange(len(order), dtype=np.uint16)
-    return made
+    block = make_blocks(table, blocks[0].schema, index, max(b.entry for b in blocks))[0]
+    block.matches = None if block.matches is None else block.matches.lasting()
+    block.first = first
+    block.position_of = np.empty(len(order), np.uint16)
+    block.position_of[numbers[order] - first] = np.arange(len(order), dtype=np.uint16)
+    return block

@@ -15,10 +15,10 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
+def probe(rank: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
     """Positions of the tuples that each conjunction matches, one after the other, and where each one's begin.
 
-    place, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the
+    rank, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the
     order of `attribute`.
     """
     conjunctions, rows = first.size - 1, order.shape[1]
@@ -41,19 +41,19 @@ def probe(place: Any, order: Any, first: Any, attribute: Any, low: Any, high: An
                     out[used + p] = p
                 used += rows
             elif end - begin == 2:
-                used = _two(place, order, attribute, low, high, lead, 2 * begin + 1 - lead, out, used)
+                used = _two(rank, order, attribute, low, high, lead, 2 * begin + 1 - lead, out, used)
             else:
-                used = _many(place, order, attribute, low, high, lead, begin, end, out, used)
+                used = _many(rank, order, attribute, low, high, lead, begin, end, out, used)
         starts[c + 1] = used
     return starts, out[:used].copy()
 
 
 @njit(cache=True, nogil=True)
 def _two(
-    place: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
+    rank: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
 ) -> int:
     # the usual case without an inner loop; written always, counted only if it fits: no branch to mispredict
-    by, where, least, most = order[attribute[lead]], place[attribute[other]], low[other], high[other]
+    by, where, least, most = order[attribute[lead]], rank[attribute[other]], low[other], high[other]
     for i in range(low[lead], high[lead]):
         p = by[i]
         out[used] = p
@@ -63,7 +63,7 @@ def _two(
 
 @njit(cache=True, nogil=True)
 def _many(
-    place: Any,
+    rank: Any,
     order: Any,
     attribute: Any,
     low: Any,
@@ -79,7 +79,7 @@ def _many(
         p = by[i]
         fits = True
         for s in range(begin, end):
-            at = place[attribute[s], p]
+            at = rank[attribute[s], p]
             if at < low[s] or at >= high[s]:
                 fits = False
                 break

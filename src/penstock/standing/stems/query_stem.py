@@ -65,7 +65,7 @@ class PredicateIndex:
     first: np.ndarray
     attribute: np.ndarray
     factors: tuple[Factors, ...]
-    residuals: dict[int, tuple[str, ...]] = field(default_factory=dict)  # place -> texts
+    residuals: dict[int, tuple[str, ...]] = field(default_factory=dict)  # row -> texts
     bounds: np.ndarray | None = (
         None  # a conjunction with lists of values is probed as several: where each one's begin
     )

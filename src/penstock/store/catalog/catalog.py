@@ -186,11 +186,11 @@ class Catalog:
             subnetwork,
             last,
         )
-        found = [
+        records = [
             TrainRecord(subnetwork, train, start, end, rows_in, self._boxes(subnetwork, train))
             for train, start, end, rows_in in rows
         ]
-        return found[::-1]
+        return records[::-1]
 
     def _boxes(self, subnetwork: str, train: int) -> tuple[BoxCount, ...]:
         sql = f"SELECT {COUNTED} FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"

@@ -135,16 +135,16 @@ def _merge(
     parts = [*(segment.files for segment in merged), *(entry.files for entry in entries)]
     files = [file for part in parts for file in part]
     summaries = [entry for segment in merged for entry in segment_entries(manifest, segment)] + entries
-    made = _write_segment(reader, files, summaries, base.generation + 1, sizes)
+    written = _write_segment(reader, files, summaries, base.generation + 1, sizes)
     with durable.locked(manifest.switch_lock):
         head = manifest.head()
         if head is None or head.edition != reader.edition:
             # An entry was replaced while we merged its old content: leave it to the next pass.
-            _discard(manifest, made)
+            _discard(manifest, written)
             return None
-        segments = (*base.segments[: len(base.segments) - len(merged)], made)
-        after = publish(manifest, base, replace(base, through=made.last, segments=segments), entries)
-    return Compaction(after.generation, len(entries), made.rows, len(files), len(made.files))
+        segments = (*base.segments[: len(base.segments) - len(merged)], written)
+        after = publish(manifest, base, replace(base, through=written.last, segments=segments), entries)
+    return Compaction(after.generation, len(entries), written.rows, len(files), len(written.files))
 
 
 def _write_segment(

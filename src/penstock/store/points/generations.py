@@ -33,9 +33,9 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
     if before.generation:
         gone.append(f"{BASES}/{manifest.base_path(before.generation).name}")
     waiting = [(g, path) for g, path in before.retired if (manifest.path / path).exists()]
-    made = replace(after, generation=number, retired=(*waiting, *((number, path) for path in gone)))
-    manifest.write_base(made)
-    return made
+    base = replace(after, generation=number, retired=(*waiting, *((number, path) for path in gone)))
+    manifest.write_base(base)
+    return base
 
 
 def sweep(manifest: Manifest, clock: Clock = time.time, *, grace: float = 600.0) -> int:

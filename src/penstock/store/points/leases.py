@@ -41,7 +41,7 @@ def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
     """The leases that have not run out, by reader."""
     now = clock()
     return sorted(
-        (lease for lease in _all(manifest).values() if lease.live(now)), key=lambda lease: lease.reader
+        (lease for lease in _leases(manifest).values() if lease.live(now)), key=lambda lease: lease.reader
     )
 
 
@@ -51,7 +51,7 @@ def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
     Under the switch lock, before deleting.
     """
     now, kept = clock(), []
-    for path, lease in _all(manifest).items():
+    for path, lease in _leases(manifest).items():
         if lease.live(now):
             kept.append(lease)
         else:
@@ -59,14 +59,14 @@ def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
     return kept
 
 
-def _all(manifest: Manifest) -> dict[Path, Lease]:
-    found = {}
+def _leases(manifest: Manifest) -> dict[Path, Lease]:
+    leases = {}
     for path in manifest.leases.glob("*.json"):
         try:
-            found[path] = Lease(**durable.read_record(path))
+            leases[path] = Lease(**durable.read_record(path))
         except FileNotFoundError:
             continue  # released since we listed it
-    return found
+    return leases
 
 
 class ReaderLease:

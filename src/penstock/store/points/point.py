@@ -88,14 +88,14 @@ class PointWriter:
 
     def _batches(self, entry: int, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         wanted = arrow_schema(self.schema)
-        held: list[pa.Table] = []
+        batch: list[pa.Table] = []
         for table in tables:
-            held.append(conform(table, wanted, self.name))
-            if sum(t.num_rows for t in held) >= _SORT_ROWS:
-                yield _with_entry(pa.concat_tables(held), entry)
-                held = []
-        if any(t.num_rows for t in held):
-            yield _with_entry(pa.concat_tables(held), entry)
+            batch.append(conform(table, wanted, self.name))
+            if sum(t.num_rows for t in batch) >= _SORT_ROWS:
+                yield _with_entry(pa.concat_tables(batch), entry)
+                batch = []
+        if any(t.num_rows for t in batch):
+            yield _with_entry(pa.concat_tables(batch), entry)
 
     def commit(
         self,
@@ -115,7 +115,7 @@ class PointWriter:
         """
         ordered = tuple(sorted(files, key=lambda file: file.name))
         least, greatest = stamps_of(ordered)
-        made = PointEntry(
+        committed = PointEntry(
             number=entry,
             rows=sum(f.rows for f in ordered),
             horizon=horizon,
@@ -129,12 +129,12 @@ class PointWriter:
         )
         head = self._head or self._find_head()
         if entry <= head.latest:
-            return self._again(made, head, replace=replace)
-        self._check_staged(made)
-        made = _linked(made, head.latest)
-        self.manifest.write_entry(made)
+            return self._again(committed, head, replace=replace)
+        self._check_staged(committed)
+        committed = _linked(committed, head.latest)
+        self.manifest.write_entry(committed)
         self._tell(Head(entry, head.edition))
-        return made
+        return committed
 
     def latest(self) -> int:
         """The number of the last committed entry, -1 if there is none."""
@@ -142,33 +142,33 @@ class PointWriter:
 
     def _find_head(self) -> Head:
         """After a start the log decides: a kill may have come between the log record and HEAD."""
-        told = self.manifest.head() or Head()
+        head = self.manifest.head() or Head()
         latest = max([*self.manifest.numbers(), self.manifest.base().through])
-        self._tell(Head(latest, told.edition))
-        return Head(latest, told.edition)
+        self._tell(Head(latest, head.edition))
+        return Head(latest, head.edition)
 
     def _tell(self, head: Head) -> None:
         self.manifest.tell(head)
         self._head = head
 
-    def _again(self, made: PointEntry, head: Head, *, replace: bool) -> PointEntry:
+    def _again(self, committed: PointEntry, head: Head, *, replace: bool) -> PointEntry:
         """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked
         for).
         """
         with durable.locked(self.manifest.switch_lock):
             base = self.manifest.base()
-            if made.number <= base.removed:
-                return made
-            before = self._committed(made.number, base)
-            if before.same(made if before.files else _without_files(made)):
+            if committed.number <= base.removed:
+                return committed
+            before = self._committed(committed.number, base)
+            if before.same(committed if before.files else _without_files(committed)):
                 return before
-            if not replace or made.number <= base.through:
-                raise _differs(self.name, before, made, compacted=made.number <= base.through)
-            self._check_staged(made)
-            made = _linked(made, before.previous)
-            self.manifest.write_entry(made)
+            if not replace or committed.number <= base.through:
+                raise _differs(self.name, before, committed, compacted=committed.number <= base.through)
+            self._check_staged(committed)
+            committed = _linked(committed, before.previous)
+            self.manifest.write_entry(committed)
             self._tell(Head(head.latest, head.edition + 1))
-            return made
+            return committed
 
     def _committed(self, number: int, base: Base) -> PointEntry:
         if number > base.through and self.manifest.entry_path(number).exists():
@@ -292,15 +292,15 @@ class PointReader:
         return next(reversed(self._log), self._base.through)
 
     def _walk(self, number: int) -> None:
-        known, found = self._newest(), []
+        known, walked = self._newest(), []
         try:
             while number > known:
-                found.append(self.manifest.entry(number))
-                number = found[-1].previous
+                walked.append(self.manifest.entry(number))
+                number = walked[-1].previous
         except FileNotFoundError:
             self.reload()
             return
-        self._log.update((entry.number, entry) for entry in reversed(found))
+        self._log.update((entry.number, entry) for entry in reversed(walked))
 
     def entries(self, after: int = -1) -> list[PointEntry]:
         """The entries after a position, oldest first. Refuses a position whose next entries are gone."""
@@ -428,10 +428,10 @@ def _without_files(entry: PointEntry) -> PointEntry:
     return replace(entry, files=())
 
 
-def _differs(name: str, before: PointEntry, made: PointEntry, *, compacted: bool) -> StoreError:
+def _differs(name: str, before: PointEntry, committed: PointEntry, *, compacted: bool) -> StoreError:
     return StoreError(
-        f"connection point '{name}': entry {made.number} is committed already, with another content",
-        found=_content(made),
+        f"connection point '{name}': entry {committed.number} is committed already, with another content",
+        found=_content(committed),
         expected=_content(before),
         hint="compacted entries cannot be replaced"
         if compacted

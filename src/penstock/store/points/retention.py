@@ -95,8 +95,8 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
     after = _after(base, segments, entries, gone)
     if after != base:
         publish(reader.manifest, base, after, entries)
-    held = tuple(lease.reader for lease in leases if lease.position < latest.number)
-    return Retention(after.removed, len(gone), sum(file.rows for file in gone), held)
+    readers = tuple(lease.reader for lease in leases if lease.position < latest.number)
+    return Retention(after.removed, len(gone), sum(file.rows for file in gone), readers)
 
 
 def _now(reader: PointReader, latest: PointEntry) -> int:
