@@ -41,6 +41,26 @@ def test_code_is_fenced(page):
     assert re.findall(r"\n\n {4}[^\s*-].*", fenced.sub("", page.read_text())) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_prose_is_wrapped(page):
+    """Tables and code have lines of their own length; a table cell is for scanning."""
+    prose = re.sub(r"^```.*?^```$|<!--.*?-->|^\|.*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    unbreakable = re.compile(r"^\s*(?:[-*] )?\S+$|^!?\[[^\]]*\]\([^)]*\)$|^#")
+    assert [line for line in prose.splitlines() if len(line) > 110 and not unbreakable.match(line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_table_cells_are_short(page):
+    cells = [
+        c.strip()
+        for c in re.findall(
+            r"(?<=\|)[^|\n]+(?=\|)",
+            re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE),
+        )
+    ]
+    assert [cell for cell in cells if len(cell) > 160] == []
+
+
 WITH_PYTHON = [p for p in RUN_HERE if any(b.language == "python" and not b.reason for b in blocks(p))]
 
 
