@@ -29,7 +29,8 @@ from penstock.engine.spark.entry.decode import unpack
 from penstock.engine.spark.entry.packing import pack
 from penstock.engine.spark.entry.slice_placement import by_group
 from penstock.engine.spark.layout.plan import Entry, Stage
-from penstock.engine.spark.tasks.stage import StageTask, _Work
+from penstock.engine.spark.tasks.stage import StageTask
+from penstock.engine.spark.tasks.stage_run import StageRun
 from penstock.engine.spark.tasks.worker_gc import calm
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
@@ -121,18 +122,18 @@ class PackedStageTask(StageTask):
         tables, rooted = begun
         state = self._state(partition)
         held = state.at(self.train - 1) if state else None
-        work = _Work(self, held.boxes if held else self._make(), tables)
+        stage_run = StageRun(self, held.boxes if held else self._make(), tables)
         if rooted is not None:
-            self._enter(work, *rooted)
-        work.run()
+            self._enter(stage_run, *rooted)
+        stage_run.run()
         # answers first: whoever waits for them does not wait for the state, and a replay gives the same ones
-        record, rows = self._outgoing(work, partition, 0)
+        record, rows = self._outgoing(stage_run, partition, 0)
         record["state_bytes"] = self._keep(state, held)
         if rooted is not None:
             record["newest"] = _newest(rooted[0])
         mine = self.labels[partition]
         records = passing + [(mine, kind, name, body) for kind, name, body in rows]
-        records += list(self._sent(work))
+        records += list(self._sent(stage_run))
         records.append((mine, "record", self.name, json.dumps(record).encode()))
         columns = zip(*records, strict=True)
         types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
@@ -140,18 +141,18 @@ class PackedStageTask(StageTask):
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
         calm()
 
-    def _enter(self, work: _Work, table: Any, dead: Any) -> None:
+    def _enter(self, stage_run: StageRun, table: Any, dead: Any) -> None:
         assert self.root is not None
         name, bad = self.root.name, dead.num_rows
-        work.tables[name] = table
-        work.counts[name] = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
+        stage_run.tables[name] = table
+        stage_run.counts[name] = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
         if bad:
-            work.dead.append(dead)
+            stage_run.dead.append(dead)
 
-    def _sent(self, work: _Work) -> Iterator[Record]:
+    def _sent(self, stage_run: StageRun) -> Iterator[Record]:
         """What goes on to other stages, one record for each target partition that gets any."""
         for onward in self.sending:
-            table = work.tables[onward.tail]
+            table = stage_run.tables[onward.tail]
             if not table.num_rows:
                 continue
             target = targets(table, onward.keys, len(self.labels))
