@@ -23,7 +23,7 @@ LETTERS = "letters"
 
 
 @dataclass
-class _Place:
+class _Observed:
     observation: Observation
     frame: DataFrame
     columns: list[Any]
@@ -32,17 +32,17 @@ class _Place:
 
 @dataclass
 class Watch:
-    """Counts and letters of one train, by place."""
+    """Counts and letters of one train, by the node that is watched."""
 
-    _on: dict[str, _Place] = field(default_factory=dict)
+    _on: dict[str, _Observed] = field(default_factory=dict)
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)
-    _told: list[Any] = field(default_factory=list)
+    _letters: list[pa.Table] = field(default_factory=list)
 
     def on(self, frame: DataFrame, name: str, boxes: Sequence[str] = (), **metrics: str) -> DataFrame:
         """Count on the way past; metrics are SQL aggregates."""
         columns = [F.expr(text).alias(key) for key, text in metrics.items()]
-        place = self._on[name] = _Place(Observation(), frame, columns, boxes)
-        return frame.observe(place.observation, *columns)
+        observed = self._on[name] = _Observed(Observation(), frame, columns, boxes)
+        return frame.observe(observed.observation, *columns)
 
     def guard(
         self,
@@ -72,9 +72,9 @@ class Watch:
         """What need not be counted."""
         self._known[name] = counts
 
-    def tell(self, letters: Any) -> None:
+    def tell(self, letters: pa.Table) -> None:
         """Dead letters that need not be looked for."""
-        self._told.append(letters)
+        self._letters.append(letters)
 
     def counts(self, name: str) -> dict[str, Any]:
         """What was counted; {} where nothing was watched."""
@@ -82,14 +82,14 @@ class Watch:
             self._known[name] = self._fetch(self._on[name])
         return self._known.get(name, {})
 
-    def dead(self) -> Any:
+    def dead(self) -> pa.Table:
         """All letters of the train."""
-        found = [
-            (row, place.boxes)
-            for name, place in self._on.items()
+        letters = [
+            (row, observed.boxes)
+            for name, observed in self._on.items()
             for row in self.counts(name).get(LETTERS, ())
         ]
-        rows = [(row["raw"], row["why"].partition(":"), row["offset"], boxes) for row, boxes in found]
+        rows = [(row["raw"], row["why"].partition(":"), row["offset"], boxes) for row, boxes in letters]
         columns = [
             [raw for raw, *_ in rows],
             [why[2] for _, why, *_ in rows],
@@ -99,22 +99,22 @@ class Watch:
         picked_up = pa.table(
             [pa.array(c, f.type) for c, f in zip(columns, DEAD_SCHEMA, strict=True)], schema=DEAD_SCHEMA
         )
-        return pa.concat_tables([*self._told, picked_up])
+        return pa.concat_tables([*self._letters, picked_up])
 
-    def _fetch(self, place: _Place) -> dict[str, Any]:
+    def _fetch(self, observed: _Observed) -> dict[str, Any]:
         # The counts come with an event soon after the job. Where Spark has proved that no tuple can get
         # through, it leaves the counting out as well, and no event ever comes: then count apart.
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
-            if place.observation._jo is not None and place.observation._jo.future().isCompleted():
-                found = dict(place.observation.get)
-                return found if not _repeated(found.get(LETTERS, ())) else self._apart(place)
+            if observed.observation._jo is not None and observed.observation._jo.future().isCompleted():
+                counts = dict(observed.observation.get)
+                return counts if not _repeated(counts.get(LETTERS, ())) else self._counted_apart(observed)
             time.sleep(0.001)
-        return self._apart(place)
+        return self._counted_apart(observed)
 
     @staticmethod
-    def _apart(place: _Place) -> dict[str, Any]:
-        row: dict[str, Any] = place.frame.agg(*place.columns).collect()[0].asDict()
+    def _counted_apart(observed: _Observed) -> dict[str, Any]:
+        row: dict[str, Any] = observed.frame.agg(*observed.columns).collect()[0].asDict()
         return row
 
 
