@@ -25,7 +25,7 @@ def last_two(table: Any) -> Any:
 
 
 def running_count(batch: Any, state: Any) -> tuple[Any, Any]:
-    """A latch with state `seen BIGINT`: each tuple with the number of tuples of its key so far."""
+    """A latch with state `seen BIGINT` that answers every second tuple of a key, with its timestamp."""
     keys = [name for name in state.column_names if name != "seen"]
     seen = {tuple(row[key] for key in keys): row["seen"] for row in state.to_pylist()}
     numbers = []

@@ -100,9 +100,7 @@ def cuttings(draw: st.DrawFn, rows: dict[str, Rows], max_trains: int = 6) -> Tra
 
 @st.composite
 def networks(draw: st.DrawFn, max_boxes: int = 6, max_sources: int = 2) -> Network:
-    """A network of one or more sources of SCHEMA, up to so many boxes of all kinds, and outputs at every
-    loose end.
-    """
+    """A network: sources of SCHEMA, up to so many boxes of all kinds, outputs at every loose end."""
     network = Network("random")
     taps = [_source(draw, network, place) for place in range(draw(st.integers(1, max_sources)))]
     for _ in range(draw(st.integers(1, max_boxes))):

@@ -68,9 +68,7 @@ def chosen_engines(environment: Mapping[str, str] | None = None) -> tuple[str, .
 
 
 def engines(*names: str) -> Any:
-    """A pytest mark that runs a test with `engine` set to each name (all, if none is given); those not asked
-    for are skipped.
-    """
+    """A pytest mark: the test runs with `engine` set to each name (all, if none); others are skipped."""
     import pytest  # only tests have it
 
     skip = pytest.mark.skip(reason=f"not in {VARIABLE}")

@@ -76,9 +76,7 @@ def _ties(keys: list[np.ndarray], order: np.ndarray | None) -> bool:
 
 
 def _sortable(rows: Any) -> tuple[Any, list[tuple[str, str]]]:
-    """A table that Arrow can sort, and its sort keys: booleans as numbers; nulls first, by a column of their
-    own.
-    """
+    """A table that Arrow can sort, and its sort keys: booleans as numbers, nulls first."""
     hidden = [name for name in (STAMP, INPUT, SEQ) if name in rows.column_names]
     columns = {}
     for name in [*hidden, *(name for name in rows.column_names if name not in hidden)]:
@@ -135,9 +133,7 @@ class Gate:
         return in_time, concat(letters, DEAD_SCHEMA)
 
     def act(self, horizons: tuple[int, ...]) -> tuple[int, ...]:
-        """Note the horizons of this train; they never step back, even when an idle input wakes up behind
-        them.
-        """
+        """Note the horizons of this train. They never step back, even when an idle input wakes up."""
         self.acted.values = tuple(max(pair) for pair in zip(self.acted.values, horizons, strict=True))
         return self.acted.values
 

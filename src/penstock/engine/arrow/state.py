@@ -213,9 +213,7 @@ class KeyedTable:
         return self.take(self.rows())
 
     def upsert(self, rows: Any) -> np.ndarray:
-        """Insert these rows or put them in place of those with the same key (the last one wins); their
-        numbers.
-        """
+        """Insert these rows, or replace those with the same key (the last one wins); their numbers."""
         if not rows.num_rows:
             return np.zeros(0, np.int64)
         at = self._put(rows)
@@ -245,9 +243,7 @@ class KeyedTable:
             self._touched.append(rows)
 
     def delta(self) -> Tables:
-        """`upserted`: rows that are new or different; `deleted`: keys. In the order in which they were
-        touched.
-        """
+        """`upserted`: rows that are new or different; `deleted`: keys; in the order of the changes."""
         touched = np.concatenate(self._touched) if self._touched else np.zeros(0, np.int64)
         touched = pd.unique(touched)
         alive = self._alive[touched]

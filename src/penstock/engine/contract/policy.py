@@ -18,9 +18,7 @@ class TrainPolicy(Protocol):
     """Decides about the next train: at most so many tuples of each input, or None: not now."""
 
     def next_train(self, situation: Situation) -> int | None:
-        """Called before every train and, while the answer is None or nothing has come, every few
-        milliseconds.
-        """
+        """Called before every train; while it says None or nothing has come, every few milliseconds."""
 
 
 @dataclass

@@ -33,9 +33,7 @@ class InputSituation:
 
 @dataclass(frozen=True)
 class TrainCost:
-    """What one train took. `cpu` is that of the boxes in tasks; the CPU of native boxes in the JVM is not
-    measured.
-    """
+    """What one train took. `cpu`: of the boxes in tasks; that of native boxes in the JVM is not measured."""
 
     tuples: int
     wall: float

@@ -29,9 +29,7 @@ DropRates = Mapping[str, float]
 
 @dataclass
 class LocalResult:
-    """What left the network: rows (visible columns) by output, by connection point or view, and the dead
-    letters.
-    """
+    """What left: rows (visible columns) by output, by connection point or view, and the dead letters."""
 
     outputs: dict[str, list[Row]] = field(default_factory=dict)
     points: dict[str, list[Row]] = field(default_factory=dict)
@@ -81,9 +79,7 @@ class LocalEngine:
         final: bool = True,
         drop_rates: DropRates | Sequence[DropRates] | None = None,
     ) -> LocalResult:
-        """All trains, then (unless `final` is false) the end of input. `drop_rates`: for all trains, or one
-        mapping for each.
-        """
+        """All trains, then, if `final`, the end of input. `drop_rates`: for all trains, or one for each."""
         for place, train in enumerate(trains):
             rates = drop_rates[place] if isinstance(drop_rates, Sequence) else drop_rates
             self.train(train, drop_rates=rates)

@@ -41,9 +41,7 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
 def answered(
     node: Node, function: Function, rows: list[Row], schema: Schema
 ) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
-    """What a stateless function says to rows: all at once, or where it raises row by row; those it raises for
-    are dead.
-    """
+    """What a stateless function says to rows: to all at once, or one by one if it raises."""
     try:
         return [(rows, function.call(table_of(rows, schema)))], []
     except Exception as error:

@@ -27,9 +27,7 @@ class Gate:
         return in_time, late
 
     def act(self, horizons: tuple[int, ...]) -> tuple[int, ...]:
-        """Note the horizons of this train; they never step back, even when an idle input wakes up behind
-        them.
-        """
+        """Note the horizons of this train. They never step back, even when an idle input wakes up."""
         self.acted = [max(before, now) for before, now in zip(self.acted, horizons, strict=True)]
         return tuple(self.acted)
 

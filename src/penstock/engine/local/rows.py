@@ -21,9 +21,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A tuple that took part in nothing, and why. `offset`: its `_seq`, or the text of its place; `box`: who
-    refused it.
-    """
+    """A tuple that was refused, and why. `offset`: its `_seq`, or a text; `box`: who refused it."""
 
     raw: str
     reason: str

@@ -36,9 +36,7 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 
 def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int = 0) -> None:
-    """Start the JVM, unless this process has one. It and its workers get the environment; the user's own
-    holds.
-    """
+    """Start the JVM, unless this process has one, with the environment; the user's own holds."""
     from pyspark import SparkConf, SparkContext
 
     def start() -> None:

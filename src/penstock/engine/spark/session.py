@@ -132,9 +132,7 @@ def _memory_mb() -> float:
 
 
 def _huge_pages() -> bool:
-    """Whether the kernel gives large pages to who asks; a JVM elsewhere does not know the option, or
-    complains.
-    """
+    """Whether the kernel gives large pages to who asks; other JVMs do not know the option."""
     with suppress(OSError):
         return "[never]" not in _HUGE_PAGES.read_text()
     return False
@@ -159,9 +157,7 @@ def one_runs() -> bool:
 
 
 def for_trains(spark: Any) -> Any:
-    """The session itself, or, where its settings would change the meaning of a network, one beside it that
-    shares its Spark.
-    """
+    """The session, or, if its settings would change what a network means, one beside it on its Spark."""
     differing = {key: value for key, value in MEANING.items() if spark.conf.get(key).lower() != value.lower()}
     if not differing:
         return spark

@@ -53,9 +53,7 @@ class ColumnLatchLogic:
         return Answer(self._stamped(made), concat(dead, DEAD_SCHEMA))
 
     def figures(self) -> dict[str, int]:
-        """What the object counted since it was last asked, for the record of the train; nothing if it does
-        not count.
-        """
+        """What the object counted since it was last asked; nothing if it does not count."""
         if not hasattr(self.logic, "figures"):
             return {}
         return {name: int(value) for name, value in call(self.node, self._function("figures")).items()}

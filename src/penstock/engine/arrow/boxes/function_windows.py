@@ -46,9 +46,7 @@ class KeptWindows(Parts):
         return concat([late, failed], DEAD_SCHEMA)
 
     def closing_rows(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
-        """The tuples of the windows that close now, in canonical order, once for each; and which window it
-        is.
-        """
+        """The tuples of the closing windows, in canonical order, and the window of each."""
         since = min(self.gate.acted.values)
         until = min(self.gate.act(horizons))
         bound = None if final else until

@@ -76,9 +76,7 @@ class Pairing:
             start = stop
 
     def _stretches(self, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Left rows, right rows in order of key and time, and for each left row where its partners begin and
-        how many.
-        """
+        """Left rows, right rows by key and time, and for each left row its first partner and their number."""
         codes, known = self._codes(left, right)
         mine, theirs = np.flatnonzero(known[: left.num_rows]), np.flatnonzero(known[left.num_rows :])
         times, rank = np.unique(integers(right, STAMP)[theirs], return_inverse=True)

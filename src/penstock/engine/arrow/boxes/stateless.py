@@ -122,9 +122,7 @@ class MapLogic(Parts):
 
 
 def answered(node: Filter | Map, function: Function, rows: Any, visible: list[str]) -> tuple[Pieces, Any]:
-    """What the function says to these tuples, in as few pieces as it takes to leave out those where it
-    raises.
-    """
+    """What the function says to these tuples, in as few pieces as it raises for."""
     visible = [name for name in visible if name in node.reads] if node.reads else visible
     pieces: Pieces = []
     letters: list[Any] = []
@@ -149,9 +147,7 @@ def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pi
 
 
 class DropLogic(Parts):
-    """Drops by a hash of name, seed and `_seq`: a replayed train loses the same tuples. `rate` may be set
-    between trains.
-    """
+    """Drops by a hash of name, seed and `_seq`, so a replay loses the same tuples. `rate` may change."""
 
     def __init__(self, node: Drop, _inputs: list[StreamType], _output: StreamType) -> None:
         super().__init__()

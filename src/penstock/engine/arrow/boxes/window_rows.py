@@ -78,9 +78,7 @@ class Shaper:
         return any(slot.call.function in ("first", "last") for slot in self.slots)
 
     def measure(self, rows: Any) -> tuple[Any, Any]:
-        """Rows (with `_input`) and the values of the aggregates' arguments; those that fail become dead
-        letters.
-        """
+        """Rows (with `_input`) and the aggregates' arguments; those that fail become dead letters."""
         seen = rows if len(self.inputs) == 1 else rows.append_column("input", rows.column(INPUT))
         seen, made = seen.select(list(self.visible.names)), []
         failures: dict[int, str] = {}
@@ -126,9 +124,7 @@ class Shaper:
         return [self.partial_schema.field(name) for name in (STAMP, INPUT, SEQ)]
 
     def _stamps(self, rows: Any, groups: Groups) -> list[np.ndarray]:
-        """(_ts, _input, _seq) of each group: the earliest or latest time, the least input and place among its
-        tuples.
-        """
+        """(_ts, _input, _seq) of each group: the earliest or latest time, the least input and number."""
         reduce = np.minimum if self.node.stamp == "earliest" else np.maximum
         chosen = {STAMP: reduce, INPUT: np.minimum, SEQ: np.minimum}
         return [
@@ -223,9 +219,7 @@ class Shaper:
         return table.append_column(STAMP, pa.array(ts)).append_column(SEQ, rows.column(SEQ))
 
     def apply_function(self, rows: Any, windows: np.ndarray) -> Any:
-        """The output rows of the box's function, called once for each window and key of rows in canonical
-        order.
-        """
+        """The rows that the box's function gives, called once for each window and key, in canonical order."""
         rows = rows.append_column(WINDOW, pa.array(windows))
         groups = groups_of(codes_of(rows, (WINDOW, *self.keys)))
         stamps = pa.table(dict(zip((STAMP, INPUT, SEQ), self._stamps(rows, groups), strict=True)))

@@ -13,9 +13,7 @@ from penstock.engine.arrow.columns.columns import Mask, key_values
 
 @dataclass(frozen=True)
 class Groups:
-    """`order` brings rows of one group together (in their old order); a group goes from one of `starts` to
-    the next.
-    """
+    """`order` brings rows of one group together; a group goes from one of `starts` to the next."""
 
     order: np.ndarray
     starts: np.ndarray
@@ -70,9 +68,7 @@ def _dense(values: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _numbered(values: np.ndarray, valid: Mask, room: int) -> tuple[np.ndarray, int]:
-    """Numbers from 0 and how many there may be: whole numbers by their distance from the least, the rest by
-    hashing.
-    """
+    """Numbers from 0, and how many: whole numbers by distance from the least, the rest by hashing."""
     if not len(values):
         return np.zeros(0, np.int64), 1
     known = values if valid is None else values[valid]

@@ -137,9 +137,7 @@ def _in(node: Call, row: Row) -> bool | None:
 
 
 def _extreme(sign: int) -> Act:
-    """The first of the best, NULL passed over; `sign`: of the order in which a better value stands to the
-    best so far.
-    """
+    """The first of the best, NULL passed over; `sign`: the order of a better value to the best so far."""
 
     def act(node: Call, row: Row) -> Any:
         best = None
@@ -295,9 +293,7 @@ def _sign(_node: Call, x: float) -> float:
 
 
 def _substring(_node: Call, text: str, position: int, length: int = 2**31 - 1) -> str:
-    """From a place that counts from 1, or from the end; what lies in front of the text takes part of the
-    length.
-    """
+    """Places count from 1, or back from the end; what lies before the text takes part of the length."""
     start = position - 1 if position > 0 else position + len(text) if position < 0 else 0
     return "".join(letter for place, letter in enumerate(text) if start <= place < start + length)
 

@@ -56,9 +56,7 @@ class Shaper:
     def emit(
         self, held: list[Held], answer: Answer, window: Window | None, covered: list[Held] | None = None
     ) -> None:
-        """Add the rows of one closed window (in canonical order); `covered`: what aggregates see if that is
-        more.
-        """
+        """Add the rows of one closed window, in canonical order; `covered`: what aggregates see, if more."""
         first = stamping(held, self.node.stamp).row
         keys = {key: first[key] for key in self.keys}
         # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
@@ -156,9 +154,7 @@ def take_closed(windows: dict[tuple[Any, ...], Open], least: int, *, final: bool
 
 @dataclass
 class Counted:
-    """The count windows of one group: tuples still needed, the number of the first, the next window, tuples
-    seen.
-    """
+    """The count windows of one group: tuples still needed, the first number, the next window, the count."""
 
     held: list[Held] = field(default_factory=list)
     base: int = 0

@@ -23,9 +23,7 @@ Measures = tuple[
 
 @dataclass(frozen=True)
 class _Compiled:
-    """One aggregate: its calls, the argument of each as a function of a tuple, and the expression around
-    them.
-    """
+    """One aggregate: its calls, the argument of each, and the expression around them."""
 
     name: str
     calls: tuple[AggregateCall, ...]
@@ -40,9 +38,7 @@ class Aggregator:
         self.compiled = [_compile(name, text, schema, keys) for name, text in aggregates]
 
     def measure(self, row: Mapping[str, Any]) -> Measures:
-        """All arguments for one tuple; ExpressionFailure if one of them fails, so that the tuple takes part
-        in nothing.
-        """
+        """All arguments for one tuple; ExpressionFailure if one fails: the tuple takes part in nothing."""
         return tuple(tuple(argument(row) for argument in each.arguments) for each in self.compiled)
 
     def results(

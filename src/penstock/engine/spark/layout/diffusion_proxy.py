@@ -19,9 +19,7 @@ SERVER = "_p"
 
 
 def routed(frame: DataFrame, side: int, keys: list[Any], roles: Roles) -> DataFrame:
-    """The tuples of one side with `_owner` and `_p`, the server; those that go everywhere are there once for
-    each.
-    """
+    """The tuples of one side with `_owner` and `_p`, the server; those for all servers once for each."""
     placed = frame.withColumn(OWNER, _owner(frame, keys, roles).cast("int"))
     if not roles.everywhere(side):
         return placed.withColumn(SERVER, F.col(OWNER))

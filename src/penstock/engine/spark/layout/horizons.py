@@ -18,9 +18,7 @@ from penstock.model.durations import Time
 
 @dataclass(frozen=True)
 class Step:
-    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: nothing can be promised behind
-    it.
-    """
+    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: no promise behind it."""
 
     node: str
     inputs: tuple[str, ...]

@@ -22,9 +22,7 @@ from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
 @dataclass(frozen=True)
 class NativeBox:
-    """A box and what stands around it in one train. `watch` None: what it refuses was taken out at the
-    source.
-    """
+    """A box in one train. `watch` None: what it would refuse was taken out at the source."""
 
     node: Any  # the box of the table's line
     frames: list[DataFrame]

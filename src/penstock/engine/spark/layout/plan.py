@@ -22,9 +22,7 @@ SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no b
 
 @dataclass(frozen=True)
 class Entry:
-    """An arrow into a stage: from `tail` to input `index` of box `head`, to be partitioned by `keys` of the
-    tail.
-    """
+    """An arrow into a stage: from `tail` to input `index` of box `head`, partitioned by `keys`."""
 
     tail: str
     head: str
@@ -139,9 +137,7 @@ def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) 
 
 
 def _may_join(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> bool:
-    """The stage's partitioning puts tuples together that the box needs together, and no arrow leads round
-    about.
-    """
+    """The stage's partitioning brings together what the box needs, and no arrow leads round about."""
     for index, name in enumerate(node.inputs):
         if home.get(behind(net, name)) is not stage:
             if Trait.STATELESS in node.traits or _depends(net, name, stage):
@@ -181,9 +177,7 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
 
 
 def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
-    """Boxes with a user's function whose output must keep to the keys that came in, because others are fused
-    behind.
-    """
+    """Boxes with a user's function that must keep to the keys, because others are fused behind."""
     found = {}
     for name in stage.nodes:
         node = net.nodes[name]

@@ -126,7 +126,7 @@ class PackedStageTask(StageTask):
         if rooted is not None:
             self._enter(stage_run, *rooted)
         stage_run.run()
-        # answers first: whoever waits for them does not wait for the state, and a replay gives the same ones
+        # Write answers before state: readers get them sooner, and a replay produces the same answers.
         record, rows = self._outgoing(stage_run, partition, 0)
         record["state_bytes"] = self._keep(state, held)
         if rooted is not None:

@@ -64,18 +64,14 @@ class PartitionState:
         self._folder = Path(self.root) / str(self.partition)
 
     def at(self, version: int) -> Resident:
-        """The state after train `version` (`base`: before the first): resident if it is that one, else from
-        the files.
-        """
+        """The state after train `version` (`base`: before the first): the resident one, or from files."""
         held = _RESIDENT.pop((self.root, self.partition), None)
         if held is not None and held.version == version and held.epoch == self.epoch:
             return held
         return self._load(version)
 
     def keep(self, held: Resident, version: int) -> int:
-        """Write what the train changed as `version`, hold the state for the next train; returns bytes
-        written.
-        """
+        """Write what the train changed as `version`, and hold the state; returns the bytes written."""
         written = self._keep_parts(held, version)
         if self.plain:
             written += self._keep_delta(held, version)
@@ -195,9 +191,7 @@ def _parted(logic: Logic) -> bool:
 
 
 def stage_base(root: Path, committed: int) -> int:
-    """The version at which a stage began: noted when it is first seen, so that lost files are not taken for
-    none.
-    """
+    """The version at which a stage began, noted when first seen: lost files are not taken for none."""
     path = root / "base.json"
     if not path.exists():
         root.mkdir(parents=True, exist_ok=True)

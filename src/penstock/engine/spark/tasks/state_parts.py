@@ -125,9 +125,7 @@ class PartFiles:
         return self._open[version]
 
     def _forget(self, needed: int) -> None:
-        """Delete the files before `needed`: Spark replays the newest train only, and that needs the version
-        before.
-        """
+        """Delete the files before `needed`: Spark replays the newest train only, from the version before."""
         if self._oldest is None:
             self._oldest = min(numbers_in(self.folder, "parts"), default=needed)
         while self._oldest < needed:
@@ -148,9 +146,7 @@ class LazyParts(Mapping[str, Any]):
         }
 
     def moved(self, name: str, old: Place, new: Place) -> None:
-        """Note that a part, of any box, has been carried over: its old file may be deleted before it is
-        looked at.
-        """
+        """Note that a part has been carried over: its old file may be deleted before it is read."""
         if name.startswith(self._front):
             own = name.removeprefix(self._front)
             if self._places.get(own) == old:  # else the name has been given to another part since

@@ -244,8 +244,7 @@ class SubnetworkQuery:
                 self.finished.set()
             self.looks += 1
             return False
-        # a train that only moves horizons waits until the input pauses: with tuples in hand it would come for
-        # nothing
+        # Skip horizon-only trains while input flows: the next data train moves the horizon anyway.
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
 

@@ -119,7 +119,5 @@ class Watch:
 
 
 def _repeated(letters: Sequence[Any]) -> bool:
-    """A task that ran twice (its machine was lost) has counted twice: then only counting apart gives the
-    truth.
-    """
+    """A task that ran twice (its machine was lost) counted twice: only counting apart is right then."""
     return any(n > 1 for n in Counter(tuple(letter) for letter in letters).values())
