@@ -108,11 +108,11 @@ def _make_folder(out: Path) -> None:
 
 
 def _generate(demo: Demo) -> str:
-    made = generate(demo.city, xways=1, minutes=_MINUTES, seed=_SEED)
+    traffic = generate(demo.city, xways=1, minutes=_MINUTES, seed=_SEED)
     driven = _cut(demo.city, demo.rows)
     history(HistoryPlan(demo.rows, demo.history, days=demo.days), workers=1)
     return (
-        f"{made['vehicles']:,} vehicles, {made['rows']:,} tuples; "
+        f"{traffic['vehicles']:,} vehicles, {traffic['rows']:,} tuples; "
         f"seconds {_BEGIN}..{_END - 1} are driven: {driven:,} tuples"
     )
 

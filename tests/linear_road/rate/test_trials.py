@@ -111,10 +111,10 @@ def test_a_crash_at_the_smallest_load_tells_of_the_installation(
 
 def test_what_a_killed_rating_left_never_meets_the_next_trial(tmp_path: Path) -> None:
     wanted = tmp_path / "trials" / "003-try-1.5"
-    assert rating.fresh_place(wanted) == wanted
+    assert rating.fresh_folder(wanted) == wanted
     for number in (1, 2):
         (wanted if number == 1 else wanted.with_name("003-try-1.5+1")).mkdir()
-        assert rating.fresh_place(wanted).name == f"003-try-1.5+{number}"
+        assert rating.fresh_folder(wanted).name == f"003-try-1.5+{number}"
     (tmp_path / "trials" / "003-try-1").mkdir()
     assert sorted(p.name for p in wanted.parent.iterdir()) == ["003-try-1"]
 
@@ -131,7 +131,7 @@ def test_a_driver_that_fell_behind_voids_what_was_judged(
         trial["validation"]["types"][kind]["missing"] for kind in "1234"
     ), "what is missing is wrong"
     assert trial["wrong"] > 0
-    assert not (tried.place / "answers.csv").exists(), "answers are not kept unless asked for"
+    assert not (tried.folder / "answers.csv").exists(), "answers are not kept unless asked for"
 
 
 def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
     )
     dry(tmp_path, prepared.history).all()
     right = answers(tmp_path)
-    file = tried.place / "answers.csv"
+    file = tried.folder / "answers.csv"
     file.parent.mkdir(parents=True)
     file.write_text("\n".join(right) + "\n")
     verdict = tried._verdict()

@@ -130,8 +130,10 @@ class Minutes:
 
     def accidents(self) -> tuple[Accident, ...]:
         """All accidents, in order of detection."""
-        found = [accident for place, stops in self._stopped.items() for accident in _accidents(place, stops)]
-        return tuple(sorted(found, key=lambda a: (a.detected, a.xway, a.dir)))
+        accidents = [
+            accident for place, stops in self._stopped.items() for accident in _accidents(place, stops)
+        ]
+        return tuple(sorted(accidents, key=lambda a: (a.detected, a.xway, a.dir)))
 
     def _previous(self, half: HalfMinute) -> tuple[np.ndarray, np.ndarray]:
         before = self._before
@@ -265,12 +267,12 @@ def _by_direction(total: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def _overlaps(stops: list[tuple[int, int]]) -> list[tuple[int, int, tuple[int, int]]]:
     """When two vehicles are stopped at once: since, until (excluded), who. A report holds for 30 s."""
-    found = []
+    spans = []
     for i, (t1, vid1) in enumerate(stops):
         for t2, vid2 in stops[i + 1 :]:
             if vid1 != vid2 and abs(t1 - t2) < REPORT_EVERY:
-                found.append((max(t1, t2), min(t1, t2) + REPORT_EVERY, (vid1, vid2)))
-    return sorted(found)
+                spans.append((max(t1, t2), min(t1, t2) + REPORT_EVERY, (vid1, vid2)))
+    return sorted(spans)
 
 
 def _accidents(place: tuple[int, int, int, int], stops: list[tuple[int, int]]) -> list[Accident]:

@@ -472,10 +472,10 @@ def read_note(path: Path) -> dict[str, Any]:
     `behind`: see `lateness.Behind`; `report`: how it ended.
     """
     try:
-        found = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+        note = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return note if isinstance(note, dict) else {}
 
 
 def drop_report(path: Path) -> None:

@@ -251,8 +251,8 @@ class _Packer:
         if len(refused):
             home = self._home(rows.values)
             places = place_within(rows.seconds.astype(np.int64) * self.stored + home)
-            found = (rows.seconds[refused], home[refused], places[refused], rows.origin[refused])
-            self.places += np.stack(found, axis=1).tolist()
+            columns = (rows.seconds[refused], home[refused], places[refused], rows.origin[refused])
+            self.places += np.stack(columns, axis=1).tolist()
 
     def _home(self, values: Array) -> Array:
         """The stored group of each row."""

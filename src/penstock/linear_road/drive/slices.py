@@ -75,8 +75,8 @@ class Slices:
     @property
     def span(self) -> Span | None:
         """The span of what the slices hold; None if it was not measured."""
-        found = self.manifest["span"]
-        return None if found is None else Span.from_json(found)
+        span = self.manifest["span"]
+        return None if span is None else Span.from_json(span)
 
     @property
     def halves(self) -> bool:
@@ -121,10 +121,10 @@ def _map(file: Path) -> Array:
 def is_slices(path: Path) -> bool:
     """Whether `path` is a finished directory of slices."""
     try:
-        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and found.get("kind") == KIND
+    return isinstance(manifest, dict) and manifest.get("kind") == KIND
 
 
 def open_slices(path: Path) -> Slices:

@@ -198,10 +198,10 @@ def _open_directory(path: Path, form: Format, *, resume: bool) -> DirectoryTarge
     except OSError as error:
         raise TargetError(f"--to {path} cannot be made: {error.strerror}.") from error
     target = DirectoryTarget(path, form)
-    found = target.delivered()
-    if found and not resume:
+    delivered = target.delivered()
+    if delivered and not resume:
         raise TargetError(
-            f"--to {path} already holds {len(found)} delivered seconds; choose an empty directory, or "
+            f"--to {path} already holds {len(delivered)} delivered seconds; choose an empty directory, or "
             "--resume to go on."
         )
     for leftover in path.glob(".t*.tmp"):

@@ -122,13 +122,13 @@ class Accounts:
 
     def _known(self, vehicle: Array) -> Array:
         """What each vehicle was charged in the trains before."""
-        found, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
+        balances, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
         for number in np.unique(bucket).tolist():
             there = bucket == number
-            found[there] = amounts(*self._bucket(number), vehicle[there])
+            balances[there] = amounts(*self._bucket(number), vehicle[there])
         for number in self._unmerged if len(vehicle) else ():
-            found += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
-        return found
+            balances += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
+        return balances
 
     def _add(self, run: Run) -> None:
         """A new run, which all runs before it join in the bucket whose turn it is."""
@@ -172,8 +172,8 @@ class _Fresh:
         key = vehicle.astype(np.uint64) << np.uint64(32)
         last = np.searchsorted(self.key, key | time.astype(np.uint64), "right")
         first = np.searchsorted(self.key, key)
-        found: Array = self.sums[last] - self.sums[first]
-        return found
+        balances: Array = self.sums[last] - self.sums[first]
+        return balances
 
     def run(self) -> Run:
         vehicle = (self.key >> np.uint64(32)).astype(np.uint32)

@@ -90,10 +90,10 @@ def _place(history: Path, facts: Any) -> Path:
 
 
 def _file(directory: Path, name: str) -> Path | None:
-    found = [file for suffix in (".parquet", ".csv") if (file := directory / f"{name}{suffix}").exists()]
-    if len(found) > 1:
-        raise InputError(f"History {directory} holds both {found[0].name} and {found[1].name}; expected one.")
-    return found[0] if found else None
+    files = [file for suffix in (".parquet", ".csv") if (file := directory / f"{name}{suffix}").exists()]
+    if len(files) > 1:
+        raise InputError(f"History {directory} holds both {files[0].name} and {files[1].name}; expected one.")
+    return files[0] if files else None
 
 
 def _copies(directory: Path) -> dict[str, int]:
@@ -227,15 +227,15 @@ class Past:
     def spent(self, vid: Array, xway: Array, day: Array) -> Array:
         """What each vehicle has spent on an expressway on a day."""
         vid, xway = self.home(vid, xway)
-        found = np.zeros(len(vid), np.int64)
+        tolls = np.zeros(len(vid), np.int64)
         for road in np.unique(xway).tolist():
             known, grid = self._grid("vids", road), self._grid("tolls", road)
             if known is None or grid is None or not len(known):
                 continue
             rows = np.flatnonzero(xway == road)
             at = np.minimum(np.searchsorted(known, vid[rows]), len(known) - 1)
-            found[rows] = np.where(known[at] == vid[rows], grid[at, day[rows] - 1], 0)
-        return found
+            tolls[rows] = np.where(known[at] == vid[rows], grid[at, day[rows] - 1], 0)
+        return tolls
 
     def journeys(self, xway: Array, sinit: Array, send: Array, dow: Array, tod: Array) -> tuple[Array, Array]:
         """(seconds, toll) of each journey."""

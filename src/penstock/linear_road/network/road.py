@@ -45,13 +45,13 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
         net.output(name, finished, to=sink, qos=_within(DELAYS[name]))
 
     tracked = _tracking(net, rows)
-    told = _tolls(net, tracked, _statistics(net, tracked), _accidents(net, tracked))
+    tolls = _tolls(net, tracked, _statistics(net, tracked), _accidents(net, tracked))
     asked = rows.filter("Type > 0", name="requests")
-    balances = _accounts(net, told, asked)
+    balances = _accounts(net, tolls, asked)
     past = None if history is None else str(load_history(Path(history)))
     daily, travel = _daily(net, asked, past), _travel(net, asked, past)
 
-    notices, alerts = told.filter("Kind = 0", name="notices"), told.filter("Kind = 1", name="alarms")
+    notices, alerts = tolls.filter("Kind = 0", name="notices"), tolls.filter("Kind = 1", name="alarms")
     answer("tolls", notices, Type="0", VID="VID", Time="Time", Emit="Time", Lav="Lav", Toll="Toll")
     answer("alerts", alerts, Type="1", Time="Time", Emit="Time", VID="VID", Seg="Seg")
     answer(

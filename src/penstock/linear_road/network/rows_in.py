@@ -47,9 +47,9 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
     if kept < 0:  # so many short lines are no rows; count them
         kept, columns, verdicts = _columns(text, at, int(np.count_nonzero(text == _NEWLINE)))
     lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
-    made: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
-    made |= {name: columns[i, :kept] for i, name in enumerate(COLUMNS)}
-    return made, lines, [REASONS[code] for code in verdicts[lines]]
+    arrays: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
+    arrays |= {name: columns[i, :kept] for i, name in enumerate(COLUMNS)}
+    return arrays, lines, [REASONS[code] for code in verdicts[lines]]
 
 
 def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:

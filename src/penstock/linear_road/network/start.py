@@ -72,16 +72,16 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
         t = i * 10
         groups_rows = []
         for group in range(groups):
-            found = np.full((rows, csv_rows.FIELDS), -1, np.int32)
+            fields = np.full((rows, csv_rows.FIELDS), -1, np.int32)
             pos = (vehicle * 97 + t * 60) % 528_000
-            found[:, 0] = np.where(vehicle % 100 < 96, 0, vehicle % 100 - 95)
-            found[:, 0] = np.where(found[:, 0] == 1, 2, found[:, 0])
-            found[:, 1], found[:, 2], found[:, 3] = t, vehicle + rows * (3 * group + i % 3), vehicle % 60
-            found[:, 4], found[:, 5], found[:, 6] = group, 1 + vehicle % 3, vehicle % 2
-            found[:, 7], found[:, 8], found[:, 9] = pos // 5280, pos, i * rows + vehicle
-            found[:, 10], found[:, 11], found[:, 12] = vehicle % 100, (vehicle * 7) % 100, 1 + vehicle % 7
-            found[:, 13], found[:, 14] = 1 + vehicle % 1440, 1 + vehicle % 69
-            groups_rows.append(found)
+            fields[:, 0] = np.where(vehicle % 100 < 96, 0, vehicle % 100 - 95)
+            fields[:, 0] = np.where(fields[:, 0] == 1, 2, fields[:, 0])
+            fields[:, 1], fields[:, 2], fields[:, 3] = t, vehicle + rows * (3 * group + i % 3), vehicle % 60
+            fields[:, 4], fields[:, 5], fields[:, 6] = group, 1 + vehicle % 3, vehicle % 2
+            fields[:, 7], fields[:, 8], fields[:, 9] = pos // 5280, pos, i * rows + vehicle
+            fields[:, 10], fields[:, 11], fields[:, 12] = vehicle % 100, (vehicle * 7) % 100, 1 + vehicle % 7
+            fields[:, 13], fields[:, 14] = 1 + vehicle % 1440, 1 + vehicle % 69
+            groups_rows.append(fields)
         yield t, groups_rows
 
 
@@ -109,6 +109,6 @@ def answer_files(answers: Path) -> Iterator[Path]:
 
     A file that is there never changes.
     """
-    found = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
+    files = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
     # a name ends in the numbers of train and partition
-    return iter(sorted(found, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))
+    return iter(sorted(files, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))

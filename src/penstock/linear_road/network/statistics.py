@@ -59,14 +59,14 @@ class Statistics:
         """Tracked reports in; for each minute that begins, its figures out."""
         reports = inputs[0]
         minutes = column(reports, "Second") // _MINUTE
-        told: list[pa.Table] = []
+        tables: list[pa.Table] = []
         for first, last in spans(minutes):
-            self._close(int(minutes[first]), told)
+            self._close(int(minutes[first]), tables)
             self._count(reports.slice(first, last - first))
         if not final and self._minute >= 0:
             # at `until` itself nothing has come yet, so the minute that begins there waits
-            self._close((until - 1) // _MINUTE, told)
-        return pa.concat_tables(told) if told else _nothing()
+            self._close((until - 1) // _MINUTE, tables)
+        return pa.concat_tables(tables) if tables else _nothing()
 
     def _count(self, reports: Any) -> None:
         values = [column(reports, n) for n in ("XWay", "Dir", "Seg", "Spd", "Before", "BeforeSpd")]

@@ -75,12 +75,12 @@ class Roads:
 
     def cells(self, xway: Array, direction: Array, seg: Array) -> Array:
         """The dense number of each road segment; new roads are added."""
-        made = np.empty(len(xway), np.int32)
+        numbers = np.empty(len(xway), np.int32)
         at = 0
-        while (at := _cells(xway, direction, seg, self.keys, self._slots, at, made)) < len(made):
+        while (at := _cells(xway, direction, seg, self.keys, self._slots, at, numbers)) < len(numbers):
             self.keys = np.append(self.keys, np.int64(xway[at]) * 2 + direction[at])
             self._index()
-        return made
+        return numbers
 
     def _index(self) -> None:
         self._slots = np.full(1 << max(4, int(4 * len(self.keys)).bit_length()), -1, np.int32)
@@ -110,8 +110,8 @@ def grown(values: Array, size: int, empty: float) -> Array:
 
 def column(table: Any, name: str) -> Array:
     """A column of an Arrow table as numpy, without a copy where that is possible."""
-    found = table.column(name)
-    array = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+    chunks = table.column(name)
+    array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
     if hasattr(array.type, "unit"):
         array = array.view("int64")
     values: Array = array.to_numpy(zero_copy_only=False)

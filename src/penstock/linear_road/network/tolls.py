@@ -68,8 +68,8 @@ class Tolls:
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
         """Moves, figures of minutes and accidents in; notices, alerts and charges out."""
         moves, figures, accidents = inputs
-        told = [self._tell(part) for part in self._minutes(moves, figures, accidents) if part.num_rows]
-        return pa.concat_tables(told).combine_chunks() if told else _rows(np.zeros(0, np.int64), {})
+        notices = [self._tell(part) for part in self._minutes(moves, figures, accidents) if part.num_rows]
+        return pa.concat_tables(notices).combine_chunks() if notices else _rows(np.zeros(0, np.int64), {})
 
     def _minutes(self, moves: Any, figures: Any, accidents: Any) -> Iterator[Any]:
         """The moves minute by minute, each after the grid was made for its minute."""
@@ -142,14 +142,14 @@ def nearest(wrecks: Array, roads: Array) -> Array:
     >>> nearest(np.array([7, 150]), np.array([0, 1]))[[2, 3, 7, 8, 149, 150, 154, 155]].tolist()
     [-1, 7, 7, -1, -1, 50, 50, -1]
     """
-    found = np.full(len(roads) * SEGMENTS, -1, np.int8)
+    accident_at = np.full(len(roads) * SEGMENTS, -1, np.int8)
     for back in range(_DOWNSTREAM - 1, -1, -1):
         for cell in wrecks.tolist():
             road, seg = divmod(cell, SEGMENTS)
             place = seg - back if roads[road] & 1 == 0 else seg + back
             if 0 <= place < SEGMENTS:
-                found[road * SEGMENTS + place] = seg
-    return found
+                accident_at[road * SEGMENTS + place] = seg
+    return accident_at
 
 
 def _range(minutes: Array, minute: int) -> tuple[int, int]:
@@ -171,5 +171,5 @@ def _rows(second: Array, found: dict[str, Any]) -> pa.Table:
     columns = {"Time": time, "Kind": np.full(len(second), found.get("Kind", 0), np.int32)}
     empty = np.full(len(second), -1, np.int32)
     columns |= {name: np.asarray(found.get(name, empty), np.int32) for name in ("VID", "Lav", "Toll", "Seg")}
-    made = {"Second": pa.array(second).view(_UTC)} | columns
-    return pa.table({name: made[name] for name in ("Second", "Kind", "Time", "VID", "Lav", "Toll", "Seg")})
+    arrays = {"Second": pa.array(second).view(_UTC)} | columns
+    return pa.table({name: arrays[name] for name in ("Second", "Kind", "Time", "VID", "Lav", "Toll", "Seg")})

@@ -80,9 +80,9 @@ class RateSet:
 
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
     """Make the set of a plan; what an earlier call has made is used."""
-    place = plan.prepared_folder
-    place.mkdir(parents=True, exist_ok=True)
-    traffic = place / "traffic"
+    folder = plan.prepared_folder
+    folder.mkdir(parents=True, exist_ok=True)
+    traffic = folder / "traffic"
     generate(
         traffic,
         xways=plan.base,
@@ -94,15 +94,15 @@ def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
     )
     source = open_input(traffic)
     history(
-        HistoryPlan(traffic, place / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
+        HistoryPlan(traffic, folder / "history", plan.days, "parquet", plan.seed, _most_copies(source)),
         workers=jobs,
         reading=lambda done, total: step("history: reading", done, total),
         writing=lambda done, total: step("history: writing", done, total),
     )
-    rates = _rates(source, place)
+    rates = _rates(source, folder)
     cut = cut_of(plan, rates)
-    slices = _slices(source, place / f"slices-{cut.begin}-{cut.end}", cut, step)
-    return RateSet(place, slices, place / "history", rates, cut)
+    slices = _slices(source, folder / f"slices-{cut.begin}-{cut.end}", cut, step)
+    return RateSet(folder, slices, folder / "history", rates, cut)
 
 
 def _most_copies(source: Input) -> int:
@@ -112,15 +112,15 @@ def _most_copies(source: Input) -> int:
     return _INT32 // max(span.vids, span.qids, 1)
 
 
-def _rates(source: Input, place: Path) -> Array:
+def _rates(source: Input, folder: Path) -> Array:
     """Tuples by second; counted once."""
-    file = place / _RATES
+    file = folder / _RATES
     if not file.is_file():
         counted = np.zeros(0, np.int64)
         for path in source.files:
             times = pq.read_table(path, columns=["Time"])["Time"].to_numpy()
-            found = np.bincount(times, minlength=len(counted))
-            counted = found + np.pad(counted, (0, len(found) - len(counted)))
+            of_file = np.bincount(times, minlength=len(counted))
+            counted = of_file + np.pad(counted, (0, len(of_file) - len(counted)))
         write_text(file, json.dumps(counted.tolist()) + "\n")
     return np.array(json.loads(file.read_text(encoding="utf-8")), np.int64)
 

@@ -69,11 +69,11 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.expressways:g}")
-        trial = TrialRun(plan, prepared, step, len(trials.all)).run()
-        _raise_if_hopeless(trial, trials.all)
+        trial = TrialRun(plan, prepared, step, len(trials.done)).run()
+        _raise_if_hopeless(trial, trials.done)
         trials.add(trial)
         watcher.trial(trial)
-    result = _result(plan, prepared, trials.all, step.expressways)
+    result = _result(plan, prepared, trials.done, step.expressways)
     write_text(plan.out / RATING, json.dumps(result, indent=1) + "\n")
     return result
 
@@ -90,7 +90,7 @@ class _Trials:
 
     file: Path
     plan: dict[str, Any]
-    all: list[Trial] = field(default_factory=list)
+    done: list[Trial] = field(default_factory=list)
 
     @classmethod
     def open(cls, plan: RatePlan) -> _Trials:
@@ -98,30 +98,30 @@ class _Trials:
         file = plan.out / _TRIALS
         if not file.is_file():
             return cls(file, plan.as_json())
-        found = json.loads(file.read_text(encoding="utf-8"))
+        saved = json.loads(file.read_text(encoding="utf-8"))
         for name, value in plan.as_json().items():
-            if found["plan"].get(name) != value:
+            if saved["plan"].get(name) != value:
                 raise InputError(
-                    f"--out {plan.out} holds a rating with {name} {found['plan'].get(name)}, not {value}; "
+                    f"--out {plan.out} holds a rating with {name} {saved['plan'].get(name)}, not {value}; "
                     "give the same options to go on, or another --out."
                 )
-        return cls(file, found["plan"], found["trials"])
+        return cls(file, saved["plan"], saved["trials"])
 
     def add(self, trial: Trial) -> None:
-        self.all.append(trial)
-        write_text(self.file, json.dumps({"plan": self.plan, "trials": self.all}, indent=1) + "\n")
+        self.done.append(trial)
+        write_text(self.file, json.dumps({"plan": self.plan, "trials": self.done}, indent=1) + "\n")
 
     def counted(self) -> list[TrialOutcome]:
         """What the search may build upon: void trials do not count, unless the same one was void again and
         again.
         """
-        found, void = [], 0
-        for trial in self.all:
+        outcomes, void = [], 0
+        for trial in self.done:
             void = void + 1 if trial["void"] else 0
             if not trial["void"] or void > _VOID_AGAIN:
-                found.append(TrialOutcome(trial["L"], trial["pass"], trial["confirming"]))
+                outcomes.append(TrialOutcome(trial["L"], trial["pass"], trial["confirming"]))
                 void = 0
-        return found
+        return outcomes
 
 
 @dataclass(frozen=True)
@@ -139,26 +139,26 @@ class TrialRun:
         return chosen(self.plan, self.prepared.rates, self.prepared.cut)
 
     @cached_property
-    def place(self) -> Path:
-        return fresh_place(
+    def folder(self) -> Path:
+        return fresh_folder(
             self.plan.out / "trials" / f"{self.number:03d}-{self.step.kind}-{self.step.expressways:g}"
         )
 
     @property
     def log(self) -> Path:
         # Not with_suffix: the name may end with half an expressway.
-        return self.place.with_name(f"{self.place.name}.log")
+        return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self) -> Trial:
         began = time.monotonic()
         code = run_in_child(self._run_plan(), self.log, _RUN)
-        if not (self.place / RUN).is_file():
+        if not (self.folder / RUN).is_file():
             return self._crashed(code, round(time.monotonic() - began, 1))
-        record = json.loads((self.place / RUN).read_text(encoding="utf-8"))
+        record = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
         verdict = self._verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
         if not self.plan.keep:
-            for path in (self.place / ANSWERS, self.place / "_checkpoint"):
+            for path in (self.folder / ANSWERS, self.folder / "_checkpoint"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return trial
 
@@ -176,7 +176,7 @@ class TrialRun:
     def _run_plan(self) -> RunPlan:
         return RunPlan(
             self.prepared.slices.path,
-            self.place,
+            self.folder,
             history=self.prepared.history,
             master=self.plan.master,
             expressways=self.step.expressways,
@@ -196,10 +196,10 @@ class TrialRun:
         span = self.prepared.slices.span
         assert span is not None
         shift = copies_of(span, count=whole + (1 if rest else 0))
-        return validate_copies(self.place / ANSWERS, parts, shift, history=self.prepared.history)
+        return validate_copies(self.folder / ANSWERS, parts, shift, history=self.prepared.history)
 
 
-def fresh_place(wanted: Path) -> Path:
+def fresh_folder(wanted: Path) -> Path:
     """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is
     removed.
 
@@ -316,21 +316,23 @@ def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
     copies = whole + (1 if rest else 0)
     cut = prepared.cut
     minutes = plan.traffic_minutes
-    found = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
+    sentences = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
     if minutes < _WHOLE_DAY:
-        found.append(f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark")
+        sentences.append(
+            f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark"
+        )
     if plan.days < _WHOLE_HISTORY:
-        found.append(f"the history has {plan.days} days, not the {_WHOLE_HISTORY} of the benchmark")
+        sentences.append(f"the history has {plan.days} days, not the {_WHOLE_HISTORY} of the benchmark")
     if plan.mode == "peak":
-        found.append(
+        sentences.append(
             f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first "
             f"{plan.warm_up} s "
             "of it checked but not timed; vehicles that left before are not in its state"
         )
     if copies > 1:
-        found.append(
+        sentences.append(
             f"{prepared.base:g} expressways were generated; L = {rating:g} is {copies} shifted copies of them"
             f"{', the last cut off' if rest else ''}, which share one history; all copies peak together"
         )
-    found.append("driver and system run on the same machine")
-    return found
+    sentences.append("driver and system run on the same machine")
+    return sentences

@@ -44,17 +44,17 @@ class Line:
 def load(file: Path) -> dict[str, Any]:
     """A rating.json or run.json."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        result = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise CompareError(f"{file} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise CompareError(f"{file} is not JSON: {error}.") from error
-    if not isinstance(found, dict) or kind_of(found) is None:
+    if not isinstance(result, dict) or kind_of(result) is None:
         raise CompareError(
             f"{file} is neither a rating.json nor a run.json of Linear Road; expected `kind` to be one of "
             f"{', '.join(KINDS)}."
         )
-    return found
+    return result
 
 
 def kind_of(result: Mapping[str, Any]) -> str | None:
@@ -116,11 +116,11 @@ def _body(result: Mapping[str, Any]) -> dict[str, Any]:
     """The part that holds latencies and costs: a run itself, of a rating the trial it rests on."""
     if kind_of(result) == "run":
         late = [waits.get("late") for waits in result.get("latency", {}).values()]
-        found = {
+        figures = {
             "tuples": result.get("input", {}).get("rows"),
             "late": sum(filter(None, late)) if late else None,
         }
-        return {**result, **found}
+        return {**result, **figures}
     return dict(best_trial(result) or {})
 
 

@@ -111,7 +111,7 @@ def _outcome(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
 def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
     given, cost, warm_up = run.get("input", {}), run.get("cost", {}), run.get("warm_up", {})
     rates = run.get("rates", {})
-    found = {
+    figures = {
         "started": run.get("started"),
         "tuples": given.get("rows"),
         "expressways": given.get("xways"),
@@ -126,7 +126,7 @@ def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
         "memory (MB)": cost.get("memory_mb"),
         "most backlog (s)": cost.get("backlog_s"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _span(given: Mapping[str, Any]) -> str | None:

@@ -69,8 +69,8 @@ def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
     with duckdb.connect(":memory:") as con:
         con.execute(CARS.format(rows=_rows(source.files, source.format), xways=xways))
         con.execute(TOLD.format(file=_quoted(str(answers))))
-        found = con.execute("SELECT max(xway) + 1 FROM cars").fetchone()
-        road = Road(int(found[0] or 0) if found else 0, {})
+        row = con.execute("SELECT max(xway) + 1 FROM cars").fetchone()
+        road = Road(int(row[0] or 0) if row else 0, {})
         _fill(con, road)
     return road
 
@@ -143,9 +143,9 @@ def draw(road: Road) -> str:
 
 
 def _strips(road: Road, minute: int) -> Iterator[str]:
-    found = road.minutes[minute]
-    speeds = {place: (mph, cars) for place, mph, cars in found["speed"]}
-    tolls, accidents = dict(found["toll"]), set(found["accident"])
+    frame = road.minutes[minute]
+    speeds = {place: (mph, cars) for place, mph, cars in frame["speed"]}
+    tolls, accidents = dict(frame["toll"]), set(frame["accident"])
     for xway in range(road.xways):
         for way, name in enumerate(("east", "west")):
             y = 18 + xway * _STEP + way * (_HEIGHT + 12)

@@ -134,7 +134,7 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
             number = _INT32 + 1
         i += 1
         c = text[i]
-    found = i > first
+    is_number = i > first
     if number > _INT32:
         number = TOO_LARGE
     elif negative:
@@ -142,7 +142,7 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
     while c in (_BLANK, _TAB, _RETURN):
         i += 1
         c = text[i]
-    return number, i, found
+    return number, i, is_number
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -65,8 +65,8 @@ def _only_file(path: Path) -> Path | None:
     if any(_GENERATED.fullmatch(file.stem) for file in files):
         return None  # what a generator has not finished
     named = [file for file in files if file.stem == "rows"]
-    found = named or files
-    return found[0] if len(found) == 1 else None
+    candidates = named or files
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def format_of(path: Path) -> Format:
@@ -87,8 +87,8 @@ def _open_file(path: Path) -> Input:
     except OSError as error:
         raise InputError(f"Input {path} cannot be read: {error.strerror}.") from error
     named = format_of(path)
-    found: Format = "parquet" if head == b"PAR1" else "csv"
-    if found != named:
+    content: Format = "parquet" if head == b"PAR1" else "csv"
+    if content != named:
         raise InputError(
             f"Input {path} is named as {named} but its content is "
             f"{'not ' if named == 'parquet' else ''}parquet."

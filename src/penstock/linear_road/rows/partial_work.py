@@ -49,8 +49,8 @@ def key_of(files: Sequence[Path], *more: object) -> str:
     """
     digest = xxhash.xxh3_64()
     for file in files:
-        found = file.stat()
-        digest.update(f"{file.resolve()}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+        facts = file.stat()
+        digest.update(f"{file.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
     for item in more:
         digest.update(item if isinstance(item, bytes) else f"{item}\n".encode())
     return digest.hexdigest()
@@ -92,10 +92,10 @@ def _base(where: Path | None) -> Path:
     base = where or Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
     try:
         base.mkdir(mode=0o700, exist_ok=True)
-        found = base.lstat()
+        facts = base.lstat()
     except OSError as error:
         raise InputError(f"The work directory {base} cannot be made: {error.strerror}.") from error
-    if where is None and (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid()):
+    if where is None and (not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid()):
         raise InputError(f"The work directory {base} belongs to somebody else; name another one with --work.")
     return base
 

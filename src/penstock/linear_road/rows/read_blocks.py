@@ -248,13 +248,13 @@ def _parquet_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
-        found = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"Input {file} cannot be read as parquet: {_first_line(error)}.") from error
-    lacking = [name for name in COLUMNS if name not in found.schema_arrow.names]
+    lacking = [name for name in COLUMNS if name not in parquet.schema_arrow.names]
     if lacking:
         raise InputError(f"Input {file} lacks the column {lacking[0]}; expected {', '.join(COLUMNS)}.")
-    return found
+    return parquet
 
 
 def _first_line(error: Exception) -> str:
@@ -280,15 +280,15 @@ def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Array, Array]:
 
 def places_of(source: Input, origins: Array) -> list[tuple[str, int]]:
     """The file name and the 1-based line (row, for parquet) of each place in an input, in one pass."""
-    found: dict[int, tuple[str, int]] = {}
+    places: dict[int, tuple[str, int]] = {}
     base = 0
     for file in source.files:
         size = _size(source, file)
         inside = np.unique(origins[(origins >= base) & (origins < base + size)]) - base
         lines = inside + 1 if source.format == "parquet" else _line_numbers(file, inside)
-        found |= {int(base + at): (file.name, int(line)) for at, line in zip(inside, lines, strict=True)}
+        places |= {int(base + at): (file.name, int(line)) for at, line in zip(inside, lines, strict=True)}
         base += size
-    return [found[origin] for origin in origins.tolist()]
+    return [places[origin] for origin in origins.tolist()]
 
 
 def _line_numbers(file: Path, places: Array) -> Array:

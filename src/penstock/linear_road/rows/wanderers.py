@@ -44,8 +44,8 @@ def _changes(seen: Array) -> list[Range]:
     ordered = seen[np.lexsort((seen[:, 1], seen[:, 0]))]
     (vid, time, xway), (vid2, time2, xway2) = ordered[:-1].T, ordered[1:].T
     quick = (vid == vid2) & (xway != xway2) & (time2 - time < NEAR_S)
-    found = np.unique(np.sort(np.stack([xway[quick], xway2[quick]], axis=1), axis=1), axis=0)
-    return [(int(low), int(high)) for low, high in found]
+    pairs = np.unique(np.sort(np.stack([xway[quick], xway2[quick]], axis=1), axis=1), axis=0)
+    return [(int(low), int(high)) for low, high in pairs]
 
 
 def joined(ranges: list[Range]) -> list[Range]:
@@ -54,10 +54,10 @@ def joined(ranges: list[Range]) -> list[Range]:
     >>> joined([(5, 6), (0, 2), (1, 3), (3, 4)])
     [(0, 4), (5, 6)]
     """
-    found: list[Range] = []
+    merged: list[Range] = []
     for low, high in sorted(ranges):
-        if found and low <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], high)
+        if merged and low <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], high)
         else:
-            found.append((low, high))
-    return found
+            merged.append((low, high))
+    return merged

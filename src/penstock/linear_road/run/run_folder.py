@@ -126,11 +126,11 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
     if _has_entries(checkpoint):
         raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
     paths = (plan.out, checkpoint)
-    place = RunFolder(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
+    folder = RunFolder(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
     for path in paths:
         path.mkdir(parents=True, exist_ok=True)
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
-    return place
+    return folder
 
 
 def _same_run(plan: RunPlan, checkpoint: Path, found: dict[str, Any]) -> None:

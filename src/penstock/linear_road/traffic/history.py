@@ -175,13 +175,13 @@ def _finished(plan: HistoryPlan, config: dict[str, Any]) -> dict[str, Any] | Non
     if not file.is_file():
         return None
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
-        found = {}
+        manifest = {}
     whole = all((plan.out / f"{table}.{plan.format}").is_file() for table in TABLES)
-    same = {key: found.get(key) for key in config} == config
-    if same and whole and (found["copies"] or {"count": 1})["count"] == plan.copies:
-        return found
+    same = {key: manifest.get(key) for key in config} == config
+    if same and whole and (manifest["copies"] or {"count": 1})["count"] == plan.copies:
+        return manifest
     raise InputError(f"{plan.out} already holds something else (see its {MANIFEST}); choose another --out.")
 
 

@@ -231,11 +231,11 @@ def _collect(con: duckdb.DuckDBPyConnection, result: Result) -> None:
 
 def _first(con: duckdb.DuckDBPyConnection, answer: AnswerType, kind: str) -> list[Fault]:
     key = ", ".join(answer.key)
-    found = con.execute(
+    rows = con.execute(
         f"SELECT * FROM faults WHERE list_contains(kinds, '{kind}') ORDER BY {key}, n LIMIT {SHOWN}"
     )
-    names = [column[0] for column in found.description or ()]
-    return [_fault(answer, kind, dict(zip(names, row, strict=True))) for row in found.fetchall()]
+    names = [column[0] for column in rows.description or ()]
+    return [_fault(answer, kind, dict(zip(names, row, strict=True))) for row in rows.fetchall()]
 
 
 def _fault(answer: AnswerType, kind: str, row: dict[str, Any]) -> Fault:

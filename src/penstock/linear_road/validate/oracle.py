@@ -57,8 +57,8 @@ class Oracle:
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
-        found = self.con.execute(f"SELECT count(*) FROM {table}").fetchone()
-        return int(found[0]) if found else 0
+        row = self.con.execute(f"SELECT count(*) FROM {table}").fetchone()
+        return int(row[0]) if row else 0
 
     @property
     def reports(self) -> int:

@@ -185,9 +185,9 @@ def _first_at_least(times: Any, i: int, least: int) -> int:
     """The first index from `i` on with times >= least, in ever wider windows, since runs are mostly short."""
     width = 16
     while i < len(times):
-        found = np.flatnonzero(times[i : i + width] >= least)
-        if len(found):
-            return i + int(found[0])
+        at = np.flatnonzero(times[i : i + width] >= least)
+        if len(at):
+            return i + int(at[0])
         i, width = i + width, width * 4
     return len(times)
 
@@ -202,8 +202,8 @@ def malformed(con: duckdb.DuckDBPyConnection, chunk: Chunk) -> dict[int, str]:
     """The rows that break a rule of a single row, and why."""
     row = np.arange(len(chunk.readable), dtype=np.int32)
     con.register("chunk", as_table(chunk, readable=chunk.readable, row=row))
-    found = con.execute(f"SELECT row, why FROM (SELECT row, {WHY} AS why FROM chunk) WHERE why IS NOT NULL")
-    return dict(found.fetchall())
+    rows = con.execute(f"SELECT row, why FROM (SELECT row, {WHY} AS why FROM chunk) WHERE why IS NOT NULL")
+    return dict(rows.fetchall())
 
 
 @dataclass

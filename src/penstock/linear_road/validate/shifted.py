@@ -89,10 +89,10 @@ def validate_copies(
     for number, part in enumerate(parts):
         with workspace(memory) as con:
             consult(con, open_input(part.original), history)
-            found = read_answers(con, answers)
+            read = read_answers(con, answers)
             _keep(con)
             if number == 0:
-                verdict.unreadable += found.unreadable
+                verdict.unreadable += read.unreadable
                 _strays(con, verdict, shift, max(p.copies.stop for p in parts))
             for k in part.copies:
                 _unshift(con, shift, k)

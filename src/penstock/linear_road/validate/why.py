@@ -82,7 +82,7 @@ def why_report(oracle: Oracle, vid: int, time: int) -> list[str]:
 
 
 def _reports(oracle: Oracle, vid: int, time: int) -> list[Report]:
-    found = []
+    reports = []
     for xway in oracle.xways:
         rows = oracle.con.execute(
             f"""SELECT q.time, q.vid, q.spd, q.lane, q.dir, q.seg, q.pos,
@@ -93,8 +93,8 @@ def _reports(oracle: Oracle, vid: int, time: int) -> list[Report]:
                 ORDER BY q.dir""",
             {"vid": vid, "time": time},
         ).fetchall()
-        found += [Report(xway, *row) for row in rows]
-    return found
+        reports += [Report(xway, *row) for row in rows]
+    return reports
 
 
 def _nearby(oracle: Oracle, vid: int, time: int) -> str:
@@ -234,12 +234,12 @@ def _balance(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[
 
 def _daily(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[str]:
     vid, xway, day = row[0], row[1], row[6]
-    found = oracle.con.execute(
+    journey = oracle.con.execute(
         """SELECT tolls FROM toll_history
            WHERE vid = home_vid($vid, $xway) AND xway = home_xway($xway) AND day = $day""",
         {"vid": vid, "xway": xway, "day": day},
     ).fetchall()
-    text = " + ".join(str(tolls) for (tolls,) in found) or "0 (no row)"
+    text = " + ".join(str(tolls) for (tolls,) in journey) or "0 (no row)"
     return [
         f"Daily request {qid} at {time}: TollHistory of vehicle {vid}, expressway {xway}, day {day}: {text}."
     ]

@@ -56,25 +56,25 @@ def _copies(directory: Path | None) -> dict[str, int]:
         return alone
     try:
         copies = json.loads(manifest.read_text(encoding="utf-8")).get("copies") or alone
-        found = {name: int(copies[name]) for name in alone}
+        numbers = {name: int(copies[name]) for name in alone}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"The manifest {manifest} of the history cannot be read: {error!r}.") from error
-    if min(found["count"], found["xway"]) < 1:
+    if min(numbers["count"], numbers["xway"]) < 1:
         raise InputError(
-            f"The manifest {manifest} of the history has copies {found}; count and xway must be above 0."
+            f"The manifest {manifest} of the history has copies {numbers}; count and xway must be above 0."
         )
-    return found
+    return numbers
 
 
 def _file(directory: Path | None, name: str) -> Path | None:
     if directory is None:
         return None
-    found = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
-    if len(found) > 1:
+    files = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
+    if len(files) > 1:
         raise InputError(
-            f"History {directory} holds both {found[0].name} and {found[1].name}; expected one of them."
+            f"History {directory} holds both {files[0].name} and {files[1].name}; expected one of them."
         )
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], file: Path | None) -> None:

@@ -121,8 +121,8 @@ def _note_refused(con: duckdb.DuckDBPyConnection, before: int, refused: list[Ref
 
 def refused_rows(con: duckdb.DuckDBPyConnection) -> list[Refused]:
     """The first refused rows, in the order of the input."""
-    found = con.execute("SELECT file, line, why, raw FROM refused ORDER BY n").fetchall()
-    return [Refused(*row) for row in found]
+    rows = con.execute("SELECT file, line, why, raw FROM refused ORDER BY n").fetchall()
+    return [Refused(*row) for row in rows]
 
 
 def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Any) -> None:

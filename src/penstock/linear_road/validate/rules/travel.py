@@ -46,8 +46,8 @@ SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e
 
 def asked_expressways(con: duckdb.DuckDBPyConnection) -> list[int]:
     """The expressways whose history is asked for."""
-    found = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
-    return [int(xway) for (xway,) in found]
+    rows = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
+    return [int(xway) for (xway,) in rows]
 
 
 def travel(con: duckdb.DuckDBPyConnection, xway: int) -> None:
