@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.diffusion.cluster import Arrivals, Cluster
 from penstock.diffusion.join_loop import run_joins
+from penstock.diffusion.join_state import Figures, Rules, idle_servers, new_joins, new_queues
 from penstock.model.errors import PenstockError
 
 MASTER_RULES = ("higher", "lower", "static")
@@ -110,41 +111,44 @@ def simulate(
     """Run the joins. `first`: the stream (0 or 1) of each join that is master at the start."""
     masters = np.zeros(tuples.joins, np.int64) if first is None else first.astype(np.int64)
     bins = np.zeros(max(1, int(np.ceil(tuples.seconds / bin_seconds))))
-    per_server = np.zeros((5, cluster.size))
+    figures = Figures(bins, *np.zeros((5, cluster.size)))
+    memory = cluster.memory.astype(np.int64)
     switches = run_joins(
         tuples.time,
         tuples.join,
         tuples.side,
-        float(tuples.seconds),
-        cluster.speed,
-        cluster.memory.astype(np.int64),
-        cluster.costs.operation,
-        cluster.costs.receive,
-        hosts,
-        _hosted(hosts, cluster.size),
-        masters,
-        MASTER_RULES.index(scheme.master),
-        PLACEMENTS.index(scheme.placement),
-        scheme.when_full == "replace",
-        scheme.expiry == "eager",
-        float(scheme.sample),
-        np.array(scheme.window),
-        bins,
-        float(bin_seconds),
-        per_server,
+        new_queues(hosts, memory, scheme.window),
+        idle_servers(cluster.speed, memory),
+        new_joins(hosts, masters),
+        _rules(cluster, tuples, scheme, bin_seconds),
+        figures,
     )
-    joining, receiving, received, dropped, replaced = per_server
     return SimulatedRun(
         operations=bins,
         bin_seconds=bin_seconds,
-        joining=joining,
-        receiving=receiving,
-        received=received,
-        dropped=dropped,
-        replaced=replaced,
+        joining=figures.joining,
+        receiving=figures.receiving,
+        received=figures.received,
+        dropped=figures.dropped,
+        replaced=figures.replaced,
         switches=int(switches),
         seconds=tuples.seconds,
         speed=cluster.speed,
+    )
+
+
+def _rules(cluster: Cluster, tuples: Arrivals, scheme: Scheme, bin_seconds: float) -> Rules:
+    return Rules(
+        seconds=float(tuples.seconds),
+        per_operation=cluster.costs.operation,
+        per_tuple=cluster.costs.receive,
+        higher=scheme.master == "higher",
+        adapts=scheme.master != "static",
+        least_loaded=scheme.placement == "least_loaded",
+        replace=scheme.when_full == "replace",
+        eager=scheme.expiry == "eager",
+        sample=float(scheme.sample),
+        bin_seconds=float(bin_seconds),
     )
 
 
@@ -152,13 +156,3 @@ def chosen_first(rates: np.ndarray, master: str) -> np.ndarray:
     """The master of each join if the rates are known: what the rule would choose."""
     higher: np.ndarray = np.argmax(rates, axis=1)
     return higher if master != "lower" else 1 - higher
-
-
-def _hosted(hosts: np.ndarray, nodes: int) -> np.ndarray:
-    """The joins of each server, filled up with -1."""
-    joins_of: list[list[int]] = [[] for _ in range(nodes)]
-    for join, servers in enumerate(hosts):
-        for server in servers:
-            joins_of[server].append(join)
-    width = max(1, *(len(joins) for joins in joins_of))
-    return np.array([joins + [-1] * (width - len(joins)) for joins in joins_of], np.int64)
