@@ -81,7 +81,8 @@ def run_demo(demo: Demo, say: Say = print) -> bool:
     """
     began = time.monotonic()
     _make_folder(demo.out)
-    say(f"1. A small city: one expressway, {_MINUTES} minutes of traffic, {demo.days} days of history")
+    days = "1 day" if demo.days == 1 else f"{demo.days} days"
+    say(f"1. A small city: one expressway, {_MINUTES} minutes of traffic, {days} of history")
     say(_generate(demo))
     pace = f"at {demo.speed:g} times real time" if math.isfinite(demo.speed) else "at maximum speed"
     say(f"\n2. Driving it {pace} through the network on Spark (it warms up first)")
