@@ -206,8 +206,8 @@ class Windowed(Node):
     window.
 
     Output columns: keys, the timestamp column, then the aggregates. `stamp`: which tuple of the window gives
-    the timestamp: 'earliest' (A21) or 'latest'. `window_start()` and `window_end()` may be used in time
-    windows.
+    the timestamp: 'earliest' (A21) or 'latest'. A count window with 'latest' that the end of input cuts short
+    has the time of that end. `window_start()` and `window_end()` may be used in time windows.
     """
 
     traits: ClassVar[Trait] = Trait.STATEFUL | Trait.SHEDDABLE
@@ -423,6 +423,7 @@ def _behind_windows(size: Extent, stamp: str, horizon: int, *, aligned: bool) ->
     one.
     """
     if not isinstance(size, Time):
+        # holds at the end of input too: windows that it cuts short get this time if their own is older
         return NO_PROMISE if stamp == "earliest" else horizon
     if aligned and stamp == "earliest":
         return horizon // size.us * size.us

@@ -3,6 +3,9 @@ order.
 
 The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). State: how many
 tuples each key has had, and the tuples that a later window still needs.
+
+At the end of input, windows that are not full yet close too. Those with the latest stamp get the time of that
+end: boxes behind have been promised that nothing older comes.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from penstock.engine.arrow.order import Reorder
 from penstock.engine.arrow.state import Buffer, KeyedTable, Parts
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.durations import Count
-from penstock.model.types import StreamType
+from penstock.model.types import STAMP, StreamType
 
 PLACE, SEEN = "_place", "_seen"
 
@@ -87,12 +90,22 @@ class CountWindows(Parts):
 
     def _due(self, before: np.ndarray, *, final: bool) -> tuple[Any, np.ndarray]:
         rows = self.kept.rows
-        places, seen = integers(rows, PLACE), None if final else self._seen_of(rows)
+        places, seen = integers(rows, PLACE), self._seen_of(rows)
+        until = None if final else seen
         # window 0 is the first: none begins before the first tuple of a key
-        which, windows = self.spans.of_times(places, np.maximum(before, self.spans.size - 1), seen)
+        which, windows = self.spans.of_times(places, np.maximum(before, self.spans.size - 1), until)
         due = rows.take(pa.array(which))
-        self.kept.drop(self.spans.done_times(places, seen))
+        self.kept.drop(self.spans.done_times(places, until))
         if final:
+            due = self._stamped_at_end(due, windows * self.spans.every + self.spans.size > seen[which])
             # a later stream starts counting afresh
             self.seen.delete_rows(self.seen.rows())
         return due, windows
+
+    def _stamped_at_end(self, rows: Any, short: np.ndarray) -> Any:
+        """The tuples of windows that the end has cut short get its time, if windows take the latest one."""
+        if self.node.stamp == "earliest":
+            return rows
+        stamps, end = integers(rows, STAMP), min(self.order.gate.acted.values)
+        moved = np.where(short, np.maximum(stamps, end), stamps)
+        return rows.set_column(rows.schema.get_field_index(STAMP), STAMP, pa.array(moved))

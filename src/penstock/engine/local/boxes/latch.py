@@ -9,6 +9,7 @@ from penstock.engine.local.functions import call, rows_of, same_length, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, group
 from penstock.model.boxes import Latch
+from penstock.model.checks.horizons import MIN
 from penstock.model.checks.window_types import latch_schema
 from penstock.model.expressions.values import micros
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
@@ -53,12 +54,13 @@ class CountLatch:
         in_time, late = self.gate.admit(inputs)
         answer = Answer(dead=late)
         self.buffer.add(in_time)
-        for index, row in self.buffer.release(self.gate.act(horizons), final=final):
+        reached = self.gate.act(horizons)
+        for index, row in self.buffer.release(reached, final=final):
             for held in self.shaper.admit(index, [row], answer):
                 self._place(group(row, self.shaper.inputs[index].keys), held, answer)
         if final:
             for key in list(self.current):
-                self._emit(key, answer)
+                self._emit(key, answer, min(reached))
         return answer
 
     def _place(self, key: tuple[Any, ...], held: Held, answer: Answer) -> None:
@@ -67,11 +69,11 @@ class CountLatch:
         if len(current) == self.size:
             self._emit(key, answer)
 
-    def _emit(self, key: tuple[Any, ...], answer: Answer) -> None:
+    def _emit(self, key: tuple[Any, ...], answer: Answer, end: int = MIN) -> None:
         current = self.current.pop(key)
         covered = self.history.setdefault(key, [])
         covered += current
-        self.shaper.emit(current, answer, None, covered)
+        self.shaper.emit(current, answer, None, covered, end)
 
 
 class FunctionLatch:

@@ -3,6 +3,9 @@
 A time window is closed when no input can still bring a tuple before its end; a count window when its last
 tuple has been released in canonical order. All tuples of open windows are kept as they are: obvious, not
 thrifty.
+
+The end of input closes count windows that are not full yet. Those with the latest stamp get the time of that
+end, which is how far the box's inputs are: boxes behind have been promised that nothing older comes.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from penstock.engine.local.functions import call, rows_of, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
 from penstock.engine.local.rows import Answer, Row, canonical, group, value_order
 from penstock.model.boxes import Latch, Windowed
+from penstock.model.checks.horizons import MIN
 from penstock.model.checks.window_types import latch_schema
 from penstock.model.durations import Count, Time
 from penstock.model.expressions.values import moment
@@ -54,20 +58,29 @@ class Shaper:
         return held
 
     def emit(
-        self, held: list[Held], answer: Answer, window: Window | None, covered: list[Held] | None = None
+        self,
+        held: list[Held],
+        answer: Answer,
+        window: Window | None,
+        covered: list[Held] | None = None,
+        end: int = MIN,
     ) -> None:
-        """Add the rows of one closed window, in canonical order; `covered`: what aggregates see, if more."""
+        """Add the rows of one closed window (in canonical order).
+
+        `covered`: what aggregates see if that is more; `end`: the time of the end of input that cut it short.
+        """
         first = stamping(held, self.node.stamp).row
         keys = {key: first[key] for key in self.keys}
+        stamp = first[STAMP] if self.node.stamp == "earliest" else max(first[STAMP], end)
         # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
-        hidden = {STAMP: first[STAMP], SEQ: min(each.row[SEQ] for each in held)}
+        hidden = {STAMP: stamp, SEQ: min(each.row[SEQ] for each in held)}
         try:
             made = self._columns(covered or held, keys, window)
         except ExpressionFailure as failure:
-            answer.dead.append(({**keys, **self._stamp(first), **hidden}, str(failure)))
+            answer.dead.append(({**keys, **self._stamp(stamp), **hidden}, str(failure)))
             return
         for columns in made:
-            row = {**columns, **self._stamp(first), **keys}
+            row = {**columns, **self._stamp(stamp), **keys}
             answer.out.append({**{name: row[name] for name in self.output.schema.names}, **hidden})
 
     def _columns(self, held: list[Held], keys: Row, window: Window | None) -> list[Row]:
@@ -76,9 +89,9 @@ class Shaper:
             return rows_of(self.node, call(self.node, self.node.function, table), self.node.produces)
         return [self.aggregator.results([each.measures for each in held], keys, window)]
 
-    def _stamp(self, first: Row) -> Row:
+    def _stamp(self, stamp: int) -> Row:
         name = self.output.timestamp
-        return {} if name is None else {name: moment(first[STAMP])}
+        return {} if name is None else {name: moment(stamp)}
 
 
 def stamping(held: list[Held], stamp: str) -> Held:
@@ -178,11 +191,12 @@ class CountWindows:
         in_time, late = self.gate.admit(inputs)
         answer = Answer(dead=late)
         self.buffer.add(in_time)
-        for index, row in self.buffer.release(self.gate.act(horizons), final=final):
+        reached = self.gate.act(horizons)
+        for index, row in self.buffer.release(reached, final=final):
             for held in self.shaper.admit(index, [row], answer):
                 self._place(index, held, answer)
         if final:
-            self._finish(answer)
+            self._finish(answer, min(reached))
         return answer
 
     def _place(self, index: int, held: Held, answer: Answer) -> None:
@@ -195,15 +209,15 @@ class CountWindows:
         if done > 0:
             counted.held, counted.base = counted.held[done:], counted.base + done
 
-    def _emit_next(self, counted: Counted, answer: Answer) -> None:
+    def _emit_next(self, counted: Counted, answer: Answer, end: int = MIN) -> None:
         start = counted.window * self.every - counted.base
-        self.shaper.emit(counted.held[start : start + self.size], answer, None)
+        self.shaper.emit(counted.held[start : start + self.size], answer, None, end=end)
         counted.window += 1
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: Answer, end: int) -> None:
         for counted in self.groups.values():
             while counted.window * self.every < counted.seen():
-                self._emit_next(counted, answer)
+                self._emit_next(counted, answer, end)
         self.groups.clear()
 
 

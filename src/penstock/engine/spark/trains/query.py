@@ -235,6 +235,8 @@ class SubnetworkQuery:
                 self._seen.setdefault(name, now)
         fresh = any(part.slices or part.more or part.refused for part in taken.values())
         horizons, idle = self._current(taken, now)
+        # The final train brings no tuples: its horizons then stand for all of them, whatever the cutting, and
+        # count windows that it cuts short are stamped with these.
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons
         passing = bool(self.sub.points) and (horizons != self._horizons or self._dozing(idle))
