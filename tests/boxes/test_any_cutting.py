@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.engine.local import LocalEngine
-from penstock.model.writing.network import Network
-from penstock.testing import assert_same_result, collect, rows_source
+from penstock.testing import assert_same_result
 from penstock.testing.strategies import cases, cuttings, streams
 
 CHECKS = {
@@ -70,17 +69,3 @@ def test_cuttings_lose_nothing(data):
     trains = data.draw(cuttings(rows))
     for name, given_rows in rows.items():
         assert [row for train in trains for row in train[name]] == given_rows
-
-
-@pytest.mark.xfail(
-    strict=True, reason="partial count windows at the end carry stamps behind the horizon already promised"
-)
-def test_time_windows_behind_count_windows():
-    net = Network("known gap")
-    cars = net.source("cars", rows_source("time TIMESTAMP, k INT"), timestamp="time")
-    pairs = cars.group_by("k").tumble("2 tuples", n="count(*)", stamp="latest")
-    pairs.tumble("1 second", n="sum(n)").output("out", to=collect())
-    rows = [(1, 1), (5, 2), (5, 2)]
-    whole = LocalEngine(net).run([{"cars": rows}])
-    local = LocalEngine(net)
-    assert_same_result(local.train({"cars": rows}, final=True), whole)

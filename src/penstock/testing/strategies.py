@@ -17,8 +17,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.model.boxes import Latch, Source, Windowed
-from penstock.model.durations import Count
+from penstock.model.boxes import Source
 from penstock.model.types import INTEGRAL, Schema
 from penstock.model.writing.combining import group_by
 from penstock.model.writing.network import Network
@@ -134,7 +133,7 @@ def _source(draw: Draw, network: Network, place: int) -> Stream:
 
 def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:
     boxes: list[Box] = [_filter, _map, _drop, _group, _point, _apply]
-    if not _counted(stream):
+    if _timely(stream):
         boxes += [_window, _window, _count_window, _function_window, _latch, _function_latch, _join]
         boxes += [_resample, _resample] if _resampled(stream) else []
         boxes += [_merged_latch, _merged_latch] if _partners(stream, taps) else []
@@ -142,18 +141,9 @@ def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:
     return boxes
 
 
-def _counted(stream: Stream) -> bool:
-    """Behind a count window nothing may wait for time: its last, partial windows come at the end with old
-    stamps.
-    """
-    nodes = stream.network.nodes
-    todo = [stream.node]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, Windowed | Latch) and isinstance(node.size, Count):
-            return True
-        todo += [nodes[tail] for tail in node.inputs]
-    return False
+def _timely(stream: Stream) -> bool:
+    """Behind a count window with the earliest stamp nothing may wait for time: the check refuses it."""
+    return stream.type.lag is not None
 
 
 def _columns(stream: Stream, *types: str) -> list[str]:
@@ -325,7 +315,7 @@ def _partners(stream: Stream, taps: list[Stream]) -> list[Stream]:
     """Other streams that a latch can merge with this one."""
     if "input" in stream.schema or "seen" in stream.schema:
         return []
-    return [tap for tap in _alike(stream, taps) if not _counted(tap) and tap.name != stream.name]
+    return [tap for tap in _alike(stream, taps) if _timely(tap) and tap.name != stream.name]
 
 
 def _merged_latch(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
@@ -354,7 +344,7 @@ def _resample(draw: Draw, stream: Stream, _taps: list[Stream]) -> Stream:
 
 
 def _join(draw: Draw, stream: Stream, taps: list[Stream]) -> Stream:
-    others = [tap for tap in taps if not _counted(tap)]
+    others = [tap for tap in taps if _timely(tap)]
     other = draw(st.sampled_from(others))
     both = [
         c.name for c in stream.schema if c in other.schema.columns and c.type in ("INT", "STRING", "BOOLEAN")
