@@ -185,7 +185,7 @@ def _digit(byte: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> None:
+def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> None:  # noqa: C901, PLR0912 - one compiled loop
     """Fill values[field, line] and counts[line]; a line that breaks the form keeps count 0."""
     width, end, i = values.shape[0], len(data), 0
     for line in range(values.shape[1]):
