@@ -97,11 +97,13 @@ def write_input(case: Case, chosen: argparse.Namespace) -> None:
         folder.mkdir(parents=True)
         count = case.tuples
         times = np.sort(dice.integers(0, chosen.seconds * 1_000_000, count))
-        table = pa.table({
-            "time": pa.array(times).cast(pa.timestamp("us", tz="UTC")),
-            "k": keys(case.kind, count, dice).astype(np.int32),
-            "v": dice.integers(0, 10_000, count).astype(np.int32),
-        })  # fmt: skip
+        table = pa.table(
+            {
+                "time": pa.array(times).cast(pa.timestamp("us", tz="UTC")),
+                "k": keys(case.kind, count, dice).astype(np.int32),
+                "v": dice.integers(0, 10_000, count).astype(np.int32),
+            }
+        )
         size = count // chosen.trains
         for n in range(chosen.trains):
             pq.write_table(table.slice(n * size, size), folder / f"{n:03d}.parquet")

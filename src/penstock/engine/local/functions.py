@@ -33,9 +33,11 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
         return function.call(*arguments)
     except Exception as error:
         raise NetworkError(
-            f"function {function.name} failed: {error}", box=node.name, where=node.where,
+            f"function {function.name} failed: {error}",
+            box=node.name,
+            where=node.where,
             hint="a function with state or windows must cope with what it gets",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def answered(

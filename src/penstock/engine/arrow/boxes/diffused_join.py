@@ -149,9 +149,18 @@ class DiffusedJoin(Parts):
         newest = [int(ts.max()) if len(ts) else NEVER for ts in stamps]
         oldest = min((int(ts.min()) for ts in stamps if len(ts)), default=None)
         return Report(
-            self.server, (mine[0], mine[1]), (len(stamps[0]), len(stamps[1])), (newest[0], newest[1]), oldest,
-            sum(f.operations for f in found), held, size, dropped, replaced, round(seconds, 6),
-        )  # fmt: skip
+            self.server,
+            (mine[0], mine[1]),
+            (len(stamps[0]), len(stamps[1])),
+            (newest[0], newest[1]),
+            oldest,
+            sum(f.operations for f in found),
+            held,
+            size,
+            dropped,
+            replaced,
+            round(seconds, 6),
+        )
 
 
 def _kept_schema(stream: StreamType) -> Any:
