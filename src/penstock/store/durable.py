@@ -70,9 +70,9 @@ def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync
         aside.write_bytes(data)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, sync: bool = True) -> None:
     """Write a whole text file or nothing."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(), sync=sync)
 
 
 def sync_file(path: Path) -> None:

@@ -330,7 +330,7 @@ class _Delivery:
         return report
 
     def _first(self) -> int:
-        """The first second to deliver; a resumed drive goes on with the old clock after what it recorded."""
+        """The first second to deliver; a resumed drive keeps its clock and starts after what it recorded."""
         if not self.plan.resume or not isinstance(self.target, DirectoryTarget):
             return self.feed.begin
         path = self.target.path
@@ -365,6 +365,7 @@ class _Delivery:
             self._keep_clock(Clock(time.time(), self.feed.begin, self.plan.speed))
         if not self._wait(second):
             return False
+        # From here to the end of `deliver` counts as lateness, so nothing else happens in between.
         self.target.deliver()
         self._delivered(second, slices)
         return True
@@ -382,6 +383,8 @@ class _Delivery:
     def _delivered(self, second: int, slices: list[Slice]) -> None:
         rows = sum(piece.rows for piece in slices)
         assert self.clock is not None
+        # Due before this attempt began: nobody drove then, so it is no fault of this attempt, but it voids
+        # the run.
         if self.clock.ticks and self.clock.due(second) < self._resumed_at:
             self.behind = self.behind.unattended()
         elif rows and self.clock.ticks:
@@ -423,12 +426,9 @@ class _Delivery:
             "report": None if report is None else report.as_json(),
         }
         file = self.target.path / STATE_FILE
-        if report is not None:
-            write_text(file, json.dumps(note, indent=2) + "\n")
-            return
-        aside = file.with_name(f".{file.name}.tmp")
-        aside.write_text(json.dumps(note), encoding="utf-8")
-        aside.replace(file)
+        # A note on the way is not flushed: after a power cut nobody resumes, and a flush takes longer than a
+        # second's files.
+        write_text(file, json.dumps(note, indent=2) + "\n", sync=report is not None)
 
     def _report(self, wall: float, cpu: float) -> DriveReport:
         manifest = self.feed.slices.manifest

@@ -1,0 +1,27 @@
+"""A run in a child process: the plan travels whole, and exit code and last words come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linear_road.golden_input import report
+from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
+from penstock.linear_road.drive.prepare import PreparePlan, prepare
+from penstock.linear_road.rows.inputs import open_input
+from penstock.linear_road.run.child_run import REFUSED, run_in_child
+from penstock.linear_road.run.plan import RunPlan
+from penstock.process.child_process import last_said
+
+
+def test_a_plan_travels_whole(tmp_path: Path) -> None:
+    plan = RunPlan(tmp_path, tmp_path / "out", tmp_path, speed=float("inf"), expressways=1.5, begin=60)
+    assert plan_from_text(RunPlan, plan_to_text(plan)) == plan
+
+
+def test_a_refused_plan_says_why(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.dat"
+    rows.write_text("".join(report(t, 1, 6000) + "\n" for t in range(10)))
+    slices = prepare(PreparePlan(open_input(rows), format="parquet"), tmp_path / "slices")
+    log = tmp_path / "log"
+    assert run_in_child(RunPlan(slices.path, tmp_path / "out"), log) == REFUSED
+    assert "prepare them with --format csv" in last_said(log)
