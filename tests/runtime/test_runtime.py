@@ -152,10 +152,12 @@ def counting_anew(batch, state):
 
 
 GOLDEN = """\
-{file}:{line}: box 'count': its state in checkpoint {checkpoint} was made by another configuration: function changed
+{file}:{line}: box 'count': its state in checkpoint {checkpoint} was made by another configuration: \
+function changed
   found:    function = runtime.test_runtime:counting_anew #{now}
   expected: function = penstock.testing.examples:running_count #{before}
-  hint:     put it back; or start with a new checkpoint; or, while running, Runtime.replace(network, fresh_state=True)"""
+  hint:     put it back; or start with a new checkpoint; \
+or, while running, Runtime.replace(network, fresh_state=True)"""
 
 
 def test_a_changed_stateful_box(spark, tmp_path):

@@ -77,8 +77,9 @@ def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, for
         raise PenstockError("dead letters cannot be followed; leave out --follow")
     if follow and asked.whole:
         raise PenstockError(
-            f"--follow goes tuple by tuple, and {asked.whole} does not, or is not known to: leave out GROUP BY, ORDER BY, LIMIT, DISTINCT, "
-            "joins and aggregates, or put the windows into the network"
+            f"--follow goes tuple by tuple, and {asked.whole} does not, or is not known to: "
+            "leave out GROUP BY, ORDER BY, LIMIT, DISTINCT, joins and aggregates, "
+            "or put the windows into the network"
         )
     from penstock.engine.spark.session import local_session
 
@@ -157,10 +158,8 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     )
     plan = reader.plan(max(first, 0), last, ranges)
     total = len(plan.files) + plan.skipped_files
-    typer.echo(
-        f"reading {len(plan.files)} of {total} files, {plan.rows:,} of {plan.rows + plan.skipped_rows:,} tuples",
-        err=True,
-    )
+    rows = plan.rows + plan.skipped_rows
+    typer.echo(f"reading {len(plan.files)} of {total} files, {plan.rows:,} of {rows:,} tuples", err=True)
     names = f"{ddl(schema)}, _entry BIGINT"
     if plan.files:
         frame = spark.read.schema(names).parquet(*[str(plan.directory / f.name) for f in plan.files])

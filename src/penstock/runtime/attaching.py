@@ -76,7 +76,7 @@ class Attaching(RunningQueries):
         qos: QoS | None = None,
         resume: bool = False,
     ) -> SubnetworkQuery:
-        """Start a view at a connection point (A28): always up to date, and queries attach to it by its name."""
+        """Start a view at a connection point (A28): always up to date, and queries can attach to it."""
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))

@@ -128,9 +128,8 @@ def _open(context: typer.Context, method: str, path: str, body: Any = None) -> A
             raise PenstockError(f"{url} answered {error.code}: {text}") from None
     except (URLError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise PenstockError(
-            f"no service at {context.obj}: {reason}\n  hint:     start one with: penstock standing serve NET --port {PORT}, or give --url"
-        ) from None
+        hint = f"start one with: penstock standing serve NET --port {PORT}, or give --url"
+        raise PenstockError(f"no service at {context.obj}: {reason}", hint=hint) from None
 
 
 def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> Any:

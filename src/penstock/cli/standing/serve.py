@@ -28,15 +28,17 @@ def serve(
         str | None,
         typer.Argument(
             metavar="[NET]",
-            help=f"{NET_HELP} It is run here. Without NET: only the connection points of --checkpoint are read, "
-            "while `penstock run` runs the network elsewhere; without both, what is found here, if it is one thing.",
+            help=f"{NET_HELP} It is run here. Without NET, only the connection points of --checkpoint are "
+            "read, while `penstock run` runs the network elsewhere. Without both, the only checkpoint or "
+            "network in this directory is taken.",
         ),
     ] = None,
     port: Annotated[int, typer.Option(help="Port to listen on.")] = PORT,
     host: Annotated[
         str,
         typer.Option(
-            help="Address to bind to. Only this machine can reach loopback; others need a guard of yours in front."
+            help="Address to bind to. Only this machine can reach loopback; "
+            "put a proxy with accounts in front before you open it to others."
         ),
     ] = "127.0.0.1",
     checkpoint: Annotated[
@@ -58,8 +60,8 @@ def serve(
     nice: Annotated[
         int,
         typer.Option(
-            help="How much lower the priority of Spark is than the service's own, so that clients do not wait for trains; "
-            "0 where other programs keep the machine busy.",
+            help="How much lower the priority of Spark is than the service's own, so that clients do not "
+            "wait for trains; 0 where other programs keep the machine busy.",
             min=0,
             max=19,
         ),

@@ -178,7 +178,7 @@ def _json_value(value: Any) -> JsonValue:
 
 
 async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:
-    """Events for one follower. It waits without a thread of its own: thousands may follow while others ask."""
+    """Events for one follower, which waits without a thread: thousands may follow while others ask."""
     following = ChangeFollower(service.engine, handle)
     with wakeups.subscribed() as news:
         try:

@@ -10,13 +10,15 @@ CREATE TABLE nodes (
     version INTEGER, position INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
     grouping TEXT, PRIMARY KEY (version, position)) WITHOUT ROWID;
 CREATE TABLE arrows (
-    version INTEGER, tail TEXT, head TEXT, position INTEGER, PRIMARY KEY (version, head, position)) WITHOUT ROWID;
+    version INTEGER, tail TEXT, head TEXT, position INTEGER,
+    PRIMARY KEY (version, head, position)) WITHOUT ROWID;
 CREATE TABLE trains (
     subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
     PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
 CREATE TABLE box_counts (
-    subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER, dropped INTEGER,
-    estimated INTEGER, wall REAL, cpu REAL, PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
+    subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
+    dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
+    PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
 CREATE TABLE past_trains (
     subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
 CREATE TABLE past_counts (
@@ -37,7 +39,8 @@ CREATE VIEW selectivities AS
          max(estimated) AS estimated, sum(wall) AS wall, sum(cpu) AS cpu,
          CAST(sum(rows_out) AS REAL) / nullif(sum(rows_in), 0) AS selectivity FROM (
     SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM past_counts
-    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM box_counts) GROUP BY box;
+    UNION ALL SELECT box, rows_in, rows_out, dead, dropped, estimated, wall, cpu FROM box_counts)
+  GROUP BY box;
 """
 
 COUNTED = "box, rows_in, rows_out, dead, dropped, estimated, wall, cpu"
@@ -49,7 +52,8 @@ INSERT INTO past_trains SELECT subnetwork, count(*), sum(rows_in), sum(duration)
   ON CONFLICT DO UPDATE SET trains = trains + excluded.trains, rows_in = rows_in + excluded.rows_in,
     duration = duration + excluded.duration;
 INSERT INTO past_counts
-  SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated), sum(wall), sum(cpu)
+  SELECT subnetwork, box, sum(rows_in), sum(rows_out), sum(dead), sum(dropped), max(estimated),
+         sum(wall), sum(cpu)
   FROM box_counts WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, box
   ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
     dead = dead + excluded.dead, dropped = dropped + excluded.dropped,

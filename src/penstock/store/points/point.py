@@ -219,7 +219,7 @@ class ReadPlan:
 
 
 class PointReader:
-    """A reader's side, for one thread. Without a lease (leases.py) what it has not read yet may be deleted."""
+    """A reader's side, for one thread. Without a lease, what it has not read yet may be deleted."""
 
     def __init__(self, root: Path | str, name: str) -> None:
         self.name = name
