@@ -41,9 +41,7 @@ NO_PROMISE = -(2**63) + 1  # the horizon of an arrow about which nothing is know
 
 @dataclass(frozen=True)
 class About:
-    """What a person sees of a node: tag, description, manual page, and the group (superbox) it lies in (A32,
-    A34).
-    """
+    """What a person sees of a node: tag, description, manual page, and its group or superbox (A32, A34)."""
 
     tag: str = ""
     description: str = ""
@@ -66,8 +64,7 @@ class Node:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The names it was written under. A rewrite that merges or splits boxes sets `origin`; others need
-        not.
+        """The names it was written under. Only rewrites that merge or split boxes set `origin`.
 
         >>> Filter(name="slow").origins, Filter(name="both", origin=("slow", "near")).origins
         (('slow',), ('slow', 'near'))
@@ -110,9 +107,9 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Source(Node):
-    """Where tuples enter (A02). `lateness`: how far behind the newest tuple of earlier trains one may still
-    be.
+    """Where tuples enter (A02).
 
+    `lateness`: how far behind the newest tuple of earlier trains a tuple may still be.
     `whole`: the source promises that tuples of one timestamp never come in two trains, so a time is complete
     as soon as it is seen. `idle`: after this long without a tuple, others no longer wait for this input.
     """
@@ -160,8 +157,9 @@ class Map(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Drop(Node):
-    """Drops tuples at a rate 0..1 that can be changed while running; a hash of name, seed and `_seq` decides
-    (A15).
+    """Drops tuples at a rate 0..1 that can change while running (A15).
+
+    A hash of name, seed and `_seq` decides about each tuple.
     """
 
     kind: ClassVar[str] = "drop"
@@ -172,8 +170,7 @@ class Drop(Node):
 
     @property
     def lot(self) -> int:
-        """What the hash starts from: with the name in it, two boxes one behind the other choose
-        independently.
+        """What the hash starts from. It holds the name, so two boxes in a row choose independently.
 
         >>> Drop(name="a").lot != Drop(name="b").lot
         True
@@ -202,9 +199,9 @@ class GroupBy(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed(Node):
-    """What Tumble and Slide share: aggregates (name, Spark SQL), or a function table -> table for each
-    window.
+    """What Tumble and Slide share.
 
+    They compute aggregates (name, Spark SQL), or call a function table -> table for each window.
     Output columns: keys, the timestamp column, then the aggregates. `stamp`: which tuple of the window gives
     the timestamp: 'earliest' (A21) or 'latest'. A count window with 'latest' that the end of input cuts short
     has the time of that end. `window_start()` and `window_end()` may be used in time windows.
@@ -311,8 +308,7 @@ class ColumnLatch(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Resample(Node):
-    """Adds interpolated tuples at each multiple of `every` between two actual ones at most `limit` apart
-    (A13).
+    """Interpolates at each multiple of `every` between two tuples at most `limit` apart (A13).
 
     Actual tuples pass; `columns` (numeric) become DOUBLE, linear in between; the other columns repeat the
     earlier tuple; the column `synthetic` tells which is which.
@@ -355,9 +351,7 @@ class Join(Node):
 
     @property
     def spread(self) -> bool:
-        """True if it has servers of its own: tuples may go elsewhere than the hash of their key over all
-        partitions says.
-        """
+        """True if the join has servers of its own: then the hash of a key does not decide where it goes."""
         return self.distribution != "hash" or (self.servers is not None and bool(self.on))
 
     def partition_keys(self, index: int, stream_keys: Keys) -> Keys:
@@ -387,9 +381,7 @@ class ConnectionPoint(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class View(Node):
-    """A path with no application, its QoS telling its importance; an application may connect at any time
-    (A28).
-    """
+    """A path with no application yet (A28): one may connect at any time; its QoS tells its importance."""
 
     kind: ClassVar[str] = "view"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
@@ -419,9 +411,7 @@ class Arrow:
 
 
 def _behind_windows(size: Extent, stamp: str, horizon: int, *, aligned: bool) -> int:
-    """Windows that do not overlap (`aligned`) and give their earliest stamp go back to the start of the open
-    one.
-    """
+    """Windows without overlap (`aligned`) with the earliest stamp go back to the start of the open one."""
     if not isinstance(size, Time):
         # holds at the end of input too: windows that it cuts short get this time if their own is older
         return NO_PROMISE if stamp == "earliest" else horizon

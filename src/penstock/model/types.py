@@ -165,9 +165,7 @@ def canonical_type(text: str) -> str:
 
 @dataclass(frozen=True)
 class StreamType:
-    """What an arrow carries: visible columns, the name of its timestamp column (None: unstamped), its
-    grouping.
-    """
+    """What an arrow carries: visible columns, its timestamp column (None: unstamped), its grouping."""
 
     schema: Schema
     timestamp: str | None = None

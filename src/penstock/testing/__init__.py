@@ -1,5 +1,6 @@
-"""The test kit: rows in, rows out, a clock cranked by hand, crashes on demand, one suite over all engines
-(docs/testing.md).
+"""The test kit: rows in, rows out, a clock set by hand, crashes on demand, one suite over all engines.
+
+See docs/testing.md.
 
 Names are loaded when first used: engine code imports `penstock.testing.crash`, which must not pull in the
 rest.

@@ -1,6 +1,4 @@
-"""Are these the same rows? Order never counts; floats may differ in their last digits, as sums in another
-order do.
-"""
+"""Are these the same rows? Order never counts; floats may differ in their last digits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Crashes on demand, for users' tests as well: see `penstock.store.crash`, where the engine reaches its crash
-points.
-"""
+"""Crashes on demand, also for users' tests: `penstock.store.crash` has the engine's crash points."""
 
 from penstock.store.crash import VARIABLE, crash_at, crash_point, parse_plan
 

@@ -1,6 +1,4 @@
-"""User functions for tests: importable by name, so that other processes find them too. They ask for no fixed
-columns.
-"""
+"""User functions for tests: other processes can import them by name. They ask for no fixed columns."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ def running_count(batch: Any, state: Any) -> tuple[Any, Any]:
 
 
 def every_second(batch: Any, state: Any) -> tuple[Any, Any]:
-    """A latch with state `seen BIGINT` that answers only every second tuple of a key: it must produce the
-    timestamp.
-    """
+    """A latch with state `seen BIGINT` that answers every second tuple of a key, with its timestamp."""
     counted, changed = running_count(batch, state)
     return counted.filter(
         pa.array([number % 2 == 0 for number in counted.column("seen").to_pylist()])

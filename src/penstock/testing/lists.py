@@ -28,8 +28,7 @@ def collect() -> Memory:
 
 
 def values(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
-    """The rows as sorted tuples of these columns (all, if none is named), times in seconds since 1970: easy
-    to write down.
+    """The rows as sorted tuples of these columns (default: all), with times in seconds since 1970.
 
     >>> values([{"n": 2, "k": "b"}, {"n": 1, "k": None}], "k", "n")
     [(None, 1), ('b', 2)]

@@ -32,9 +32,7 @@ from penstock.store.points.point import PointReader
 
 
 class CutByHand:
-    """The production input of a source with given rows; each `take` asks it for one train, also for an empty
-    one.
-    """
+    """The production input of a source of given rows; each `take` asks for one train, even an empty one."""
 
     def __init__(self, source: Source, place: Path, trains: Sequence[Sequence[Any]]) -> None:
         self._lengths = [len(rows) for rows in trains]
@@ -65,9 +63,7 @@ def run_on_spark(
     partitions: int = 2,
     schemes: Sequence[Mapping[str, str]] | None = None,
 ) -> LocalResult:
-    """Run the trains; the result has the shape of the local engine's. `schemes`: of diffused joins, for each
-    train.
-    """
+    """Run the trains; the result looks like the local engine's. `schemes`: of diffused joins, by train."""
     spark = spark or local_session()
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)

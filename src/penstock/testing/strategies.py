@@ -49,8 +49,7 @@ class Case:
 
 @st.composite
 def streams(draw: st.DrawFn, lateness: int = 0, max_size: int = 30) -> Rows:
-    """Rows of SCHEMA, none later than `lateness` (microseconds) behind the newest before it, so that no
-    cutting loses one.
+    """Rows of SCHEMA, none more than `lateness` (microseconds) late, so that no cutting loses one.
 
     Values come from a drawn seed: drawn one by one, hypothesis makes nearly all streams too short to fill a
     window. What fails still shrinks, by length.

@@ -29,8 +29,7 @@ def with_room(
     within: tuple[int, int],
     horizons: tuple[float, float],
 ) -> list[bool]:
-    """Policy 'drop': which of the tuples that come, in the order of their times, find room (S03). Tuples are
-    (time, side).
+    """Policy 'drop': which of the tuples (time, side), in order of time, find room (S03).
 
     What no tuple can meet any more needs no room: neither one of this train, which comes no earlier than the
     one in hand, nor one of a later train, which comes no earlier than `horizons` (of left and right).

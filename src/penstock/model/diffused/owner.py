@@ -1,5 +1,4 @@
-"""The owner rule: which server produces a pair, so that each pair is produced exactly once (S07-S09,
-"Corrections").
+"""The owner rule: which server produces a pair, so that each is produced exactly once (S07-S09).
 
 Every tuple carries the epoch in which it arrived, an owner (one of the servers), and whether its stream was
 master then. A master's tuple is sent to its owner only, a slave's tuple to all servers. The paper gives no

@@ -22,8 +22,7 @@ def round_robin(servers: int) -> tuple[int, ...]:
 
 
 def least_loaded(load: Sequence[float], coming: float) -> tuple[int, ...]:
-    """Each place goes to the server that is least loaded when its turn comes; `coming`: load expected in the
-    train.
+    """Each turn goes to the server that is least loaded then; `coming` is the load expected in the train.
 
     >>> wheel = least_loaded([300.0, 100.0], coming=400.0)
     >>> wheel.count(0), wheel.count(1)

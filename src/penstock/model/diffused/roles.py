@@ -1,5 +1,4 @@
-"""Roles and epochs of a diffused join, train by train (S12, "Corrections"): pure steps from one recorded
-state to the next.
+"""Roles and epochs of a diffused join: pure steps from one train's recorded state to the next (S12).
 
 What steers a train is recorded before it runs, so `Roles` is plain data: it goes into the train's ticket.
 After the train, each server reports what it received and did; `step` makes the next `Roles` of both. A new
@@ -64,9 +63,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Report:
-    """What one server did in one train. Sides are (left, right); `owned` counts each tuple at one server
-    only.
-    """
+    """What one server did in one train, as (left, right); `owned` counts each tuple at one server only."""
 
     server: int
     owned: tuple[int, int] = (0, 0)
@@ -107,8 +104,9 @@ def first_roles(node: Join, partitions: int) -> Roles:
 def step(
     node: Join, roles: Roles, reports: Iterable[Report], horizons: tuple[int, int], forced: str | None = None
 ) -> Roles:
-    """The roles of the next train. `horizons`: of both inputs in that train; `forced`: the scheme somebody
-    asks for.
+    """The roles of the next train.
+
+    `horizons`: of both inputs in that train. `forced`: the scheme that somebody asks for.
     """
     told = _measured(roles, list(reports))
     full = _period_is_full(node, told)

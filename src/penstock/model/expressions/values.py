@@ -1,6 +1,4 @@
-"""From what a program hands over to what a column holds: conversion at the source, with a reason where it
-fails.
-"""
+"""From what a program hands over to what a column holds: converted at the source, or refused."""
 
 from __future__ import annotations
 
