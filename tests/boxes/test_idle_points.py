@@ -5,10 +5,13 @@ a replay.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from penstock.connectors.contract import Input, Position, Taken
+from penstock.connectors.rows import SpoolFile
 from penstock.engine.local import LocalEngine
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
@@ -79,7 +82,13 @@ class Spark:
                 query.tick(None, query.last)
 
 
-class Given:
+@dataclass(frozen=True)
+class GivenPosition(Position):
+    number: int
+    row: int
+
+
+class Given(Input):
     """A source that has what was put into the list so far."""
 
     def __init__(self, place: Path, trains: list) -> None:
@@ -87,15 +96,13 @@ class Given:
         place.mkdir(exist_ok=True)
 
     def take(self, position, limit):
-        from penstock.engine.spark.entry.inputs import Taken
-
-        number, first = position.get("train", 0), position.get("row", 0)
+        number, first = (position.number, position.row) if position else (0, 0)
         if number >= len(self.trains):
             return Taken([], position, 0)
         path, rows = self.place / f"{number}.jsonl", self.trains[number]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        slices = [{"kind": "spool", "path": str(path), "row": first, "rows": len(rows)}]
-        return Taken(slices, {"train": number + 1, "row": first + len(rows)}, len(rows))
+        slices = [SpoolFile(str(path), first, len(rows))]
+        return Taken(slices, GivenPosition(number + 1, first + len(rows)), len(rows))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.engine import LocalEngine
-from penstock.engine.spark.entry.decode import read_slices
+from penstock.engine.spark.entry.stamping import stamped
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
@@ -65,8 +65,8 @@ def expected(folder: Path) -> tuple[Any, int]:
         for name in ("cars", "doors"):
             tuples = [
                 row
-                for table, _ in read_slices(net.nodes[name], ticket.slices.get(name, []))
-                for row in table.to_pylist()
+                for piece in ticket.slices.get(name, [])
+                for row in stamped(net.nodes[name], piece.tuples(net.nodes[name])).tuples.to_pylist()
             ]
             if name == "cars":
                 rate = ticket.drop_rates.get("shed", 0.0)

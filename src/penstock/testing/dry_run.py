@@ -42,9 +42,7 @@ class DryTrainRun(PackedTrainRun):
             self._newest += [] if newest is None else [newest]
 
     def _first(self, task: PackedStageTask) -> list[Record]:
-        slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
-        groups = by_group(slices, self.trains.partitions)
-        read = ReadTask([[s for _, s in group] for group in groups])
+        read = ReadTask(by_group(self.slices(), self.trains.partitions))
         records: list[Record] = []
         for p in range(self.trains.partitions):
             chunks = read([pa.RecordBatch.from_arrays([pa.array([p])], names=["id"])])

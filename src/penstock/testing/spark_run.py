@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock.connectors.contract import Input, Taken
+from penstock.connectors.loading import input_for
+from penstock.connectors.rows import RowsPosition
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
-from penstock.engine.contract.ticket import Position
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
-from penstock.engine.spark.entry.inputs import Input, Taken, input_for
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import Output, Source
@@ -31,16 +32,16 @@ from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
 
 
-class CutByHand:
+class CutByHand(Input[RowsPosition]):
     """The production input of a source of given rows; each `take` asks for one train, even an empty one."""
 
-    def __init__(self, source: Source, place: Path, trains: Sequence[Sequence[Any]]) -> None:
+    def __init__(self, source: Source, directory: Path, trains: Sequence[Sequence[Any]]) -> None:
         self._lengths = [len(rows) for rows in trains]
         given = Rows([row for rows in trains for row in rows], source.schema)
-        self._input = input_for(replace(source, format=given), place)
+        self._input = input_for(replace(source, format=given), directory)
         self._next = 0
 
-    def take(self, position: Position, limit: int) -> Taken:
+    def take(self, position: RowsPosition | None, limit: int) -> Taken:
         """The next train, whatever the limit."""
         del limit
         if self._next >= len(self._lengths):
@@ -72,7 +73,7 @@ def run_on_spark(
         for sub in split(net):
             # The clock stands still: on a busy machine an input must not become idle between two trains.
             steering = Steering(AsSoonAsPossible(), clock=lambda: started)
-            inputs: dict[str, Input] = {
+            inputs: dict[str, Input[Any]] = {
                 name: CutByHand(
                     net.sources[name], root / "given" / name, [list(t.get(name, ())) for t in trains]
                 )

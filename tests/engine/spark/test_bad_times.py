@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.connectors.files.parquet import ParquetFiles
 from penstock.engine.spark.entry import admission, bad_times
 from penstock.engine.spark.entry.admission import Guards, admit_files
-from penstock.engine.spark.entry.file_log import FileLog
-from penstock.engine.spark.entry.inputs import ParquetFiles
 from penstock.engine.spark.trains.watch import Watch
 from penstock.model.formats.files import parquet
 from penstock.model.writing.network import Network
@@ -35,12 +34,11 @@ def source(tmp_path: Path) -> Any:
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=4)
     net = Network("n")
     net.source("s", parquet(str(tmp_path), "time TIMESTAMP, v INT, t STRING"), timestamp="time")
-    return net.nodes["s"]
+    return net.nodes.s
 
 
 def taken(source: Any, tmp_path: Path) -> list[Any]:
-    log = FileLog(source.format.path, tmp_path / "log")
-    return ParquetFiles(log, source).take({}, 1000).slices
+    return ParquetFiles(source, tmp_path / "log").take(None, 1000).slices
 
 
 def admitted(spark: Any, source: Any, slices: list[Any]) -> tuple[list[Any], list[Any], Any]:
@@ -52,12 +50,12 @@ def admitted(spark: Any, source: Any, slices: list[Any]) -> tuple[list[Any], lis
         for raw, reason, offset, box in zip(*watch.dead().to_pydict().values(), strict=True)
     ]
     counts = watch.counts("s")
-    return sorted(map(tuple, rows), key=str), sorted(letters, key=str), (counts["rows"], counts["newest"])
+    return sorted(map(tuple, rows), key=str), sorted(letters, key=str), (counts.rows, counts.newest)
 
 
 def test_both_ways_tell_the_same(spark: Any, source: Any, tmp_path: Path, monkeypatch: Any) -> None:
     slices = taken(source, tmp_path)
-    assert [s["nulls"] for s in slices] == [2, 0, 9, 0]
+    assert [s.nulls for s in slices] == [2, 0, 9, 0]
     by_driver = admitted(spark, source, slices)
     monkeypatch.setattr(bad_times, "FEW", 3)
     assert bad_times.bad_times(source, slices, HORIZON) is None
@@ -81,7 +79,7 @@ def test_only_the_files_in_question_are_read(source: Any, tmp_path: Path, monkey
     monkeypatch.setattr(
         bad_times,
         "_letters",
-        lambda s, slice_, *rest: (read.append(slice_["path"]), whole(s, slice_, *rest))[1],
+        lambda s, slice_, *rest: (read.append(slice_.path), whole(s, slice_, *rest))[1],
     )
     bad_times.bad_times(source, taken(source, tmp_path), HORIZON)
     assert [Path(path).name for path in read] == ["0.parquet", "2.parquet", "3.parquet"]

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.entry.feeds import FeedInput
-from penstock.engine.spark.exits.sinks import StagedFiles
+from penstock.connectors.contract import Target, Written
+from penstock.connectors.feed import FeedFile, FeedInput
+from penstock.connectors.files.sink import FilesSink
 from penstock.engine.spark.layout.plan import lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun, labels_for, targets
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
-from penstock.model.user_functions import Function
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.testing.columns import SCHEMA, Count, CountCars, decode, same
@@ -123,9 +123,10 @@ def test_each_group_has_its_partition(tmp_path, spark, files):
         for number in range(count):
             path = tmp_path / f"g{group}-{number}"
             path.write_text(str(group))
-            slices.append({"kind": "feed", "path": str(path), "group": group})
+            slices.append(FeedFile(str(path), 0, group, 1, 1))
     trains = SimpleNamespace(spark=spark, partitions=2)
     journey = SimpleNamespace(trains=trains, ticket=SimpleNamespace(slices={"rows": slices}))
+    journey.slices = lambda: slices
     journey._files = lambda found: PackedTrainRun._files(journey, found)
     frame = PackedTrainRun._packed(journey).selectExpr("path", "spark_partition_id() AS p")
     assert frame.rdd.getNumPartitions() == 2
@@ -156,39 +157,39 @@ def test_equal_keys_of_any_width_go_the_same_way():
 class TestFeedInput:
     def test_deliveries_are_never_split_and_taken_once(self, tmp_path):
         three_seconds(tmp_path)
-        feed = FeedInput(network(tmp_path).nodes["rows"].format)
-        taken = feed.take({}, 1)
-        assert [s["group"] for s in taken.slices] == [0, 1]
+        feed = FeedInput(network(tmp_path).nodes["rows"], tmp_path)
+        taken = feed.take(None, 1)
+        assert [s.group for s in taken.slices] == [0, 1]
         assert (taken.rows, taken.newest, taken.more) == (4, 5_000_000, True)
         rest = feed.take(taken.position, 100)
-        assert [s["at"] for s in rest.slices] == [6, 9]
+        assert [s.at for s in rest.slices] == [6, 9]
         assert feed.take(rest.position, 100).slices == []
         # the driver went on after a stop and delivered its last second again
         deliver(tmp_path / "in", 9, ["3,7,11"])
         deliver(tmp_path / "in", 10, ["3,7,11"])
-        assert [s["at"] for s in feed.take(rest.position, 100).slices] == [10]
-        fresh = FeedInput(network(tmp_path).nodes["rows"].format)
-        assert [s["at"] for s in fresh.take(taken.position, 100).slices] == [6, 9, 10]
+        assert [s.at for s in feed.take(rest.position, 100).slices] == [10]
+        fresh = FeedInput(network(tmp_path).nodes["rows"], tmp_path)
+        assert [s.at for s in fresh.take(taken.position, 100).slices] == [6, 9, 10]
 
     def test_a_line_being_written_waits(self, tmp_path):
         three_seconds(tmp_path)
         listing = tmp_path / "in" / "_delivered.jsonl"
         text = listing.read_text()
         listing.write_text(text[:-5])
-        feed = FeedInput(network(tmp_path).nodes["rows"].format)
-        taken = feed.take({}, 100)
-        assert [s["at"] for s in taken.slices] == [5, 5, 6]
+        feed = FeedInput(network(tmp_path).nodes["rows"], tmp_path)
+        taken = feed.take(None, 100)
+        assert [s.at for s in taken.slices] == [5, 5, 6]
         listing.write_text(text)
-        assert [s["at"] for s in feed.take(taken.position, 100).slices] == [9]
+        assert [s.at for s in feed.take(taken.position, 100).slices] == [9]
 
     def test_a_list_that_is_none(self, tmp_path):
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "_delivered.jsonl").write_text('{"at": 5}\n')
         with pytest.raises(PenstockError, match="a line is no delivery"):
-            FeedInput(network(tmp_path).nodes["rows"].format).take({}, 1)
+            FeedInput(network(tmp_path).nodes["rows"], tmp_path).take(None, 1)
 
     def test_nothing_yet(self, tmp_path):
-        assert FeedInput(network(tmp_path).nodes["rows"].format).take({}, 1).slices == []
+        assert FeedInput(network(tmp_path).nodes["rows"], tmp_path).take(None, 1).slices == []
 
 
 def test_tuples_of_another_time_are_refused(tmp_path):
@@ -211,10 +212,9 @@ def test_a_file_that_is_there_stays(tmp_path):
         calls.append(1)
         return rows.set_column(0, "v", pa.array([len(calls)] * rows.num_rows))
 
-    sink = StagedFiles(
-        str(tmp_path), "csv", (), Schema.parse("v INT"), "q", Function(stamp, "stamp"), at_once=True
-    )
+    to = ps.stamped(ps.csv(str(tmp_path)), stamp)
+    sink = FilesSink(to, Target("q", Schema.parse("v INT"), "run"))
     for _ in range(2):
-        assert sink.write(pa.table({"v": [9]}), 3, 0) == [[sink.final(3, 0)] * 2], "nothing to move"
+        assert sink.write(pa.table({"v": [9]}), 3, 0) == Written(shown=(sink.final(3, 0),)), "nothing to move"
     assert [file.read_text() for file in tmp_path.glob("*.csv")] == ["1\n"]
     assert list((tmp_path / "_staging").iterdir()) == []

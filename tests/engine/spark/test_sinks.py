@@ -11,14 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.engine.spark.entry.decode import read_slices
-from penstock.engine.spark.exits.sinks import STAGING, StagedFiles, publish, remove_litter
+from penstock.connectors.contract import Target, Written
+from penstock.connectors.files.sink import FilesSink, publish, remove_litter
+from penstock.connectors.files.text import ByteRange
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.boxes import Source
-from penstock.model.formats.files import csv
+from penstock.model.formats.files import Csv, Json, Parquet, csv
 from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema, arrow_schema
 from penstock.rewrite.subnetworks import split
+from penstock.store.file_names import STAGING
 
 SCHEMA = Schema.parse("time TIMESTAMP, k STRING, v INT")
 ROWS = [
@@ -30,72 +32,68 @@ TABLE = pa.Table.from_pylist(ROWS, schema=arrow_schema(SCHEMA))
 
 
 def staged(tmp_path, form="parquet", **options):
-    return StagedFiles(str(tmp_path / "out"), form, tuple(options.items()), SCHEMA, "query")
+    to = {"csv": Csv, "json": Json, "parquet": Parquet}[form](
+        str(tmp_path / "out"), None, tuple(options.items())
+    )
+    return FilesSink(to, Target("query", SCHEMA, "run"))
 
 
 def test_nothing_is_seen_before_it_is_published(tmp_path):
-    moves = staged(tmp_path).write(TABLE, 7, 1)
+    moves = staged(tmp_path).write(TABLE, 7, 1).moves
     assert list((tmp_path / "out").glob("*.parquet")) == []
     publish(moves)
     (path,) = (tmp_path / "out").glob("*.parquet")
-    assert path.name == "part-query-00000007-00001.parquet"
+    assert path.name == "part-query-run-00000007-00001.parquet"
     assert pq.read_table(path).equals(TABLE.select(["time", "k", "v"]))
 
 
 def test_publishing_again_does_no_harm(tmp_path):
-    moves = staged(tmp_path).write(TABLE, 7, 1)
+    moves = staged(tmp_path).write(TABLE, 7, 1).moves
     publish(moves)
     publish(moves)
-    again = staged(tmp_path).write(TABLE, 7, 1)  # the train is run once more
+    again = staged(tmp_path).write(TABLE, 7, 1).moves  # the train is run once more
     publish(again)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
 
 
 def test_a_lost_file_is_not_passed_over(tmp_path):
-    moves = staged(tmp_path).write(TABLE, 7, 1)
+    moves = staged(tmp_path).write(TABLE, 7, 1).moves
     os.unlink(moves[0][0])  # noqa: PTH108
     with pytest.raises(FileNotFoundError, match="committed, but neither it nor its staged file"):
         publish(moves)
 
 
 def test_no_rows_no_file(tmp_path):
-    assert staged(tmp_path).write(TABLE.slice(0, 0), 7, 1) == []
+    assert staged(tmp_path).write(TABLE.slice(0, 0), 7, 1) == Written()
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_what_is_written_is_read_back(tmp_path, form):
-    publish(staged(tmp_path, form).write(TABLE, 0, 0))
+    publish(staged(tmp_path, form).write(TABLE, 0, 0).moves)
     (path,) = (tmp_path / "out").glob(f"*.{form}")
     made = csv("x", SCHEMA) if form == "csv" else json_lines("x", SCHEMA)
     source = Source(name="s", where="here", format=made, schema=SCHEMA, timestamp="time")
-    slice_ = {
-        "kind": "bytes",
-        "path": str(path),
-        "file": 0,
-        "line": 0,
-        "start": 0,
-        "end": path.stat().st_size,
-        "header": False,
-    }
-    ((table, dead),) = read_slices(source, [slice_])
-    assert dead.num_rows == 0
-    assert table.select(["time", "k", "v"]).to_pylist() == TABLE.select(["time", "k", "v"]).to_pylist()
+    decoded = ByteRange(str(path), 0, 0, path.stat().st_size, 0).tuples(source)
+    assert decoded.refused.num_rows == 0
+    assert (
+        decoded.tuples.select(["time", "k", "v"]).to_pylist() == TABLE.select(["time", "k", "v"]).to_pylist()
+    )
 
 
 def test_csv_header(tmp_path):
-    publish(staged(tmp_path, "csv", header="true", sep=";").write(TABLE, 0, 0))
+    publish(staged(tmp_path, "csv", header="true", sep=";").write(TABLE, 0, 0).moves)
     (path,) = (tmp_path / "out").glob("*.csv")
     assert path.read_text().splitlines()[0].replace('"', "") == "time;k;v"
 
 
 def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_path):
-    needed = staged(tmp_path).write(TABLE, 1, 0)
+    needed = list(staged(tmp_path).write(TABLE, 1, 0).moves)
     folder = tmp_path / "out" / STAGING / "00000001-of-spark"
     folder.mkdir()
     (folder / "part.parquet").write_bytes(b"x")
     needed.append([str(folder / "part.parquet"), str(tmp_path / "out" / "y.parquet")])
-    (old,) = staged(tmp_path).write(TABLE, 0, 0)
-    (new,) = staged(tmp_path).write(TABLE, 2, 0)
+    (old,) = staged(tmp_path).write(TABLE, 0, 0).moves
+    (new,) = staged(tmp_path).write(TABLE, 2, 0).moves
     long_ago = time.time() - 9999
     for path in (needed[0][0], folder, old[0]):
         os.utime(path, (long_ago, long_ago))
@@ -117,7 +115,7 @@ def trains(tmp_path, *, place="checkpoint"):
 
 def written(made, *outputs, train=0):
     for output in outputs:
-        publish(made.staged_files(output).write(TABLE, train, 0))
+        publish(made.outputs.task_sink(output).write(TABLE, train, 0).moves)
 
 
 def test_a_new_checkpoint_writes_beside_the_files_of_the_old_one(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.connectors.files.text import ByteRange, TextPosition
+from penstock.connectors.rate import RateSlice
 from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
@@ -22,8 +24,8 @@ def test_a_ticket_comes_back_as_it_was_written(tmp_path):
     log = TrainLog(tmp_path)
     made = ticket(
         3,
-        slices={"cars": [{"kind": "bytes", "path": "/x", "file": 0, "start": 0, "end": 9}], "doors": []},
-        positions={"cars": {"file": 1, "byte": 0, "line": 0}},
+        slices={"cars": [ByteRange("/x", 0, 0, 9, 0)], "doors": []},
+        positions={"cars": TextPosition(1, 0, 0), "doors": None},
         horizons={"cars": UNKNOWN, "doors": 2**62 + 1},
         newest={"cars": -5},
         drop_rates={"shed": 0.125},
@@ -66,7 +68,7 @@ def test_last_is_the_newest_ticket_also_beyond_ten(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("slices", "empty"), [({}, True), ({"a": []}, True), ({"a": [], "b": [{"kind": "rate"}]}, False)]
+    ("slices", "empty"), [({}, True), ({"a": []}, True), ({"a": [], "b": [RateSlice(0, 1, 0, 10)]}, False)]
 )
 def test_empty(slices, empty):
     assert ticket(0, slices=slices).empty is empty

@@ -6,18 +6,16 @@ drop: all of it is in the ticket. So a train that is replayed after a crash is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.connectors.contract import Position, RefusedInput, TicketPart
 from penstock.model.diffused.roles import Roles
 from penstock.store.points.manifest import NO_HORIZON
 
 # The horizon of an input about which nothing is promised yet.
 UNKNOWN = NO_HORIZON
-
-Slice = dict[str, Any]
-Position = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class Ticket:
 
     train: int
     arrival: float
-    slices: dict[str, list[Slice]] = field(default_factory=dict)
-    positions: dict[str, Position] = field(default_factory=dict)
+    slices: dict[str, Sequence[TicketPart]] = field(default_factory=dict)
+    positions: dict[str, Position | None] = field(default_factory=dict)
     horizons: dict[str, int] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)  # largest _ts of earlier trains, by source
     drop_rates: dict[str, float] = field(default_factory=dict)
@@ -37,7 +35,7 @@ class Ticket:
     rows: int = 0
     since: float | None = None  # when the oldest tuple that this train is about came to the network
     # Files that cannot be read, by source.
-    refused: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    refused: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:
@@ -46,9 +44,19 @@ class Ticket:
 
     def plain(self) -> dict[str, Any]:
         """For the disk."""
-        return asdict(self)
+        return {
+            **vars(self),
+            "slices": {name: [piece.plain() for piece in slices] for name, slices in self.slices.items()},
+            "positions": {name: at and at.plain() for name, at in self.positions.items()},
+            "joins": {name: roles.plain() for name, roles in self.joins.items()},
+        }
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Ticket:
         """From the disk."""
-        return cls(**{**plain, "joins": {name: Roles.of(roles) for name, roles in plain["joins"].items()}})
+        read = {
+            "slices": {name: [TicketPart.of(s) for s in slices] for name, slices in plain["slices"].items()},
+            "positions": {name: at and Position.of(at) for name, at in plain["positions"].items()},
+            "joins": {name: Roles.of(roles) for name, roles in plain["joins"].items()},
+        }
+        return cls(**{**plain, **read})

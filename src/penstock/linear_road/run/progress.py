@@ -58,9 +58,8 @@ class RunProgress:
     def train_done(self, done: Any) -> None:
         """Take note of a committed train (`penstock.runtime` calls it)."""
         now = time.time()
-        paths = [
-            piece["path"] for pieces in done.ticket.slices.values() for piece in pieces if "path" in piece
-        ]
+        slices = [piece for pieces in done.ticket.slices.values() for piece in pieces]
+        paths = [path for piece in slices if (path := piece.whole_file()) is not None]
         seconds = [delivery.second for path in paths if (delivery := delivery_of(path))]
         with self._lock:
             self.trains += 1

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Callback(SinkFormat):
-    """Calls a Python function with each train's rows as an Arrow table; after a crash a train may come again."""
+    """Calls a Python function with each train's rows as an Arrow table.
+
+    After a crash a train may come again.
+    """
 
     name: ClassVar[str] = "callback"
     sink: ClassVar[str] = "penstock.connectors.callback:CallbackSink"

@@ -1,8 +1,8 @@
 """What every source and sink description has in common.
 
-A description is a frozen dataclass: its fields are the options, and its YAML form follows from them. The first field is
-the main argument (`{csv: in/}`), the others stand beside it. The description says what to read or write; the class
-that its `connector` names does it. Describing therefore needs no driver of any system.
+A description is a frozen dataclass: its fields are the options, and its YAML form follows from them. The
+first field is the main argument (`{csv: in/}`), the others stand beside it. The description says what to read
+or write; the class that its `connector` names does it. Describing therefore needs no driver of any system.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Format:
     name: ClassVar[str] = ""
     """The word in YAML and in error messages; a third party also registers the class under it."""
     in_process: ClassVar[bool] = False
-    """True if two descriptions are the same only if they are one object: a list or a callback of this process."""
+    """True if only the very same object is the same description: a list or a callback of this process."""
 
     def text(self) -> str:
         """One line for `explain` and the pictures."""
@@ -63,7 +63,10 @@ class SourceFormat(Format):
 
     @property
     def partitioned_by(self) -> tuple[str, ...] | None:
-        """Keys by which the writer has put tuples into groups, so that nothing need be shuffled; None: it has not."""
+        """Keys by which the writer has put tuples into groups, so that nothing need be shuffled.
+
+        None: it has not.
+        """
         return None
 
     @property

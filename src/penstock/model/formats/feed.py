@@ -17,13 +17,13 @@ TIME_BITS, GROUP_BITS = 40, 28
 
 @dataclass(frozen=True)
 class Feed(SourceFormat):
-    """A directory whose writer keeps a list, `_delivered.jsonl`. Each line tells of one delivery, which is never split.
+    """A directory whose writer keeps a list, `_delivered.jsonl`.
 
-    A line is `{"at": 75, "files": [["t75-g0.csv", 0, bytes, rows], ...]}`: the time in whole seconds, above that of
-    the line before, and the files with their groups. All tuples of a key (`keys`) are always in files of one group, so
-    a group has a partition of its own and nothing is shuffled. `decode(chunk, at)` makes columns of a file's bytes in
-    the task that needs them. It returns `(columns, lines, reasons)`: row `lines[i]` (from 0) was refused for
-    `reasons[i]`.
+    Each line tells of one delivery, which is never split. A line is `{"at": 75, "files": [["t75-g0.csv", 0,
+    bytes, rows], ...]}`: the time in whole seconds, above that of the line before, and the files with their
+    groups. All tuples of a key (`keys`) are always in files of one group, so a group has a partition of its
+    own and nothing is shuffled. `decode(chunk, at)` makes columns of a file's bytes in the task that needs
+    them. It returns `(columns, lines, reasons)`: row `lines[i]` (from 0) was refused for `reasons[i]`.
     """
 
     name: ClassVar[str] = "feed"

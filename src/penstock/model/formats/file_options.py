@@ -1,6 +1,7 @@
-"""Options of file sources and sinks: Spark's names, a table of those that Penstock knows, one spelling of their values.
+"""Options of file sources and sinks: Spark's names, those that Penstock knows, one spelling of their values.
 
-What is not in the table is refused: an option that is passed over without a word reads other rows than its writer thinks.
+What is not in the table is refused: an option that is passed over without a word reads other rows than its
+writer thinks.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ def spelled(format_: str, given: Iterable[tuple[str, Any]]) -> Options:
             made[known] = OPTIONS[format_][known].spell(value)
         except ExpressionError as error:
             raise ExpressionError(
-                f"option '{name}': {error.problem}", found=error.found or shown(value), expected=error.expected, hint=error.hint
-            ) from None  # fmt: skip
+                f"option '{name}': {error.problem}",
+                found=error.found or shown(value),
+                expected=error.expected,
+                hint=error.hint,
+            ) from None
     return tuple(sorted(made.items()))
 
 
@@ -60,7 +64,9 @@ def _name(format_: str, name: str) -> str:
         return known[wanted]
     there = ", ".join(OPTIONS[format_])
     if wanted in _SPARK_ONLY:
-        raise ExpressionError(f"option '{name}' of Spark is not supported", expected=f"one of: {there}", hint="leave it out")  # fmt: skip
+        raise ExpressionError(
+            f"option '{name}' of Spark is not supported", expected=f"one of: {there}", hint="leave it out"
+        )
     raise ExpressionError(
         f"unknown option '{name}' of {format_}",
         expected=f"one of: {there}",
@@ -100,7 +106,9 @@ def _pattern(value: Any) -> str:
 def _compression(value: Any) -> str:
     text = {"uncompressed": "none"}.get(str(value).lower(), str(value).lower())
     if text not in _CODECS:
-        raise ExpressionError("unknown compression", expected=f"one of: {', '.join(_CODECS)}", hint=did_you_mean(text, _CODECS))  # fmt: skip
+        raise ExpressionError(
+            "unknown compression", expected=f"one of: {', '.join(_CODECS)}", hint=did_you_mean(text, _CODECS)
+        )
     return text
 
 
@@ -121,13 +129,15 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
 _OTHER_NAMES = {"delimiter": "sep", "codec": "compression"}
 _SPARK_ONLY = frozenset(
     {
-        "allowbackslashescapinganycharacter", "allowcomments", "allownonnumericnumbers", "allownumericleadingzeros",
-        "allowsinglequotes", "allowunquotedcontrolchars", "allowunquotedfieldnames", "charset", "chartoescapequoteescaping",
-        "columnnameofcorruptrecord", "compression", "dateformat", "datetimerebasemode", "dropfieldifallnull", "emptyvalue",
-        "enabledatetimeparsingfallback", "encoding", "enforceschema", "escape", "escapequotes", "ignoreleadingwhitespace",
-        "ignoretrailingwhitespace", "inferschema", "int96rebasemode", "linesep", "locale", "maxcharspercolumn", "maxcolumns",
-        "mergeschema", "mode", "modifiedafter", "modifiedbefore", "multiline", "nanvalue", "negativeinf", "pathglobfilter",
-        "positiveinf", "prefersdate", "primitivesasstring", "quoteall", "recursivefilelookup", "samplingratio",
+        "allowbackslashescapinganycharacter", "allowcomments", "allownonnumericnumbers",
+        "allownumericleadingzeros", "allowsinglequotes", "allowunquotedcontrolchars",
+        "allowunquotedfieldnames", "charset", "chartoescapequoteescaping", "columnnameofcorruptrecord",
+        "compression", "dateformat", "datetimerebasemode", "dropfieldifallnull", "emptyvalue",
+        "enabledatetimeparsingfallback", "encoding", "enforceschema", "escape", "escapequotes",
+        "ignoreleadingwhitespace", "ignoretrailingwhitespace", "inferschema", "int96rebasemode", "linesep",
+        "locale", "maxcharspercolumn", "maxcolumns", "mergeschema", "mode", "modifiedafter",
+        "modifiedbefore", "multiline", "nanvalue", "negativeinf", "pathglobfilter", "positiveinf",
+        "prefersdate", "primitivesasstring", "quoteall", "recursivefilelookup", "samplingratio",
         "timestampntzformat", "timezone", "unescapedquotehandling",
     }
 )  # fmt: skip

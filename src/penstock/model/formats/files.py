@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files(SourceFormat, SinkFormat):
-    """Files of one format, or a directory that grows: a source, or a sink that adds files. Options: Spark's names."""
+    """Files of one format, or a directory that grows: a source, or a sink that adds files.
+
+    Options: Spark's names.
+    """
 
     sink: ClassVar[str] = "penstock.connectors.files.sink:FilesSink"
 
     path: str
     schema: Schema | None = None
     options: Options = ()
-    # sinks only: called in the writing task with the rows right before they become visible, gives the rows to write
+    # sinks only: called in the writing task with the rows right before they become visible, gives the rows to
+    # write
     stamp: Function | None = None
 
     @property
@@ -77,7 +81,10 @@ _Kind = TypeVar("_Kind", bound=Files)
 
 
 def csv(path: str, schema: str | Schema | None = None, **options: object) -> Csv:
-    """CSV files: `header`, `sep`; sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark."""
+    """CSV files: `header`, `sep`.
+
+    Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark.
+    """
     return _files(Csv, path, schema, options)
 
 
@@ -94,8 +101,9 @@ def parquet(path: str, schema: str | Schema | None = None, **options: object) ->
 def stamped(files: _Kind, stamp: Callable[[pa.Table], pa.Table] | str) -> _Kind:
     """The same sink, written at once: each task calls `stamp(rows)` and shows what it gives right away.
 
-    Rows are seen before their train is committed. After a crash the train runs again, and a file that is complete
-    is kept as it is: so the network must give the same rows again, only what `stamp` sets may differ.
+    Rows are seen before their train is committed. After a crash the train runs again, and a file that is
+    complete is kept as it is: so the network must give the same rows again, only what `stamp` sets may
+    differ.
     """
     return replace(files, stamp=function_of(stamp))
 

@@ -1,7 +1,7 @@
 """Descriptions by name: our own, and those that other packages register.
 
-A package registers a description class under the entry point group `penstock.sources` or `penstock.sinks`. The name of
-the entry point is the word in YAML. Its module is imported only when a network names it.
+A package registers a description class under the entry point group `penstock.sources` or `penstock.sinks`.
+The name of the entry point is the word in YAML. Its module is imported only when a network names it.
 """
 
 from __future__ import annotations

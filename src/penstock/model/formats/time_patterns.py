@@ -1,7 +1,8 @@
 """Spark's patterns for times ('dd/MM/yyyy HH:mm:ss'), as far as a text can be read with them.
 
-A pattern becomes one regular expression with a group for each field, and each field says how its text is read. As in Spark, a
-field that the pattern lacks is that of 1970-01-01 00:00:00, a text without a zone is in UTC, and SSS takes one to three digits.
+A pattern becomes one regular expression with a group for each field, and each field says how its text is
+read. As in Spark, a field that the pattern lacks is that of 1970-01-01 00:00:00, a text without a zone is in
+UTC, and SSS takes one to three digits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from functools import lru_cache
 from penstock.model.errors import ExpressionError
 
 _MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
 )  # fmt: skip
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|(\[)|(\])|([^A-Za-z'\[\]])", re.DOTALL)
 

@@ -14,7 +14,8 @@ Each box is a mapping whose first key is its kind with its main argument, as in 
         output: {parquet: out/jams}
         from: slow
 
-User functions are written 'module:function'. What lives only in this process (lists of rows, lambdas) has no text.
+User functions are written 'module:function'. What lives only in this process (lists of rows, lambdas) has no
+text.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def to_yaml(network: Network) -> str:
 
 
 def from_yaml(source: str | Path) -> Network:
-    """Read a network from YAML: a text of more than one line, or the path of a file. Errors name file and line."""
+    """Read a network from YAML: a text of more than one line, or the path of a file.
+
+    Errors name file and line.
+    """
     if isinstance(source, str) and "\n" in source:
         return read_network(source, "<yaml>")
     return read_network(_text(Path(source)), str(source))
@@ -64,6 +68,18 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         found = f"byte 0x{error.object[error.start]:02x}"
-        raise NetworkError("not UTF-8", where=Where(str(path), line), found=found, expected="a YAML text in UTF-8", hint="save the file as UTF-8") from None  # fmt: skip
+        raise NetworkError(
+            "not UTF-8",
+            where=Where(str(path), line),
+            found=found,
+            expected="a YAML text in UTF-8",
+            hint="save the file as UTF-8",
+        ) from None
     except IsADirectoryError:
-        raise NetworkError("a directory", where=Where(str(path), 1), found="a directory", expected="a YAML file", hint="name the file in it") from None  # fmt: skip
+        raise NetworkError(
+            "a directory",
+            where=Where(str(path), 1),
+            found="a directory",
+            expected="a YAML file",
+            hint="name the file in it",
+        ) from None

@@ -1,7 +1,7 @@
 """Sources and sinks in YAML, both ways, by the fields of their descriptions.
 
-The first field is the main argument, the others stand beside it: `{csv: in/, schema: 'vid INT'}`. What a field holds
-follows from its annotation, so a new description needs no code here.
+The first field is the main argument, the others stand beside it: `{csv: in/, schema: 'vid INT'}`. What a
+field holds follows from its annotation, so a new description needs no code here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def _read(value: YamlValue, role: Role) -> Format:
 
 
 def _names(kind: type[Format], name: str) -> dict[str, str]:
-    """The keys of the mapping, and the field of each; without a field, the name stands alone: `{memory: {}}`."""
+    """The keys of the mapping, and the field of each.
+
+    Without a field, the name stands alone: `{memory: {}}`.
+    """
     written = [field.name for field in _written(kind)]
     return {name: written[0] if written else "", **{part: part for part in written[1:]}}
 

@@ -1,4 +1,7 @@
-"""YAML text -> Network. Each value is read with its line (yaml.compose), so that errors name file and line."""
+"""YAML text -> Network.
+
+Each value is read with its line (yaml.compose), so that errors name file and line.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,13 @@ def _compose(text: str, file: str) -> yaml.Node:
         ) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise NetworkError("not YAML", where=Where(file, line), found=f"the character #{error.character:x}", expected="text", hint="is it a YAML file?") from None  # fmt: skip
+        raise NetworkError(
+            "not YAML",
+            where=Where(file, line),
+            found=f"the character #{error.character:x}",
+            expected="text",
+            hint="is it a YAML file?",
+        ) from None
     if node is None:
         raise NetworkError(
             "an empty text", where=Where(file, 1), expected="network: a name, boxes: the boxes by name"
@@ -113,7 +122,14 @@ def _node(name: str, entry: YamlValue, where: Where) -> Node:
     kinds = [key for key in items if key in _READERS]
     if len(kinds) != 1:
         hint = did_you_mean(next(iter(items), ""), _READERS)
-        raise NetworkError("not exactly one kind of box", box=name, where=where, found=", ".join(items) or "nothing", expected=f"one of: {', '.join(_READERS)}", hint=hint)  # fmt: skip
+        raise NetworkError(
+            "not exactly one kind of box",
+            box=name,
+            where=where,
+            found=", ".join(items) or "nothing",
+            expected=f"one of: {', '.join(_READERS)}",
+            hint=hint,
+        )
     parts = Parts(entry, kinds[0], items)
     allowed, read = _READERS[parts.kind]
     common = (*_ABOUT, "group") if parts.kind in ("source", "union", "join") else ("from", *_ABOUT, "group")

@@ -37,7 +37,8 @@ Dumper.add_implicit_resolver(_BOOL, re.compile("(?:true|True|TRUE|false|False|FA
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # PyYAML writes the line ends of Unicode as they are and reads them back as blanks, unless they are escaped
+    # PyYAML writes the line ends of Unicode as they are and reads them back as blanks, unless they are
+    # escaped
     style = '"' if re.search("[\x85\u2028\u2029]", text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

@@ -83,7 +83,10 @@ class YamlValue:
         return (self.text(),) if self.is_text else tuple(value.text() for value in self.values())
 
     def mapping(self, *, box: str | None = None) -> dict[str, YamlValue]:
-        """The values of a mapping by key, in order; a key that stands twice is refused, where YAML takes the last."""
+        """The values of a mapping by key, in order.
+
+        A key that stands twice is refused, where YAML takes the last.
+        """
         if not isinstance(self.node, yaml.MappingNode):
             raise self.wrong("not a mapping", found=_kind(self.node), expected="key: value")
         values: dict[str, YamlValue] = {}

@@ -1,4 +1,7 @@
-"""Network -> YAML text. Only what differs from a default is written, in the order in which one would say it."""
+"""Network -> YAML text.
+
+Only what differs from a default is written, in the order in which one would say it.
+"""
 
 from __future__ import annotations
 

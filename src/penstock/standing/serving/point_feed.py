@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.contract import Taken
 from penstock.engine.contract.commit import Commit
-from penstock.engine.contract.ticket import Position, Ticket
-from penstock.engine.spark.entry.inputs import Taken
-from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.spark.entry.points import PointEntries, PointInput, PointPosition
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
@@ -40,11 +40,11 @@ _INDEX_SHARE = 10  # an index is made anew at most every so many times as long a
 class InputAfterHistory(PointInput):
     """A connection point from an entry on: what lies before is loaded already."""
 
-    def __init__(self, checkpoint: Path, name: str, query: str, start: Position) -> None:
+    def __init__(self, checkpoint: Path, name: str, query: str, start: PointPosition | None) -> None:
         super().__init__(checkpoint, name, query, seconds=60.0)
         self._start = start
 
-    def take(self, position: Position, limit: int) -> Taken:
+    def take(self, position: PointPosition | None, limit: int) -> Taken:
         """As for any point, but the beginning is where history ends."""
         return super().take(position or self._start, limit)
 
@@ -64,21 +64,21 @@ class ProbeTrains(Trains):
         return self
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
-        slices = ticket.slices.get(self.point) or []
-        position = ticket.positions.get(self.point) or {}
-        blocks = self._probed(slices, int(position["entry"])) if slices else []
+        slices = [s for s in ticket.slices.get(self.point, ()) if isinstance(s, PointEntries)]
+        position = ticket.positions.get(self.point)
+        assert position is None or isinstance(position, PointPosition)
+        blocks = self._probed(slices, position.entry) if slices and position is not None else []
         outcome.count(self.point, **{"in": sum(b.rows for b in blocks), "out": sum(b.rows for b in blocks)})
         commit = Commit(ticket.train, counts=outcome.counts, finished=time.time())
         self.log.write_commit(commit)
-        horizon = position.get("horizon")
-        if blocks:
-            self.engine.insert_blocks(self.stream, blocks, horizon=horizon)
+        if blocks and position is not None:
+            self.engine.insert_blocks(self.stream, blocks, horizon=position.horizon)
         return commit
 
-    def _probed(self, slices: list[Any], entry: int) -> list[Block]:
+    def _probed(self, slices: list[PointEntries], entry: int) -> list[Block]:
         """One job: the files of the train's entries, a share for each task."""
         reader = PointReader(self.checkpoint, self.point)
-        plans = [reader.plan(part["first"], part["last"]) for part in slices]
+        plans = [reader.plan(part.first, part.last) for part in slices]
         shares = [(plan, share) for plan in plans for share in _shares(plan, self.partitions)]
         if not shares:
             return []
@@ -158,7 +158,7 @@ def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
 # -- history
 
 
-def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str) -> Position:
+def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str) -> PointPosition | None:
     """Insert everything retained at the point, and give the position after it. Queries meet it when they are
     asked.
     """
@@ -173,7 +173,7 @@ def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str)
         # what retention has deleted so far lies before this time
         engine.set_lost(stream, entries[-1].horizon - engine.streams[stream].keep)
     last = entries[-1] if entries else None
-    return {} if last is None else {"entry": last.number, "horizon": last.horizon, "final": last.final}
+    return None if last is None else PointPosition(last.number, last.horizon)
 
 
 def _grouped(entries: list[PointEntry]) -> Iterator[list[PointEntry]]:

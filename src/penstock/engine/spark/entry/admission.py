@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
-from penstock.engine.contract.ticket import Slice
-from penstock.engine.spark.entry.bad_times import bad_times, footers_tell, in_time, late_reason
-from penstock.engine.spark.entry.decode import unpack
-from penstock.engine.spark.entry.inputs import SEQ_BITS
-from penstock.engine.spark.entry.packing import pack
+from penstock.connectors.contract import Slice
+from penstock.connectors.files.parquet import WholeParquet
+from penstock.connectors.tables import first_seq
+from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
 from penstock.engine.spark.entry.slice_placement import spread
+from penstock.engine.spark.entry.stamping import in_time, stamped
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout, behind
 from penstock.engine.spark.trains.watch import Watch
@@ -87,13 +86,18 @@ def _only_reader(net: Network, name: str) -> Filter | Map | None:
 
 
 def admit_files(
-    spark: SparkSession, source: Source, slices: list[Slice], horizon: int, guards: Guards, watch: Watch
+    spark: SparkSession,
+    source: Source,
+    slices: Sequence[WholeParquet],
+    horizon: int,
+    guards: Guards,
+    watch: Watch,
 ) -> DataFrame:
     """Tuples of whole Parquet files. Where the footers tell which have a time, and which, tuples are not looked at on the way."""
-    paths = [s["path"] for s in slices]
+    paths = [s.path for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
     # a map, not plain numbers: it reaches the generated code by reference, so the code stays the same
-    order = ", ".join(f"{_text(_name(s['path']))}, {s['file'] << SEQ_BITS}L" for s in slices)
+    order = ", ".join(f"{_text(_name(s.path))}, {first_seq(s.file)}L" for s in slices)
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
     hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
@@ -101,24 +105,24 @@ def admit_files(
     if told and not guards.cases:
         letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
         if letters is not None:
-            watch.know(source.name, rows=sum(s["rows"] for s in slices), newest=_newest(slices, horizon))
+            watch.know(source.name, rows=sum(s.rows for s in slices), newest=_newest(slices, horizon))
             watch.tell(letters)
             plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
-    proven = source.timestamp is None or (told and all(in_time(s, horizon) for s in slices))
+    proven = source.timestamp is None or (told and all(all_in_time(s, horizon) for s in slices))
     own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), _late(time, horizon)]
     return _guarded(frame, source, own, guards, watch, more=hidden)
 
 
-def _newest(slices: list[Slice], horizon: int) -> int | None:
+def _newest(slices: Sequence[WholeParquet], horizon: int) -> int | None:
     """The largest time of a tuple that is let in; of none if even the largest of all is late."""
-    latest = max((s["latest"] for s in slices if s.get("latest") is not None), default=None)
+    latest = max((s.latest for s in slices if s.latest is not None), default=None)
     return latest if latest is not None and latest >= horizon else None
 
 
-def _bad(slices: list[Slice], horizon: int) -> str:
+def _bad(slices: Sequence[WholeParquet], horizon: int) -> str:
     """SQL: whether a tuple of these files has no time, or is late; only what the footers say is there."""
-    late = any(s["least"] is not None and s["least"] < horizon for s in slices)
+    late = any(s.least is not None and s.least < horizon for s in slices)
     return f"{STAMP} IS NULL" + (f" OR {STAMP} < {by_reference(horizon, STAMP)}" if late else "")
 
 
@@ -189,7 +193,7 @@ def _text(value: str) -> str:
 def admit_packed(
     spark: SparkSession,
     source: Source,
-    slices: list[Slice],
+    slices: Sequence[Slice],
     horizon: int,
     guards: Guards,
     watch: Watch,
@@ -197,7 +201,7 @@ def admit_packed(
     parallelism: int,
 ) -> DataFrame:
     """Tuples of packed slices; those that a task has marked as dead stay behind."""
-    parts = [[s for _, s in part] for part in spread([(source.name, s) for s in slices], parallelism)]
+    parts = spread(slices, parallelism)
     tasks = spark.range(0, len(parts), 1, len(parts))
     frame = tasks.mapInArrow(Unpack(source, horizon, parts), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
     own = [(f"{DEAD} IS NOT NULL", f"concat('0:', {DEAD}.reason)")]
@@ -210,7 +214,7 @@ class Unpack:
     The horizon is looked at here and not in SQL: the bytes are in hand, and the check costs next to nothing.
     """
 
-    def __init__(self, source: Source, horizon: int, parts: list[list[Slice]]) -> None:
+    def __init__(self, source: Source, horizon: int, parts: Sequence[Sequence[Slice]]) -> None:
         self.source, self.horizon, self.parts = source, horizon, parts
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -223,22 +227,9 @@ class Unpack:
         types = arrow_schema(self.source.schema)
         dead_type = pa.struct(list(DEAD_SCHEMA))
         full = pa.schema([*types, pa.field(DEAD, dead_type)])
-        table, dead = unpack(self.source, slice_, pack(slice_))
-        table, dead = self._in_time(table.cast(types), dead)
+        admitted = in_time(self.source, stamped(self.source, slice_.tuples(self.source)), self.horizon)
+        table, dead = admitted.tuples.cast(types), admitted.dead
         yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
         if dead.num_rows:
-            named = dead.set_column(3, "box", pa.array([self.source.name] * dead.num_rows, pa.string()))
             blank = [pa.nulls(dead.num_rows, f.type) for f in types]
-            yield pa.RecordBatch.from_arrays([*blank, named.to_struct_array().combine_chunks()], schema=full)
-
-    def _in_time(self, table: Any, dead: Any) -> tuple[Any, Any]:
-        if self.source.timestamp is None or not table.num_rows:
-            return table, dead
-        late = pc.less(table.column(STAMP), self.horizon)
-        if not pc.any(late).as_py():
-            return table, dead
-        rows = table.filter(late)
-        reasons = [late_reason(ts, self.horizon) for ts in rows.column(STAMP).to_pylist()]
-        return table.filter(pc.invert(late)), pa.concat_tables(
-            [dead, dead_letters(rows, reasons, self.source.name)]
-        )
+            yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)

@@ -7,15 +7,16 @@ themselves only where there is something to tell. That is worth it while they ar
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.parquet import WholeParquet
+from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
-from penstock.engine.contract.ticket import Slice
-from penstock.engine.spark.entry.inputs import SEQ_BITS
+from penstock.engine.spark.entry.stamping import late_reason
 from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
@@ -23,41 +24,36 @@ FEW = 10_000
 """As many of a train the driver looks for; more are found by Spark."""
 
 
-def late_reason(ts: int, horizon: int) -> str:
-    """Why a tuple is refused as late."""
-    return f"late: timestamp {ts} us is behind the horizon {horizon} us of earlier trains"
-
-
-def footers_tell(slices: list[Slice]) -> bool:
+def footers_tell(slices: Sequence[WholeParquet]) -> bool:
     """True if it is known of each file how many tuples have no time, and from when to when the others are."""
-    return all(s.get("nulls") is not None for s in slices)
+    return all(s.nulls is not None for s in slices)
 
 
-def in_time(slice_: Slice, horizon: int) -> bool:
+def all_in_time(slice_: WholeParquet, horizon: int) -> bool:
     """True if its footer proves that every tuple has a time, and none is late."""
-    return not slice_["nulls"] and (slice_["least"] is None or slice_["least"] >= horizon)
+    return not slice_.nulls and (slice_.least is None or slice_.least >= horizon)
 
 
-def bad_times(source: Source, slices: list[Slice], horizon: int) -> Any | None:
+def bad_times(source: Source, slices: Sequence[WholeParquet], horizon: int) -> pa.Table | None:
     """The dead letters of these files; None if they are too many, or cannot be told by name."""
     if any("." in c.name for c in source.schema):
         return None  # to the reader of Parquet a dot leads into a struct
-    found = [DEAD_SCHEMA.empty_table()]
+    tables = [DEAD_SCHEMA.empty_table()]
     left = FEW
     for slice_ in slices:
-        if not in_time(slice_, horizon):
+        if not all_in_time(slice_, horizon):
             letters = _letters(source, slice_, horizon, left)
             if letters is None:
                 return None
-            found.append(letters)
+            tables.append(letters)
             left -= letters.num_rows
-    return pa.concat_tables(found)
+    return pa.concat_tables(tables)
 
 
-def _letters(source: Source, slice_: Slice, horizon: int, most: int) -> Any | None:
-    found = [DEAD_SCHEMA.empty_table()]
-    seq = slice_["file"] << SEQ_BITS
-    with pq.ParquetFile(slice_["path"]) as file:
+def _letters(source: Source, slice_: WholeParquet, horizon: int, most: int) -> pa.Table | None:
+    tables = [DEAD_SCHEMA.empty_table()]
+    seq = first_seq(slice_.file)
+    with pq.ParquetFile(slice_.path) as file:
         for group in range(file.num_row_groups):
             stamps = _stamps(file.read_row_group(group, columns=[source.timestamp]).column(0))
             bad = pc.fill_null(pc.less(stamps, horizon), True)
@@ -67,16 +63,18 @@ def _letters(source: Source, slice_: Slice, horizon: int, most: int) -> Any | No
             if pc.any(bad).as_py():
                 rows = file.read_row_group(group, columns=[c.name for c in source.schema]).filter(bad)
                 at = pc.indices_nonzero(bad).cast(pa.int64())
-                found.append(_told(source, rows, stamps.filter(bad), pc.add(at, seq), horizon))
+                tables.append(_as_letters(source, rows, stamps.filter(bad), pc.add(at, seq), horizon))
             seq += len(stamps)
-    return pa.concat_tables(found)
+    return pa.concat_tables(tables)
 
 
-def _stamps(times: Any) -> Any:
+def _stamps(times: pa.ChunkedArray) -> pa.ChunkedArray:
     return times.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
 
 
-def _told(source: Source, rows: Any, stamps: Any, seqs: Any, horizon: int) -> Any:
+def _as_letters(
+    source: Source, rows: pa.Table, stamps: pa.ChunkedArray, seqs: pa.Array, horizon: int
+) -> pa.Table:
     types = arrow_schema(source.schema, hidden=False)
     rows = (
         rows.select(types.names).cast(types, safe=False).append_column(STAMP, stamps).append_column(SEQ, seqs)

@@ -7,15 +7,15 @@ on it whose other side has such a filter (A50). The manifest's ranges choose the
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.engine.contract.ticket import Position, Slice
+from penstock.connectors.contract import Input, Position, Taken, TicketPart
 from penstock.engine.spark.entry.admission import ddl
-from penstock.engine.spark.entry.inputs import Taken
 from penstock.model.boxes import Filter, Join
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
@@ -25,7 +25,29 @@ from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
 
 
-class PointInput:
+@dataclass(frozen=True)
+class PointPosition(Position):
+    """The last entry that was taken, and what its writer promised with it.
+
+    `born`: when the query first looked, in seconds: what was retained before has come to it only then.
+    """
+
+    entry: int
+    horizon: int | None = None
+    idle: bool = False
+    born: float | None = None
+
+
+@dataclass(frozen=True)
+class PointEntries(TicketPart):
+    """Entries of a connection point, both ends included."""
+
+    first: int
+    last: int
+    rows: int
+
+
+class PointInput(Input[PointPosition]):
     """A connection point seen from the driver of a sub-network that reads it."""
 
     def __init__(self, checkpoint: Path, name: str, query: str, *, seconds: float | None) -> None:
@@ -34,13 +56,14 @@ class PointInput:
         self._lease: ReaderLease | None = None
         self._born = 0.0
 
-    def take(self, position: Position, limit: int) -> Taken:
+    def take(self, position: PointPosition | None, limit: int) -> Taken:
         """Whole entries, one at least, up to so many tuples."""
         if self._lease is None:
-            self._lease = take_lease(self._reader, self._query, position.get("entry"), seconds=self._seconds)
+            start = None if position is None else position.entry
+            self._lease = take_lease(self._reader, self._query, start, seconds=self._seconds)
             # what was retained before a query first looked has come to it just now
-            self._born = time.time() if "entry" not in position else 0.0
-        after = position.get("entry", self._lease.position)
+            self._born = time.time() if position is None else 0.0
+        after = self._lease.position if position is None else position.entry
         entries = self._reader.entries(after)
         rows = taken = 0
         for entry in entries:
@@ -48,21 +71,25 @@ class PointInput:
                 break
             rows, taken = rows + entry.rows, taken + 1
         if not taken:
-            return Taken([], position, 0)
+            known = position or PointPosition(after)
+            return Taken((), position, 0, horizon=known.horizon, idle=known.idle)
         end = entries[taken - 1]
-        last = end.number
-        born = position.get("born", self._born)
-        moved = {"entry": last, "horizon": end.horizon, "final": end.final, "idle": end.idle, "born": born}
-        since = _oldest(entries[:taken], born)
-        slices: list[Slice] = (
-            [{"kind": "entries", "first": after + 1, "last": last, "rows": rows}] if rows else []
+        born = self._born if position is None or position.born is None else position.born
+        slices = [PointEntries(after + 1, end.number, rows)] if rows else []
+        return Taken(
+            slices,
+            PointPosition(end.number, end.horizon, end.idle, born),
+            rows,
+            more=taken < len(entries),
+            arrived=_oldest(entries[:taken], born),
+            horizon=end.horizon,
+            idle=end.idle,
         )
-        return Taken(slices, moved, rows, more=taken < len(entries), arrived=since)
 
-    def done(self, position: Position) -> None:
+    def committed(self, position: PointPosition | None) -> None:
         """The train that ends at the position is committed: what lies before may be deleted."""
         if self._lease is not None:
-            self._lease.renew(position.get("entry"))
+            self._lease.renew(None if position is None else position.entry)
 
     def renew(self, *, ended: bool = False) -> None:
         """Keep the lease while a long train runs; when the trains have `ended`, let go of what they are done with."""
@@ -96,7 +123,7 @@ def asleep(net: Network, idle: Iterable[str]) -> set[str]:
 
 
 def point_frame(
-    spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: list[Slice]
+    spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: Sequence[PointEntries]
 ) -> tuple[DataFrame, tuple[int, int]]:
     """The tuples of a ticket's entries, less the files that cannot hold what the readers ask for."""
     schema = net.types[name].schema
@@ -105,7 +132,7 @@ def point_frame(
     skipped = read = 0
     frames = []
     for slice_ in slices:
-        plan = reader.plan(slice_["first"], slice_["last"], ranges)
+        plan = reader.plan(slice_.first, slice_.last, ranges)
         skipped, read = skipped + plan.skipped_files, read + len(plan.files)
         if plan.files:
             plan.check()  # Spark reads past our checksums; at least the lengths must be right

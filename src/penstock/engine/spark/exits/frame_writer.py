@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from penstock.connectors.contract import TaskSink
+from penstock.connectors.files.sink import FilesSink
 from penstock.engine.contract.ticket import Ticket
-from penstock.engine.spark.exits.sinks import StagedFiles
-from penstock.model.formats.files import Files
+from penstock.model.boxes import Output
+from penstock.model.formats.files import Parquet
 from penstock.model.types import arrow_schema
 from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
@@ -33,15 +35,14 @@ class FrameWriter:
         """Every output, point and view behind the native node `name`."""
         for reader in self.trains.terminals(name):
             node = self.trains.net.nodes[reader]
-            to = getattr(node, "to", None)
-            if to is None:
+            if not isinstance(node, Output):
                 rows = self._by_tasks(frame, reader, self.trains.writers[reader])
-            elif isinstance(to, Files) and to.name == "parquet":
-                rows = self._parquet(frame, self.trains.staged_files(reader))
-            elif isinstance(to, Files):
-                rows = self._by_tasks(frame, reader, self.trains.staged_files(reader))
-            else:
+            elif (sink := self.trains.outputs.task_sink(reader)) is None:
                 rows = self._by_driver(frame, name)
+            elif isinstance(sink, FilesSink) and isinstance(sink.to, Parquet) and not sink.to.at_once:
+                rows = self._parquet(frame, sink)
+            else:
+                rows = self._by_tasks(frame, reader, sink)
             self.outcome.written[name] = rows
 
     def _by_driver(self, frame: DataFrame, name: str) -> int:
@@ -50,16 +51,16 @@ class FrameWriter:
         self.outcome.rows[name] = [table]
         return int(table.num_rows)
 
-    def _parquet(self, frame: DataFrame, files: StagedFiles) -> int:
-        staging = staged_folder(files.path, self.ticket.train)
-        visible = frame.select(*[f"`{c}`" for c in files.schema.names])
-        visible.write.options(**dict(files.options)).parquet(str(staging))
+    def _parquet(self, frame: DataFrame, sink: FilesSink) -> int:
+        staging = staged_folder(sink.to.path, self.ticket.train)
+        visible = frame.select(*[f"`{c}`" for c in sink.target.schema.names])
+        visible.write.options(**dict(sink.to.options)).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
         for i, part in enumerate(parts):
-            self.outcome.moves.append((str(part), files.final(self.ticket.train, i)))
+            self.outcome.moves.append((str(part), sink.final(self.ticket.train, i)))
         return sum(pq.read_metadata(part).num_rows for part in parts)
 
-    def _by_tasks(self, frame: DataFrame, reader: str, target: StagedFiles | PointWriter) -> int:
+    def _by_tasks(self, frame: DataFrame, reader: str, target: TaskSink | PointWriter) -> int:
         schema = self.trains.net.types[reader].schema
         columns = [f"`{c}`" for c in schema.names]
         task = WriteTask(target, self.ticket.train)
@@ -73,9 +74,9 @@ class FrameWriter:
 
 
 class WriteTask:
-    """Writes one partition of a frame to staged files or to a connection point."""
+    """Writes one partition of a frame to a sink or to a connection point."""
 
-    def __init__(self, target: StagedFiles | PointWriter, train: int) -> None:
+    def __init__(self, target: TaskSink | PointWriter, train: int) -> None:
         self.target, self.train = target, train
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -97,5 +98,6 @@ class WriteTask:
                 for f in self.target.stage(self.train, (t.cast(types) for t in tables), partition=partition)
             ]
         elif tables:
-            record[self.target.told_as] = self.target.write(pa.concat_tables(tables), self.train, partition)
+            written = self.target.write(pa.concat_tables(tables), self.train, partition)
+            record |= {"moves": written.moves, "shown": written.shown}
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(record)])], names=["body"])

@@ -99,8 +99,8 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
 
 
 def _partitioned_by(node: Node) -> Keys | None:
-    """The keys by which a source's tuples come in groups."""
-    return node.format.partitioned_by if isinstance(node, Source) else None
+    """The keys by which a source's tuples come in groups; in order too, since packed trains look for no late tuples."""
+    return node.format.partitioned_by if isinstance(node, Source) and node.format.in_order else None
 
 
 def vectorised(node: Node) -> bool:

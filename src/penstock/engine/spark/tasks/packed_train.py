@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.connectors.contract import Slice
 from penstock.engine.arrow.columns.columns import key_values
 from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.contract.ticket import Slice, Ticket
-from penstock.engine.spark.entry.decode import unpack
-from penstock.engine.spark.entry.packing import pack
+from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.slice_placement import by_group
+from penstock.engine.spark.entry.stamping import stamped
 from penstock.engine.spark.layout.plan import Entry, Stage
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
@@ -35,7 +35,7 @@ from penstock.engine.spark.tasks.worker_gc import calm
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import Keys, Source
-from penstock.model.types import STAMP, arrow_schema
+from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
 
 if TYPE_CHECKING:
@@ -100,23 +100,19 @@ class PackedStageTask(StageTask):
                 if slice_ is None:
                     continue  # a partition without files still has its task
                 # the buffer itself: copying megabytes into Python bytes is not free
-                table, letters = unpack(self.root, slice_, _view(chunks, i))
-                tables.append((slice_, table))
-                dead.append(letters)
-        tables.sort(key=lambda pair: (pair[0].get("at", 0), pair[0].get("group", 0)))
+                admitted = stamped(self.root, slice_.decode(self.root, _view(chunks, i)))
+                tables.append(admitted.tuples)
+                dead.append(admitted.dead)
+        full = sorted((table for table in tables if table.num_rows), key=_first_seq)
         schema = arrow_schema(self.root.schema)
-        found = [table for _, table in tables]
-        whole = (
-            (found[0] if len(found) == 1 else pa.concat_tables(found).combine_chunks())
-            if found
-            else schema.empty_table()
-        )
+        whole = schema.empty_table() if not full else full[0]
+        if len(full) > 1:
+            whole = pa.concat_tables(full).combine_chunks()
         return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
 
     def _slices_of(self, batch: Any) -> list[Slice | None]:
         """What each record holds, by the name of its file."""
-        names = [unquote(path.rsplit("/", 1)[-1]) for path in batch.column("path").to_pylist()]
-        return [self.slices.get(name) for name in names]
+        return [self.slices.get(_file_name(path)) for path in batch.column("path").to_pylist()]
 
     def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
         tables, rooted = begun
@@ -162,6 +158,11 @@ class PackedStageTask(StageTask):
                     yield label, _PACKED, f"{onward.stage}#{onward.entry}", ipc_bytes(part)
                 if target is None:
                     break
+
+
+def _first_seq(table: pa.Table) -> int:
+    seq: int = table.column(SEQ)[0].as_py()
+    return seq
 
 
 def _newest(table: Any) -> int | None:
@@ -231,6 +232,15 @@ def murmur3(value: int, seed: int = 42) -> int:
     return h - (1 << 32) if h >> 31 else h
 
 
+def _record_name(piece: Slice) -> str:
+    """What a record is called: by its path, as Spark's own reader calls it, or by the slice itself."""
+    return piece.whole_file() or json.dumps(piece.plain())
+
+
+def _file_name(path: str) -> str:
+    return path if path.startswith("{") else unquote(path.rsplit("/", 1)[-1])
+
+
 @dataclass
 class ReadTask:
     """Reads a partition's files, each as one record."""
@@ -241,7 +251,7 @@ class ReadTask:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 for slice_ in self.parts[part]:
-                    columns = [pa.array([slice_["path"]]), pa.array([pack(slice_)], pa.binary())]
+                    columns = [pa.array([_record_name(slice_)]), pa.array([slice_.read()], pa.binary())]
                     yield pa.RecordBatch.from_arrays(columns, names=["path", "chunk"])
                 if not self.parts[part]:
                     yield pa.RecordBatch.from_arrays(
@@ -272,19 +282,21 @@ class PackedTrainRun(TrainRun):
                 newest = json.loads(bytes(row["body"])).get("newest")
                 self._newest += [] if newest is None else [newest]
 
+    def slices(self) -> list[Slice]:
+        """What the train reads."""
+        return [s for slices in self.ticket.slices.values() for s in slices if isinstance(s, Slice)]
+
     def _packed(self) -> DataFrame:
         """The train's packed records, a partition for each group of keys: read by Spark itself, or by tasks
         if there are many files.
         """
         spark, parts = self.trains.spark, self.trains.partitions
-        slices = [(name, s) for name, found in self.ticket.slices.items() for s in found]
+        slices = self.slices()
         groups = by_group(slices, parts)
-        if len(slices) > _FEW:
+        if len(slices) > _FEW or any(s.whole_file() is None for s in slices):
             tasks = spark.range(0, parts, 1, parts)
-            return tasks.mapInArrow(
-                ReadTask([[s for _, s in group] for group in groups]), "path STRING, chunk BINARY"
-            )
-        frames = [self._files([s for _, s in group]) for group in groups]
+            return tasks.mapInArrow(ReadTask(groups), "path STRING, chunk BINARY")
+        frames = [self._files(group) for group in groups]
         # Spark would put all into one partition, as each of them is; a last one with no partition at all
         # keeps it from that
         none = spark.range(0, 0).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
@@ -294,7 +306,7 @@ class PackedTrainRun(TrainRun):
         spark = self.trains.spark
         if not slices:
             return spark.range(0, 1, 1, 1).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
-        files = spark.read.format("binaryFile").load([s["path"] for s in slices])
+        files = spark.read.format("binaryFile").load([str(s.whole_file()) for s in slices])
         return files.select("path", F.col("content").alias("chunk")).coalesce(1)
 
     def _packed_task(self, stage: Stage) -> PackedStageTask:
@@ -312,12 +324,7 @@ class PackedTrainRun(TrainRun):
         )
 
     def _by_name(self) -> dict[str, Slice]:
-        return {
-            s["path"].rsplit("/", 1)[-1]: s
-            for found in self.ticket.slices.values()
-            for s in found
-            if "path" in s
-        }
+        return {_file_name(_record_name(s)): s for s in self.slices()}
 
     def _sending(self, stage: Stage) -> list[Onward]:
         return [

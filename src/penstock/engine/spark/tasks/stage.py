@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.connectors.contract import TaskSink
 from penstock.engine.arrow.logic import Logic, logic_for
-from penstock.engine.spark.exits.sinks import StagedFiles
 from penstock.engine.spark.tasks.stage_run import StageRun, keeps_key
 from penstock.engine.spark.tasks.state import PartitionState, Resident
 from penstock.model.boxes import Keys, Latch, Node, Trait
@@ -35,10 +35,10 @@ REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
 
 @dataclass(frozen=True)
 class Leaving:
-    """Where the tuples behind a node go: to files, to points, to the driver, or on."""
+    """Where the tuples behind a node go: to sinks, to points, to the driver, or on."""
 
     node: str
-    files: tuple[StagedFiles, ...] = ()
+    sinks: tuple[TaskSink, ...] = ()
     points: tuple[PointWriter, ...] = ()
     driver: bool = False
     onward: bool = False
@@ -149,8 +149,10 @@ class StageTask:
         rows: list[tuple[str, str, bytes]] = []
         for leaving in self.leaving:
             table = stage_run.tables[leaving.node]
-            for files in leaving.files:
-                record[files.told_as] += files.write(table, self.train, partition)
+            for sink in leaving.sinks:
+                output = sink.write(table, self.train, partition)
+                record["moves"] += output.moves
+                record["shown"] += output.shown
             for point in leaving.points:
                 staged = point.stage(self.train, [table], partition=partition)
                 record["points"].setdefault(point.name, []).extend(asdict(f) for f in staged)

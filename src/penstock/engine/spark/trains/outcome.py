@@ -46,7 +46,7 @@ class Outcome:
     def take_files(self, record: Mapping[str, Any]) -> None:
         """Add the output files that one task reports: staged ones, and those it has made visible itself."""
         self.moves += [(staged, final) for staged, final in record["moves"]]
-        self.shown += [final for _, final in record["shown"]]
+        self.shown += record["shown"]
 
     def take_point_files(self, point: str, files: Iterable[Mapping[str, Any]]) -> None:
         """Add the files that one task has staged for a connection point."""

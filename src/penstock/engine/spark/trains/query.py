@@ -18,12 +18,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.connectors.contract import Input, Position, Taken
+from penstock.connectors.loading import input_for
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.situation import InputSituation, RecentCost, Situation, TrainCost
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.spark.entry.inputs import Input, Taken, input_for
 from penstock.engine.spark.entry.points import PointInput, asleep
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.ticks import first_train, ticks
@@ -54,7 +55,7 @@ class SubnetworkQuery:
         once: bool = False,
         fuse: bool = True,
         listen: Callable[[TrainDone], None] | None = None,
-        inputs: dict[str, Input] | None = None,
+        inputs: dict[str, Input[Any]] | None = None,
         lease: float | None = None,
         close: bool = True,
         upstream_done: Callable[[], bool] = lambda: True,
@@ -82,7 +83,7 @@ class SubnetworkQuery:
         self.failure: BaseException | None = None
         self._recover()
 
-    def _input(self, name: str, checkpoint: Path) -> Input:
+    def _input(self, name: str, checkpoint: Path) -> Input[Any]:
         node = self.sub.network.nodes[name]
         if isinstance(node, Source):
             return input_for(node, self.trains.place / "sources" / name)
@@ -94,7 +95,7 @@ class SubnetworkQuery:
         self._last = last
         self._newest: dict[str, int] = {}
         self._horizons: dict[str, int] = {}
-        self._positions: dict[str, dict[str, Any]] = {}
+        self._positions: dict[str, Position | None] = {}
         self._seen: dict[str, float] = {}
         self._idle: list[str] = []
         self._since: float | None = None
@@ -171,8 +172,7 @@ class SubnetworkQuery:
         self._learn(commit)
         self._note_cost(ticket, commit)
         for name, source in self.inputs.items():
-            if isinstance(source, PointInput):
-                source.done(ticket.positions[name])
+            source.committed(ticket.positions[name])
         if ticket.train % 50 == 0:
             self.log.forget(ticket.train - 100)
         if self.listen is not None:
@@ -224,7 +224,7 @@ class SubnetworkQuery:
         if length is None:
             return False
         upstream_done = self.upstream_done()  # asked before looking, or the last entry could be missed
-        taken = {name: self.inputs[name].take(self._positions.get(name, {}), length) for name in self.inputs}
+        taken = {name: self.inputs[name].take(self._positions.get(name), length) for name in self.inputs}
         for name, part in taken.items():
             self._positions[name] = part.position
             self._taken_tuples[name] = self._taken_tuples.get(name, 0) + part.rows
@@ -344,10 +344,9 @@ class SubnetworkQuery:
                 )
                 silent = node.idle is not None and now - self._seen.get(name, now) >= node.idle / 1e6
             else:
-                horizon = part.position.get("horizon")
-                found[name] = UNKNOWN if horizon is None else horizon
+                found[name] = UNKNOWN if part.horizon is None else part.horizon
                 # its writer says so: it knows the sources, however far up they are
-                silent = part.position.get("idle", False) and not part.more
+                silent = part.idle and not part.more
             if silent and not part.slices:
                 idle.append(name)
         live = [h for n, h in found.items() if n not in idle]

@@ -22,7 +22,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.points import asleep
-from penstock.engine.spark.exits.sinks import StagedFiles, deliver, publish, remove_litter
+from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.engine.spark.layout.plan import behind, lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun
@@ -31,8 +31,6 @@ from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import ConnectionPoint, Node
-from penstock.model.formats.files import Files
-from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
@@ -67,10 +65,8 @@ class Trains:
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last())
-        for name in sub.outputs:
-            to = self.net.outputs[name].to
-            if isinstance(to, Files):
-                remove_litter(to.path, last.moves if last is not None else ())
+        self.outputs = Outputs(self.net, sub.outputs, self.run)
+        self.outputs.start(last.moves if last is not None else ())
         self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
         committed = self._committed()
@@ -138,7 +134,7 @@ class Trains:
         self.log.write_commit(commit)
         crash_point("train-after-commit")
         for name, tables in outcome.rows.items():
-            self._deliver(name, pa.concat_tables(tables))
+            self.outputs.deliver(self.terminals(name), pa.concat_tables(tables))
         return commit
 
     def _count_points(self, outcome: Outcome) -> None:
@@ -164,16 +160,8 @@ class Trains:
         sources = [self._sources.get(box, "") for box in dead.column("box").to_pylist()]
         return dead.append_column("source", pa.array(sources, pa.string()))
 
-    def _deliver(self, name: str, table: Any) -> None:
-        for reader in self.terminals(name):
-            node = self.net.nodes[reader]
-            to = getattr(node, "to", None)
-            if to is not None and not isinstance(to, Files):
-                ordered = table.sort_by([(STAMP, "ascending"), (SEQ, "ascending")])
-                deliver(to, reader, ordered.select(list(self.net.types[reader].schema.names)))
-
     def _publish(self, ticket: Ticket, commit: Commit) -> None:
-        publish(commit.moves)
+        self.outputs.publish(commit.moves)
         for name, point in commit.points.items():
             self.writers[name].commit(
                 ticket.train,
@@ -184,14 +172,6 @@ class Trains:
                 arrival=ticket.arrival,
                 since=ticket.since,
             )
-
-    def staged_files(self, output: str) -> StagedFiles:
-        """Where an output's files go."""
-        to = self.net.outputs[output].to
-        assert isinstance(to, Files)
-        schema = self.net.types[output].schema
-        owner = f"{output}-{self.run}"
-        return StagedFiles(to.path, to.name, to.options, schema, owner, to.stamp, to.at_once)
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""

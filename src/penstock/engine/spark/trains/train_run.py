@@ -14,10 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from penstock.connectors.contract import Slice
+from penstock.connectors.files.parquet import WholeParquet
 from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
-from penstock.engine.spark.entry.points import point_frame
+from penstock.engine.spark.entry.points import PointEntries, point_frame
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
 from penstock.engine.spark.layout.native import NativeBox, apply_box
@@ -27,7 +29,6 @@ from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import Drop, Node, Source, Trait
-from penstock.model.formats.files import Files
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc
 
@@ -102,7 +103,7 @@ class TrainRun:
                 self.trains.checkpoint,
                 self.net,
                 node.name,
-                self.ticket.slices.get(node.name, []),
+                [s for s in self.ticket.slices[node.name] if isinstance(s, PointEntries)],
             )
             self.outcome.count(node.name, skipped_files=skipped[0], read_files=skipped[1])
             return self.watch.on(frame, node.name, rows="count(1)")
@@ -110,14 +111,15 @@ class TrainRun:
         return self._source(node)
 
     def _source(self, node: Source) -> DataFrame:
-        slices, horizon = self.ticket.slices.get(node.name, []), self.ticket.horizons.get(node.name, UNKNOWN)
+        slices = [s for s in self.ticket.slices.get(node.name, ()) if isinstance(s, Slice)]
+        horizon = self.ticket.horizons.get(node.name, UNKNOWN)
         if node.format.in_order:
             # deliveries come in order, and the ticket's horizon holds behind this train already
             horizon = UNKNOWN
         spark, guards = self.trains.spark, self.trains.guards[node.name]
         if not slices:
             return self._nothing(node.name)
-        files = [s for s in slices if s["kind"] == "file"]
+        files = [s for s in slices if isinstance(s, WholeParquet)]
         assert len(files) in (0, len(slices)), (
             "an input gives whole files or packed slices, not both in one train"
         )
@@ -302,16 +304,16 @@ class TrainRun:
         return {name} if not node.inputs else set().union(*(self._sources(up) for up in node.inputs))
 
     def _leaving(self, name: str) -> Leaving:
-        files, points, driver = [], [], False
+        sinks, points, driver = [], [], False
         for reader in self.trains.terminals(name):
             node = self.net.nodes[reader]
             if Trait.LEAVES not in node.traits:
                 points.append(self.trains.writers[reader])
-            elif isinstance(node.to, Files):  # type: ignore[attr-defined]
-                files.append(self.trains.staged_files(reader))
+            elif (sink := self.trains.outputs.task_sink(reader)) is not None:
+                sinks.append(sink)
             else:
                 driver = True
-        return Leaving(name, tuple(files), tuple(points), driver)
+        return Leaving(name, tuple(sinks), tuple(points), driver)
 
     # -- horizons and counts
 

@@ -11,10 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engine.spark.entry import inputs as module
-from penstock.engine.spark.entry.decode import read_slices
-from penstock.engine.spark.entry.file_log import FileLog
-from penstock.engine.spark.entry.inputs import SEQ_BITS, input_for
+from penstock.connectors import rate as rate_module
+from penstock.connectors import rows as rows_module
+from penstock.connectors.contract import Slice
+from penstock.connectors.files import text as text_module
+from penstock.connectors.files.file_log import FileLog
+from penstock.connectors.loading import input_for
+from penstock.connectors.tables import SEQ_BITS
+from penstock.engine.spark.entry.stamping import stamped
 from penstock.model.boxes import Source
 from penstock.model.formats.files import csv, parquet
 from penstock.model.formats.files import json as json_lines
@@ -42,9 +46,13 @@ def put(path, text, at):
     os.utime(path, (at, at))
 
 
+def read_slices(src, slices):
+    return [stamped(src, piece.tuples(src)) for piece in slices]
+
+
 def all_of(src, place, limits, position=None):
     """Take until nothing is left, with these limits in turn; (tuples, dead letters, position, trains)."""
-    taken_from, position = input_for(src, place), position or {}
+    taken_from = input_for(src, place)
     tuples, dead, trains, turn = [], [], 0, 0
     while True:
         taken = taken_from.take(position, limits[turn % len(limits)])
@@ -52,9 +60,9 @@ def all_of(src, place, limits, position=None):
             return tuples, sorted(dead, key=lambda d: d["offset"]), taken.position, trains
         turn, trains, position = turn + 1, trains + bool(taken.slices), taken.position
         # what goes into a ticket is JSON
-        for table, letters in read_slices(src, json.loads(json.dumps(taken.slices))):
-            tuples += table.to_pylist()
-            dead += letters.to_pylist()
+        for admitted in read_slices(src, [Slice.of(json.loads(json.dumps(s.plain()))) for s in taken.slices]):
+            tuples += admitted.tuples.to_pylist()
+            dead += [{**letter, "box": ""} for letter in admitted.dead.to_pylist()]
         dead += [{**r, "box": ""} for r in taken.refused]
 
 
@@ -98,17 +106,11 @@ def test_csv_cut_anywhere_is_the_same(tmp_path, header, ending):
 
 def test_json_cut_anywhere_is_the_same(tmp_path):
     lines = [
-        '{"time": 1, "k": "a", "v": 1}',
-        "{",
-        '{"time": 2}',
-        '{"time": "1970-01-01T00:00:03Z", "k": "ä", "v": 2.0, "more": [1]}',
-        "",
-        '{"time": 4, "v": "x"}',
-        "[1]",
-        '{"time": 5, "v": 99999999999}',
-        '{"k": "no time"}',
+        '{"time": 1, "k": "a", "v": 1}', "{", '{"time": 2}',
+        '{"time": "1970-01-01T00:00:03Z", "k": "ä", "v": 2.0, "more": [1]}', "",
+        '{"time": 4, "v": "x"}', "[1]", '{"time": 5, "v": 99999999999}', '{"k": "no time"}',
         '{"time": 7, "k": 8, "v": null}',
-    ]
+    ]  # fmt: skip
     put(tmp_path / "one.json", "\n".join(lines), 1)
     src = source(json_lines(str(tmp_path / "one.json"), TEXT))
     whole = all_of(src, tmp_path / "whole", [10_000])
@@ -128,22 +130,22 @@ def test_numbers_are_file_and_line(tmp_path):
 def test_a_train_takes_at_most_so_many_lines(tmp_path):
     put(tmp_path / "a.csv", "".join(f"{n},a,{n}\n" for n in range(25)), 1)
     put(tmp_path / "b.csv", "".join(f"{n},a,{n}\n" for n in range(25)), 2)
-    taken = input_for(source(csv(f"{tmp_path}/*.csv", TEXT)), tmp_path / "p").take({}, 30)
+    taken = input_for(source(csv(f"{tmp_path}/*.csv", TEXT)), tmp_path / "p").take(None, 30)
     assert taken.rows == 30
-    assert [(s["file"], s["line"]) for s in taken.slices] == [(0, 0), (1, 0)]
+    assert [(s.file, s.line) for s in taken.slices] == [(0, 0), (1, 0)]
     assert taken.more
 
 
 def test_large_files_are_cut_into_slices_for_all_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_SLICE_BYTES", 64)
-    monkeypatch.setattr(module, "_BLOCK", 64)
+    monkeypatch.setattr(text_module, "MAX_SLICE_BYTES", 64)
+    monkeypatch.setattr(text_module, "_BLOCK", 64)
     lines = [f"{n},{'x' * (200 if n == 7 else 3)},{n}" for n in range(50)]
     put(tmp_path / "a.csv", "\n".join(lines) + "\n", 1)
     src = source(csv(str(tmp_path / "a.csv"), TEXT))
-    taken = input_for(src, tmp_path / "p").take({}, 1000)
+    taken = input_for(src, tmp_path / "p").take(None, 1000)
     assert len(taken.slices) > 5
     assert taken.rows == 50
-    tuples = [r for table, _ in read_slices(src, taken.slices) for r in table.to_pylist()]
+    tuples = [r for a in read_slices(src, taken.slices) for r in a.tuples.to_pylist()]
     assert [(r["v"], r["_seq"]) for r in tuples] == [(n, n) for n in range(50)]
 
 
@@ -177,11 +179,11 @@ def test_a_file_that_a_listing_has_missed_keeps_its_turn(tmp_path, monkeypatch):
 
     monkeypatch.setattr(log, "_listed", listed)
     log.discover()
-    # what is newer than all of the first list is left for the next look: something before it may have been
-    # missed again
-    assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv"]
+    # What is newer than all of the first list is left for the next look: something may have been missed
+    # again.
+    assert [file.path[-5:] for file in log.known] == ["a.csv", "b.csv", "c.csv"]
     log.discover()
-    assert [name[-5:] for name, _ in log.known] == ["a.csv", "b.csv", "c.csv", "d.csv"]
+    assert [file.path[-5:] for file in log.known] == ["a.csv", "b.csv", "c.csv", "d.csv"]
 
 
 def test_the_log_of_files_survives_a_torn_line(tmp_path):
@@ -205,7 +207,7 @@ def test_when_the_oldest_tuple_of_a_train_arrived(tmp_path, monkeypatch):
     taken_from = input_for(src, tmp_path / "p")
     first = time.time()
     put(folder / "b.csv", "3,a,3\n", 200)
-    one = taken_from.take({}, 1)
+    one = taken_from.take(None, 1)
     two = taken_from.take(one.position, 9)
     assert first - 1 < two.arrived == one.arrived <= time.time()
     time.sleep(0.05)
@@ -220,19 +222,11 @@ def test_when_the_oldest_tuple_of_a_train_arrived(tmp_path, monkeypatch):
     assert input_for(src, tmp_path / "p").take(three.position, 9).arrived is None
 
 
-def test_a_list_of_files_without_times_is_read(tmp_path):
-    put(tmp_path / "a.csv", "1,a,1\n", 100)
-    (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "files.jsonl").write_text(json.dumps([str(tmp_path / "a.csv"), 6]) + "\n")
-    taken = input_for(source(csv(str(tmp_path / "a.csv"), TEXT)), tmp_path / "p").take({}, 9)
-    assert (taken.rows, taken.arrived) == (1, None)
-
-
 def test_rows_of_a_rate_arrive_when_they_are_due(tmp_path, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(module.time, "time", lambda: now[0])
+    monkeypatch.setattr(rate_module.time, "time", lambda: now[0])
     taken_from = input_for(source(rate(10)), tmp_path / "p")
-    position = taken_from.take({}, 100).position
+    position = taken_from.take(None, 100).position
     now[0] += 3.0
     one = taken_from.take(position, 20)
     assert (one.rows, one.arrived) == (20, pytest.approx(1000.1))
@@ -241,7 +235,7 @@ def test_rows_of_a_rate_arrive_when_they_are_due(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere/*.csv", "none.csv"])
 def test_nothing_there_yet(tmp_path, path):
-    taken = input_for(source(csv(f"{tmp_path}/{path}", TEXT)), tmp_path / "p").take({}, 10)
+    taken = input_for(source(csv(f"{tmp_path}/{path}", TEXT)), tmp_path / "p").take(None, 10)
     assert (taken.slices, taken.rows, taken.more) == ([], 0, False)
 
 
@@ -267,23 +261,27 @@ def parquet_folder(tmp_path):
 
 def kinds(src, place, limit):
     """The slices of each train."""
-    taken_from, position, found = input_for(src, place), {}, []
+    taken_from, position, found = input_for(src, place), None, []
     while (taken := taken_from.take(position, limit)).slices:
         position = taken.position
-        found.append([(s["kind"], s["file"], s["rows"]) for s in taken.slices])
+        found.append([(type(s).__name__, s.file, s.rows) for s in taken.slices])
     return found
 
 
 def test_whole_parquet_files_where_they_fit_else_row_groups(tmp_path):
     src = parquet_folder(tmp_path)
-    assert kinds(src, tmp_path / "p1", 100) == [[("file", 0, 10), ("file", 1, 30), ("file", 2, 5)]]
-    assert kinds(src, tmp_path / "p2", 45) == [[("file", 0, 10), ("file", 1, 30), ("file", 2, 5)]]
+    assert kinds(src, tmp_path / "p1", 100) == [
+        [("WholeParquet", 0, 10), ("WholeParquet", 1, 30), ("WholeParquet", 2, 5)]
+    ]
+    assert kinds(src, tmp_path / "p2", 45) == [
+        [("WholeParquet", 0, 10), ("WholeParquet", 1, 30), ("WholeParquet", 2, 5)]
+    ]
     # one at least, never mixed in one train
     for limit in (1, 10, 20, 35):
         found = kinds(src, tmp_path / f"q{limit}", limit)
         assert all(len({kind for kind, _, _ in train}) == 1 for train in found)
         assert sum(rows for train in found for _, _, rows in train) == 45
-    assert kinds(src, tmp_path / "p3", 20)[1] == [("groups", 1, 20)]
+    assert kinds(src, tmp_path / "p3", 20)[1] == [("RowGroups", 1, 20)]
 
 
 def test_row_groups_have_the_numbers_of_the_whole_file(tmp_path):
@@ -312,8 +310,8 @@ def test_a_broken_parquet_file_is_refused_with_the_reason(tmp_path):
         path = folder / f"{number}.parquet"
         path.write_bytes(data) if isinstance(data, bytes) else pq.write_table(data, path)
         os.utime(path, (100 + number, 100 + number))
-    taken = input_for(source(parquet(str(folder), TEXT)), tmp_path / "p").take({}, 100)
-    assert [s["file"] for s in taken.slices] == [0, 4]
+    taken = input_for(source(parquet(str(folder), TEXT)), tmp_path / "p").take(None, 100)
+    assert [s.file for s in taken.slices] == [0, 4]
     assert [(r["raw"].rsplit("/", 1)[-1], r["offset"] >> SEQ_BITS) for r in taken.refused] == [
         ("1.parquet", 1),
         ("2.parquet", 2),
@@ -326,8 +324,8 @@ def test_a_broken_parquet_file_is_refused_with_the_reason(tmp_path):
 
 def test_the_footer_tells_the_least_time(tmp_path):
     pq.write_table(table(5, 20), tmp_path / "a.parquet", row_group_size=10)
-    taken = input_for(source(parquet(str(tmp_path / "a.parquet"), TEXT)), tmp_path / "p").take({}, 100)
-    assert taken.slices[0]["least"] == 5_000_000
+    taken = input_for(source(parquet(str(tmp_path / "a.parquet"), TEXT)), tmp_path / "p").take(None, 100)
+    assert taken.slices[0].least == 5_000_000
 
 
 # -- Python iterables
@@ -339,11 +337,11 @@ def test_an_iterable_is_spooled_and_goes_on_after_a_restart(tmp_path):
 
     src = source(rows(numbers, TEXT))
     first = input_for(src, tmp_path / "p")
-    one = first.take({}, 3)
+    one = first.take(None, 3)
     two = first.take(one.position, 3)
     # what was taken is read again from the spool, whatever the limit is now
     again = input_for(src, tmp_path / "p")
-    assert again.take({}, 100).slices == one.slices
+    assert again.take(None, 100).slices == one.slices
     assert again.take(one.position, 1).slices == two.slices
     rest, _, _, _ = all_of(src, tmp_path / "p", [4], two.position)
     assert [(r["v"], r["_seq"]) for r in rest] == [(n, n) for n in range(6, 10)]
@@ -370,25 +368,25 @@ def test_an_iterable_cut_anywhere_is_the_same(tmp_path):
 
 
 def test_a_slow_iterable_sends_short_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 0.0)
-    taken = input_for(source(rows([(n, "a", n) for n in range(3)], TEXT)), tmp_path / "p").take({}, 100)
+    monkeypatch.setattr(rows_module, "_PATIENCE", 0.0)
+    taken = input_for(source(rows([(n, "a", n) for n in range(3)], TEXT)), tmp_path / "p").take(None, 100)
     assert taken.rows == 0
 
 
 def test_rate_counts_up_without_gaps(tmp_path, monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(module.time, "time", lambda: now)
+    monkeypatch.setattr(rate_module.time, "time", lambda: now)
     src = Source(name="cars", where="here", format=rate(10), schema=rate(10).schema, timestamp="timestamp")
     counter = input_for(src, tmp_path / "p")
-    position = counter.take({}, 100).position
+    position = counter.take(None, 100).position
     found = []
     for now, limit in ((1000.55, 100), (1001.0, 3), (1001.0, 100)):  # noqa: B007
         taken = counter.take(position, limit)
         position = taken.position
         found += [
             (r["value"], r["_seq"], r["_ts"])
-            for table_, _ in read_slices(src, taken.slices)
-            for r in table_.to_pylist()
+            for admitted in read_slices(src, taken.slices)
+            for r in admitted.tuples.to_pylist()
         ]
     assert found == [(n, n, 1_000_000_000 + n * 100_000) for n in range(10)]
 

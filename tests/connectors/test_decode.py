@@ -1,5 +1,6 @@
-"""From bytes to tuples: good rows are kept whatever their neighbours are, bad ones tell their
-text and why.
+"""From bytes to tuples: good rows are kept whatever their neighbours are.
+
+Bad ones tell their text and why.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.engine.spark.entry import decode as module
-from penstock.engine.spark.entry.decode import unpack
+from penstock.connectors.files.csv_decode import _Csv
+from penstock.connectors.files.text import ByteRange
+from penstock.engine.spark.entry.stamping import stamped
 from penstock.model.boxes import Source
 from penstock.model.formats.files import csv
 from penstock.model.formats.files import json as json_lines
@@ -22,9 +24,10 @@ def decoded(text, schema, *, form=csv, timestamp=None, header=False, **options):
     files = form("x", schema, **options)
     source = Source(name="cars", where="here", format=files, schema=Schema.parse(schema), timestamp=timestamp)
     data = text if isinstance(text, bytes) else text.encode()
-    table, dead = unpack(source, {"kind": "bytes", "file": 0, "line": 0, "header": header}, data)
-    rows = [tuple(v for k, v in row.items() if k != "_ts") for row in table.to_pylist()]
-    return rows, {d["offset"]: (d["raw"], d["reason"]) for d in dead.to_pylist()}
+    whole = ByteRange("x", 0, 0, len(data), 0, int(header))
+    admitted = stamped(source, whole.decode(source, data))
+    rows = [tuple(v for k, v in row.items() if k != "_ts") for row in admitted.tuples.to_pylist()]
+    return rows, {d["offset"]: (d["raw"], d["reason"]) for d in admitted.dead.to_pylist()}
 
 
 def test_a_bad_row_goes_its_good_neighbours_stay():
@@ -139,11 +142,12 @@ def test_bytes_that_are_no_text():
 
 
 FIELDS = [
-    "", "1", "-1", "+1", " 1", "1 ", "\t1", "0x1F", "0X1f", "007", "1_0", "1.5", ".5", "5.", "1e3", "1e400",
-    "-0", "nan", "NaN", "inf", "-Infinity", "true", "TRUE", " false", "tRuE", "yes", '""', '"1"', '" 1"',
-    '"a""b"', '"a"b', 'a"b', '"open', "2026-01-01", "2026-01-01T00:00:00Z", "2026-1-1", "2147483648", "128",
-    "ä", "a\rb", "\x00", "99999999999", "-62135596801", "253402300800", "1970-01-01 00:00", "1970-01-01T00",
-    "NULL", "1.7976931348623157e309", "1e-400", "٣",
+    "", "1", "-1", "+1", " 1", "1 ", "\t1", "0x1F", "0X1f", "007", "1_0", "1.5", ".5", "5.", "1e3",
+    "1e400", "-0", "nan", "NaN", "inf", "-Infinity", "true",
+    "TRUE", " false", "tRuE", "yes", '""', '"1"', '" 1"', '"a""b"', '"a"b', 'a"b', '"open', "2026-01-01",
+    "2026-01-01T00:00:00Z", "2026-1-1", "2147483648", "128",
+    "ä", "a\rb", "\x00", "99999999999", "-62135596801", "253402300800", "1970-01-01 00:00",
+    "1970-01-01T00", "NULL", "1.7976931348623157e309", "1e-400", "٣",
 ]  # fmt: skip
 TYPES = ["STRING", "INT", "TINYINT", "BIGINT", "DOUBLE", "FLOAT", "BOOLEAN", "TIMESTAMP", "BINARY"]
 
@@ -152,48 +156,43 @@ TYPES = ["STRING", "INT", "TINYINT", "BIGINT", "DOUBLE", "FLOAT", "BOOLEAN", "TI
 def test_the_quick_way_and_the_slow_way_agree(type_):
     """What the block parser takes, the line parser takes as the same.
 
-    Else a row's fate would hang on its neighbours.
+    Otherwise a row's neighbours would matter.
     """
     schema = f"a {type_}, b STRING"
-    source = Source(name="s", where="here", format=csv("x", schema), schema=Schema.parse(schema))
+    reader = _Csv.of(Schema.parse(schema), ())
     for field in FIELDS:
         line = f"{field},z".encode()
-        quick = module._csv_block(source, line + b"\n", 0)
-        slow, dead = module._csv_lines(source, [line], 0)
+        quick = reader.quick(line + b"\n", 0)
+        slow = reader.slow([line], 0)
         if quick is not None:
-            assert repr(slow.to_pylist()) == repr(quick[0].to_pylist()), (field, dead.to_pylist())
+            assert repr(slow.tuples.to_pylist()) == repr(quick.tuples.to_pylist()), (
+                field,
+                slow.refused.to_pylist(),
+            )
 
 
 def test_random_texts_agree_too():
     dice = random.Random(7)
     schema = "a STRING, b INT, c TIMESTAMP"
-    source = Source(name="s", where="here", format=csv("x", schema), schema=Schema.parse(schema))
+    reader = _Csv.of(Schema.parse(schema), ())
     taken = 0
     for _ in range(3000):
         line = ",".join(
             "".join(dice.choice('019a" \t\r-:.,') for _ in range(dice.randrange(4))) for _ in range(3)
         ).encode()
-        quick = module._csv_block(source, line + b"\n", 0)
-        slow, _ = module._csv_lines(source, [line], 0)
+        quick = reader.quick(line + b"\n", 0)
+        slow = reader.slow([line], 0)
         if quick is not None:
             taken += 1
-            assert repr(slow.to_pylist()) == repr(quick[0].to_pylist()), line
+            assert repr(slow.tuples.to_pylist()) == repr(quick.tuples.to_pylist()), line
     assert taken > 50
 
 
 def test_json_rows():
     lines = [
-        '{"v": 1, "k": "a", "more": {"x": 1}}',
-        '{"v": 2}',
-        "",
-        "{",
-        "[1]",
-        '{"v": "x"}',
-        '{"v": 3.0, "k": null}',
-        '{"v": 3.5}',
-        '{"v": 9999999999}',
-        "null",
-    ]
+        '{"v": 1, "k": "a", "more": {"x": 1}}', '{"v": 2}', "", "{", "[1]", '{"v": "x"}',
+        '{"v": 3.0, "k": null}', '{"v": 3.5}', '{"v": 9999999999}', "null",
+    ]  # fmt: skip
     rows, dead = decoded("\n".join(lines), "v INT, k STRING", form=json_lines)
     assert rows == [(1, "a", 0), (2, None, 1), (3, None, 6)]
     assert sorted(dead) == [3, 4, 5, 7, 8, 9]

@@ -1,0 +1,197 @@
+"""The contract between an engine and a connector.
+
+An engine asks an `Input` for at most so many tuples beyond a `Position`. The answer, `Taken`, names slices:
+pieces of input that never change, so a train can be read again. Slices and the new position go into the
+train's ticket as plain JSON. Tasks then ask each slice for its bytes and for its tuples. Tuples leave through
+a `Sink`.
+
+Nothing here knows an engine, so a connector is tested without one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar
+
+import pyarrow as pa
+
+from penstock.model.boxes import Source
+from penstock.model.types import Schema
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+_CLASS = "is"
+
+
+class TicketPart:
+    """A frozen dataclass that goes into a ticket.
+
+    Its fields are plain JSON; its class is written beside them.
+    """
+
+    def plain(self) -> dict[str, JSON]:
+        """For the ticket."""
+        return {_CLASS: _name_of(type(self)), **vars(self)}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, JSON]) -> Self:
+        """From the ticket."""
+        fields = dict(plain)
+        part = _class_of(str(fields.pop(_CLASS)))(**fields)
+        if not isinstance(part, cls):
+            raise TypeError(f"{plain} is no {cls.__name__}")
+        return part
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+@cache
+def _class_of(name: str) -> type[Any]:
+    return load_class(name)
+
+
+def load_class(name: str) -> type[Any]:
+    """The class that 'module:Class' names."""
+    module, _, path = name.partition(":")
+    kind: type[Any] = getattr(import_module(module), path)
+    return kind
+
+
+class Position(TicketPart):
+    """How far an input has been read. Each input has its own class of them."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The tuples of a slice, with `_seq`, and its refused rows: columns raw, reason, offset."""
+
+    tuples: pa.Table
+    refused: pa.Table
+
+
+class Slice(TicketPart, ABC):
+    """A piece of input that never changes. A task reads and decodes it without help from the driver."""
+
+    @abstractmethod
+    def read(self) -> bytes:
+        """The bytes of the slice. They may travel to another task before they are decoded."""
+
+    @abstractmethod
+    def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
+        """The source's columns with `_seq`, the place in arrival order, and the rows that are not tuples."""
+
+    def tuples(self, source: Source) -> Decoded:
+        """Read and decode in one place."""
+        return self.decode(source, self.read())
+
+    @abstractmethod
+    def weight(self) -> int:
+        """About how many bytes there are to read, so that tasks get even shares."""
+
+    def key_group(self) -> int:
+        """The group of keys it belongs to, if its source is partitioned by its writer."""
+        return 0
+
+    def whole_file(self) -> str | None:
+        """The path, if the bytes are all bytes of one file: an engine may then read it in its own way."""
+        return None
+
+
+class RefusedInput(TypedDict):
+    """A piece of input that cannot be read at all, as a dead letter."""
+
+    raw: str
+    reason: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an input gives to a train: slices of a source, or entries of a connection point.
+
+    `newest`: its largest time in microseconds, if that is known unread. `arrived`: when the oldest of its
+    tuples came to the network, in seconds. `more`: there is more to take now. `horizon` and `idle`: what the
+    input itself knows about later tuples.
+    """
+
+    slices: Sequence[TicketPart]
+    position: Position | None
+    rows: int
+    newest: int | None = None
+    refused: Sequence[RefusedInput] = ()
+    more: bool = False
+    arrived: float | None = None
+    horizon: int | None = None
+    idle: bool = False
+
+
+_Position = TypeVar("_Position", bound=Position)
+
+
+class Input(ABC, Generic[_Position]):
+    """One source, seen from the driver. `directory` is where it keeps what it must remember."""
+
+    @abstractmethod
+    def __init__(self, source: Source, directory: Path) -> None: ...
+
+    @abstractmethod
+    def take(self, position: _Position | None, limit: int) -> Taken:
+        """Up to `limit` tuples beyond the position (None: from the beginning). Must not wait for input."""
+
+    def committed(self, position: _Position | None) -> None:
+        """Learn that no train will ask again for anything before the position. Most inputs need not know."""
+
+    def close(self) -> None:
+        """Let go of connections and files."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which output a sink writes. `run` tells the files of this run from those of any other."""
+
+    output: str
+    schema: Schema
+    run: str
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a task wrote: files to move into place at the commit, and files that are already visible."""
+
+    moves: tuple[tuple[str, str], ...] = ()
+    shown: tuple[str, ...] = ()
+
+
+class Sink:
+    """Where one output's tuples go: either a `TaskSink` or a `DriverSink`."""
+
+    def start(self, moves: Sequence[Sequence[str]]) -> None:
+        """Prepare for the first train; `moves` of the last commit may still have to be made."""
+
+
+class TaskSink(Sink, ABC):
+    """Written by the tasks that have the tuples.
+
+    It is pickled to them. A train that runs again writes the same.
+    """
+
+    @abstractmethod
+    def write(self, table: pa.Table, train: int, partition: int) -> Written:
+        """Write a partition's share of a train."""
+
+
+class DriverSink(Sink, ABC):
+    """Gets each train's tuples in the driver, in order, once the train is committed.
+
+    After a crash a train may come again.
+    """
+
+    @abstractmethod
+    def deliver(self, table: pa.Table) -> None:
+        """Take the visible columns of a train's tuples."""

@@ -1,0 +1,203 @@
+"""A feed: a directory whose writer lists its deliveries. See `model.formats.feed` for the form of the list.
+
+The list makes three things cheap: nobody scans a directory, nobody counts lines, and a delivery is seen as a
+whole or not at all. So a train always ends where a delivery ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.tables import NOTHING_REFUSED, counted_from, refused_rows
+from penstock.model.boxes import Source
+from penstock.model.errors import PenstockError
+from penstock.model.formats.feed import GROUP_BITS, LISTING, TIME_BITS, Feed
+from penstock.model.types import Schema, arrow_schema
+
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class FeedPosition(Position):
+    """The byte behind the last line of the list that was taken, and the time of the last delivery."""
+
+    byte: int = 0
+    at: int = -1
+
+
+@dataclass(frozen=True)
+class FeedFile(Slice):
+    """One file of a delivery: the tuples of one group of keys at one time."""
+
+    path: str
+    at: int
+    group: int
+    size: int
+    rows: int
+
+    def read(self) -> bytes:
+        with open(self.path, "rb") as file:  # noqa: PTH123 - the path may be any file system's
+            return file.read(self.size)
+
+    def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
+        columns, lines, reasons = self._call(source, data)
+        first = (self.at << TIME_BITS) + (self.group << GROUP_BITS)
+        table = _checked(source, columns)
+        self._check_times(source, table)
+        refused = _refused(data, lines, reasons, first) if len(lines) else NOTHING_REFUSED
+        return Decoded(counted_from(table, first).tuples, refused)
+
+    def _call(self, source: Source, data: bytes | memoryview) -> tuple[object, Sequence[int], Sequence[str]]:
+        feed = _feed_of(source)
+        try:
+            columns, lines, reasons = feed.decode.call(data, self.at)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise PenstockError(
+                f"{source.where}: source '{source.name}': decoding {self.path} with {feed.decode.name} "
+                f"failed: {type(error).__name__}: {error}"
+            ) from error
+        return columns, lines, reasons
+
+    def _check_times(self, source: Source, table: pa.Table) -> None:
+        if source.timestamp is None or not table.num_rows:
+            return
+        times, at = table.column(source.timestamp).cast(pa.int64()), self.at * _SECOND
+        if times.null_count or not all(bool((chunk.to_numpy() == at).all()) for chunk in times.chunks):
+            raise PenstockError(
+                f"{source.where}: source '{source.name}': {_feed_of(source).decode.name} gave tuples of "
+                "another time than their delivery's\n"
+                f"  expected: '{source.timestamp}' is {self.at} s in all of them"
+            )
+
+    def weight(self) -> int:
+        return self.size
+
+    def key_group(self) -> int:
+        return self.group
+
+    def whole_file(self) -> str | None:
+        return self.path
+
+
+def _feed_of(source: Source) -> Feed:
+    assert isinstance(source.format, Feed)
+    return source.format
+
+
+def _checked(source: Source, columns: object) -> pa.Table:
+    """What the decoder gave, with exactly the source's columns."""
+    table = pa.table(columns) if isinstance(columns, dict) else columns
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise _no_columns(source, type(columns).__name__)
+    missing = [name for name in source.schema.names if name not in table.column_names]
+    if missing:
+        raise _no_columns(source, f"columns {', '.join(table.column_names)}")
+    return _cast(source, table.select(list(source.schema.names)), source.schema)
+
+
+def _cast(source: Source, table: pa.Table, schema: Schema) -> pa.Table:
+    wanted = arrow_schema(schema, hidden=False)
+    try:
+        return table if table.schema.equals(wanted) else table.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _no_columns(source, f"columns that do not fit: {error}") from error
+
+
+def _no_columns(source: Source, found: str) -> PenstockError:
+    return PenstockError(
+        f"{source.where}: source '{source.name}': {_feed_of(source).decode.name} gave something else "
+        "than declared",
+        found=found,
+        expected=source.schema.ddl(),
+    )
+
+
+def _refused(data: bytes | memoryview, lines: Sequence[int], reasons: Sequence[str], first: int) -> pa.Table:
+    texts = bytes(data).split(b"\n")
+    raw = [texts[line].decode("utf-8", "replace").rstrip("\r") for line in lines]
+    return refused_rows(zip(raw, reasons, (int(line) + first for line in lines), strict=True))
+
+
+@dataclass(frozen=True)
+class _Delivery:
+    """A line of the list that was read and not yet taken; `end` is the byte behind it."""
+
+    end: int
+    at: int
+    files: tuple[tuple[str, int, int, int], ...]  # name, group, bytes, rows
+
+    @property
+    def rows(self) -> int:
+        return sum(rows for _, _, _, rows in self.files)
+
+
+class FeedInput(Input[FeedPosition]):
+    """Gives whole deliveries, as they are listed."""
+
+    def __init__(self, source: Source, directory: Path) -> None:
+        del directory  # the list remembers all
+        self._path = Path(_feed_of(source).path)
+        self._listing = self._path / LISTING
+        self._waiting: list[_Delivery] = []
+        self._read = -1  # how far the list was read; -1: not yet
+
+    def take(self, position: FeedPosition | None, limit: int) -> Taken:
+        at = position or FeedPosition()
+        self._look(at.byte)
+        slices: list[FeedFile] = []
+        rows, newest = 0, None
+        while self._waiting and (not rows or (rows < limit and rows + self._waiting[0].rows <= limit)):
+            delivery = self._waiting.pop(0)
+            if delivery.at <= at.at:
+                # a writer that was stopped has delivered this one again
+                at = FeedPosition(delivery.end, at.at)
+                continue
+            at = FeedPosition(delivery.end, delivery.at)
+            slices += [FeedFile(str(self._path / name), at.at, *rest) for name, *rest in delivery.files]
+            rows, newest = rows + delivery.rows, at.at * _SECOND
+        arrived = _written(slices[0].path) if slices else None
+        return Taken(slices, at, rows, newest if slices else None, more=bool(self._waiting), arrived=arrived)
+
+    def _look(self, byte: int) -> None:
+        """Read what was added to the list; a line without its end is still being written."""
+        if self._read < byte:
+            self._waiting, self._read = [], byte
+        try:
+            with self._listing.open("rb") as file:
+                file.seek(self._read)
+                added = file.read()
+        except FileNotFoundError:
+            return
+        for line in added.splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                self._read += len(line)
+                self._waiting.append(self._delivery(line))
+
+    def _delivery(self, line: bytes) -> _Delivery:
+        try:
+            listed = json.loads(line)
+            files = tuple((str(n), int(g), int(b), int(r)) for n, g, b, r in listed["files"])
+            return _Delivery(self._read, int(listed["at"]), files)
+        except (ValueError, KeyError, TypeError) as error:
+            raise PenstockError(
+                f"{self._listing}: a line is no delivery: {line[:80]!r} ({error!r})\n"
+                '  expected: {"at": 75, "files": [["name", group, bytes, rows], ...]}'
+            ) from None
+
+
+def _written(path: str) -> float | None:
+    """When the file of a delivery was written; deliveries come in order, so the first one tells."""
+    try:
+        return Path(path).stat().st_mtime
+    except OSError:
+        return None

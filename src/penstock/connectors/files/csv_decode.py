@@ -1,0 +1,237 @@
+"""CSV into columns: by Arrow's parser where it agrees with Spark's, by a parser of our own elsewhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from penstock.connectors.contract import Decoded
+from penstock.connectors.files.blocks import decode_blocks
+from penstock.connectors.lines import RowValues, decode_lines
+from penstock.connectors.tables import counted_from
+from penstock.connectors.values import Value, converted
+from penstock.model.formats.description import Options
+from penstock.model.formats.time_patterns import TimePattern, time_pattern
+from penstock.model.types import INTEGRAL, Schema, arrow_schema
+
+_BOM = b"\xef\xbb\xbf"
+_UTC = pa.timestamp("us", tz="UTC")
+# years 1 to 9999, in microseconds: what a Python datetime can hold
+_FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
+def decode_csv(schema: Schema, options: Options, data: bytes, first: int) -> Decoded:
+    """The rows of whole lines; `first` is the place of the first one."""
+    csv = _Csv.of(schema, options)
+    return decode_blocks(data, first, csv.quick, csv.slow)
+
+
+@dataclass(frozen=True)
+class _Csv:
+    """How this source writes its rows."""
+
+    schema: Schema
+    sep: str
+    quote: str
+    comment: bytes
+    null: str
+    pattern: TimePattern | None
+
+    @classmethod
+    def of(cls, schema: Schema, options: Options) -> _Csv:
+        given = dict(options)
+        pattern = given.get("timestampFormat")
+        return cls(
+            schema,
+            given.get("sep", ","),
+            given.get("quote", '"'),
+            given.get("comment", "").encode(),
+            given.get("nullValue", ""),
+            None if pattern is None else time_pattern(pattern),
+        )
+
+    def quick(self, data: bytes, first: int) -> Decoded | None:
+        """The block as a table, or None if any row is doubtful."""
+        if data.startswith(_BOM) or _has_blank_line(data) or _has_hex(data) or self._has_comment(data):
+            return None
+        try:
+            table = self._by_arrow(data)
+        except (pa.ArrowInvalid, ValueError):
+            return None
+        lines = data.count(b"\n") + (0 if data.endswith(b"\n") else 1)
+        return counted_from(table, first) if table.num_rows == lines else None
+
+    def _has_comment(self, data: bytes) -> bool:
+        return bool(self.comment) and (data.startswith(self.comment) or b"\n" + self.comment in data)
+
+    def _by_arrow(self, data: bytes) -> pa.Table:
+        types = {f.name: f.type for f in arrow_schema(self.schema, hidden=False)}
+        times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
+        # times are read as text first: Arrow takes one form of them only, Spark and people several
+        types |= dict.fromkeys(times, pa.string())
+        table = pacsv.read_csv(
+            pa.BufferReader(data),
+            self._read_options(data),
+            self._parse_options(),
+            self._convert_options(types),
+        )
+        for name in times:
+            table = table.set_column(table.column_names.index(name), name, self._times(table.column(name)))
+        return table
+
+    def _read_options(self, data: bytes) -> pacsv.ReadOptions:
+        block = max(len(data) + 1, 1024)
+        return pacsv.ReadOptions(column_names=list(self.schema.names), use_threads=False, block_size=block)
+
+    def _parse_options(self) -> pacsv.ParseOptions:
+        return pacsv.ParseOptions(
+            delimiter=self.sep, quote_char=self.quote or False, ignore_empty_lines=False
+        )
+
+    def _convert_options(self, types: dict[str, pa.DataType]) -> pacsv.ConvertOptions:
+        return pacsv.ConvertOptions(
+            column_types=types,
+            null_values=[self.null],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            true_values=["true", "True", "TRUE"],
+            false_values=["false", "False", "FALSE"],
+        )
+
+    def _times(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        return _plain_times(column) if self.pattern is None else _by_pattern(column, self.pattern)
+
+    def slow(self, lines: list[bytes], first: int) -> Decoded:
+        """Line by line, with a reason for each that is refused."""
+        split = _splitter(self.sep, self.quote)
+
+        def read(text: str) -> RowValues:
+            fields = split(text)
+            if len(fields) != len(self.schema.columns):
+                raise ValueError(f"{len(fields)} fields, expected {len(self.schema.columns)}")
+            return [
+                self._value(field, quoted, c.type, c.name)
+                for (field, quoted), c in zip(fields, self.schema, strict=True)
+            ]
+
+        return decode_lines(self.schema, lines, first, read, self.comment)
+
+    def _value(self, text: str, quoted: bool, type_: str, column: str) -> Value:
+        """A field's text as a value of its column. A quoted text is never null."""
+        if text == self.null and not (quoted and type_ in ("STRING", "BINARY")):
+            return None
+        if type_ == "BINARY":
+            return text.encode("utf-8", "surrogateescape")
+        text.encode()  # refuses what was no UTF-8
+        if type_ == "STRING":
+            return text
+        pattern = self.pattern if type_ == "TIMESTAMP" else None
+        try:
+            return _parsed(text, type_) if pattern is None else pattern.read(text)
+        except (ValueError, KeyError, OverflowError) as error:
+            says_why = "range" in str(error) or pattern is not None
+            detail = str(error) if says_why else f"{text!r} is no {type_}"
+            raise ValueError(f"column '{column}': {detail}") from None
+
+
+# -- times, a column at once
+
+
+def _by_pattern(column: pa.ChunkedArray, pattern: TimePattern) -> pa.Array:
+    """Each different text is read once."""
+    encoded = column.combine_chunks().dictionary_encode()
+    times = pa.array([pattern.read(text) for text in encoded.dictionary.to_pylist()], _UTC)
+    return times.take(encoded.indices)
+
+
+def _plain_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts as UTC times: seconds since 1970, or ISO with or without zone."""
+    times = _first_that_fits(column)
+    extent = pc.min_max(times.cast(pa.int64()))
+    least, latest = extent["min"].as_py(), extent["max"].as_py()
+    if least is not None and not (least >= _FIRST_TIME and latest <= _LAST_TIME):
+        raise ValueError("a time beyond the years 1 to 9999")
+    return times
+
+
+def _first_that_fits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return pc.cast(pc.multiply_checked(pc.cast(column, pa.int64()), 1_000_000), _UTC)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return pc.assume_timezone(pc.cast(column, pa.timestamp("us")), "UTC")
+    except pa.ArrowInvalid:
+        return pc.cast(column, _UTC)
+
+
+# -- what Arrow would read differently
+
+
+def _has_hex(data: bytes) -> bool:
+    """Only Arrow takes 0x1F for a number; texts that have it further in do not matter."""
+    return (b"0x" in data or b"0X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
+
+
+def _has_blank_line(data: bytes) -> bool:
+    begins = data[:1] in (b"", b"\n", b"\r")
+    return begins or b"\n\n" in data or b"\n\r\n" in data or data.endswith(b"\n\r")
+
+
+# -- one line
+
+
+def _splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
+    """Cuts a line into its fields, as Arrow does; with each whether it was quoted."""
+    other, q = f"[^{re.escape(sep)}]*", re.escape(quote or '"')
+    field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
+
+    def split(text: str) -> list[tuple[str, bool]]:
+        if not quote or quote not in text:
+            return [(part, False) for part in text.split(sep)]
+        fields, at = [], 0
+        while True:
+            match = field.match(text, at)
+            if match is None:
+                raise ValueError("a quote is not closed")
+            quoted = match[3] is None
+            fields.append((match[1].replace(quote * 2, quote) + match[2] if quoted else match[3], quoted))
+            at = match.end()
+            if at == len(text) and not match[0].endswith(sep):
+                return fields
+
+    return split
+
+
+def _parsed(text: str, type_: str) -> Value:
+    """As with Arrow, numbers may have spaces around them."""
+    if "_" in text:
+        raise ValueError(text)
+    bare = text.strip(" \t")
+    if type_ in INTEGRAL:
+        return converted(int(bare), type_)
+    match type_:
+        case "FLOAT" | "DOUBLE":
+            return converted(float(bare), type_)
+        case "BOOLEAN":
+            return {"true": True, "false": False}[bare.lower()]
+        case "TIMESTAMP":
+            return converted(_seconds(text), type_)
+    return converted(text, type_)
+
+
+def _seconds(text: str) -> int | float | str:
+    """A number of seconds if the text is one."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text

@@ -1,0 +1,72 @@
+"""Rows that are lines of text: each becomes a tuple, or is refused with its text and the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.connectors.contract import Decoded
+from penstock.connectors.tables import Refusal, refused_rows, with_seq
+from penstock.connectors.values import Value, from_json
+from penstock.model.formats.time_patterns import TimePattern
+from penstock.model.types import Schema, arrow_schema
+
+RowValues = Sequence[Value]
+LineReader = Callable[[str], RowValues]
+"""The values of a line; ValueError says why it is no row."""
+
+
+def decode_lines(
+    schema: Schema, lines: Sequence[bytes], first: int, read: LineReader, comment: bytes = b""
+) -> Decoded:
+    """Read line by line. An empty line or a comment is no row, but it counts as a line."""
+    rows: list[RowValues] = []
+    places: list[int] = []
+    refused: list[Refusal] = []
+    for place, line in enumerate(lines, first):
+        stripped = line.removesuffix(b"\r")
+        if not stripped or (comment and stripped.startswith(comment)):
+            continue
+        try:
+            # bytes that are no UTF-8 pass into BINARY columns only
+            rows.append(read(stripped.decode("utf-8", "surrogateescape")))
+            places.append(place)
+        except (ValueError, OverflowError, RecursionError) as error:
+            reason = "not UTF-8" if isinstance(error, UnicodeError) else str(error)
+            refused.append((stripped.decode("utf-8", "replace"), f"malformed: {reason}", place))
+    return Decoded(with_seq(_table(schema, rows), np.array(places, np.int64)), refused_rows(refused))
+
+
+def _table(schema: Schema, rows: Sequence[RowValues]) -> pa.Table:
+    types = arrow_schema(schema, hidden=False)
+    columns = [pa.array([row[i] for row in rows], field.type) for i, field in enumerate(types)]
+    return pa.Table.from_arrays(columns, schema=types) if columns else types.empty_table()
+
+
+def json_object_reader(schema: Schema, pattern: TimePattern | None) -> LineReader:
+    """Lines that are JSON objects; a member that is missing is null."""
+
+    def read(text: str) -> RowValues:
+        row = json.loads(text)
+        if not isinstance(row, dict):
+            raise ValueError("not a JSON object")  # noqa: TRY004 - a row is refused, no caller is at fault
+        return [from_json(row.get(c.name), c.type, c.name, pattern) for c in schema]
+
+    return read
+
+
+def json_row_reader(schema: Schema) -> LineReader:
+    """Lines that are JSON objects, or lists with a value for each column."""
+
+    def read(text: str) -> RowValues:
+        row = json.loads(text)
+        if isinstance(row, dict):
+            return [from_json(row.get(c.name), c.type, c.name) for c in schema]
+        if not isinstance(row, list) or len(row) != len(schema.columns):
+            raise ValueError(f"expected a dict or {len(schema.columns)} values")
+        return [from_json(value, c.type, c.name) for value, c in zip(row, schema, strict=True)]
+
+    return read

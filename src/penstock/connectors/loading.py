@@ -1,0 +1,35 @@
+"""From a description to the class that does the work: it is named by the description and loaded here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from penstock.connectors.contract import Input, Sink, Target, load_class
+from penstock.model.boxes import Source
+from penstock.model.errors import PenstockError
+from penstock.model.formats.description import SinkFormat
+
+
+def input_for(source: Source, directory: Path) -> Input[Any]:
+    """The input of a source; `directory` is where it keeps what it must remember."""
+    opened: Input[Any] = _class(source.format.input, source.format.name)(source, directory)
+    return opened
+
+
+def sink_for(to: SinkFormat, target: Target) -> Sink:
+    """The sink of an output."""
+    sink: Sink = _class(to.sink, to.name)(to, target)
+    return sink
+
+
+def _class(name: str, format_: str) -> type[Any]:
+    try:
+        return load_class(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PenstockError(
+            f"the connector of '{format_}' cannot be loaded",
+            found=f"'{name}': {error}",
+            expected="module:Class",
+            hint="is everything that it needs installed?",
+        ) from error

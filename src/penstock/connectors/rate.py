@@ -1,0 +1,69 @@
+"""A made-up stream that counts up with the clock."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.tables import counted_from
+from penstock.model.boxes import Source
+from penstock.model.formats.rate import Rate
+from penstock.model.types import arrow_schema
+
+_SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class RatePosition(Position):
+    """When the stream began, in microseconds, and the number of rows that were taken."""
+
+    start: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class RateSlice(Slice):
+    """So many rows from number `row` on."""
+
+    row: int
+    rows: int
+    start: int
+    rate: int
+
+    def read(self) -> bytes:
+        return b""
+
+    def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
+        del data  # the numbers say it all
+        values = np.arange(self.row, self.row + self.rows, dtype=np.int64)
+        stamps = pa.array(self.start + values * _SECOND // self.rate)
+        types = arrow_schema(source.schema, hidden=False)
+        columns = [stamps.cast(types[0].type), pa.array(values, types[1].type)]
+        return counted_from(pa.Table.from_arrays(columns, schema=types), self.row)
+
+    def weight(self) -> int:
+        return self.rows * 20
+
+
+class RateInput(Input[RatePosition]):
+    """Counts up at so many rows a second since the first train."""
+
+    def __init__(self, source: Source, directory: Path) -> None:
+        del directory  # the position remembers all
+        assert isinstance(source.format, Rate)
+        self._rate = source.format.rows_per_second
+
+    def take(self, position: RatePosition | None, limit: int) -> Taken:
+        now = int(time.time() * _SECOND)
+        position = position or RatePosition(now)
+        start, first = position.start, position.row
+        count = max(0, min(limit, int((now - start) * self._rate / _SECOND) - first))
+        slices = [RateSlice(first, count, start, self._rate)] if count else []
+        newest = start + (first + count - 1) * _SECOND // self._rate if count else None
+        due = start / _SECOND + (first + 1) / self._rate
+        return Taken(slices, RatePosition(start, first + count), count, newest, arrived=due)

@@ -1,0 +1,106 @@
+"""A Python iterable: its rows are kept in files as they are read, so that a train can be read again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.lines import decode_lines, json_row_reader
+from penstock.connectors.values import as_json
+from penstock.model.boxes import Source
+from penstock.model.formats.rows import GivenRow, Rows
+from penstock.store.durable import write_bytes
+from penstock.store.file_names import numbered, numbers_in
+
+_END = object()
+_PATIENCE = 0.2  # seconds to wait for a slow iterable before a shorter train is sent
+_SUFFIX = "jsonl"
+
+
+@dataclass(frozen=True)
+class RowsPosition(Position):
+    """The number of rows that were taken."""
+
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class SpoolFile(Slice):
+    """Rows in a file of JSON lines, the first of which has the number `row`."""
+
+    path: str
+    row: int
+    rows: int
+
+    def read(self) -> bytes:
+        return Path(self.path).read_bytes()
+
+    def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
+        lines = bytes(data).removesuffix(b"\n").split(b"\n")
+        return decode_lines(source.schema, lines, self.row, json_row_reader(source.schema))
+
+    def weight(self) -> int:
+        return self.rows * 20
+
+
+class RowsInput(Input[RowsPosition]):
+    """Reads the iterable when rows are asked for.
+
+    A file of the spool is named by the number of its last row.
+    """
+
+    def __init__(self, source: Source, directory: Path) -> None:
+        assert isinstance(source.format, Rows)
+        self._rows, self._directory = source.format, directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self._iterator: Iterator[GivenRow] | None = None
+        self._spooled = max(numbers_in(directory, _SUFFIX), default=0)
+
+    def take(self, position: RowsPosition | None, limit: int) -> Taken:
+        start = (position or RowsPosition()).row
+        end = self._end_of(start) if start < self._spooled else self._pull(limit)
+        if end == start:
+            return Taken((), RowsPosition(start), 0)
+        path = numbered(self._directory, end, _SUFFIX)
+        spooled = SpoolFile(str(path), start, end - start)
+        return Taken(
+            [spooled],
+            RowsPosition(end),
+            end - start,
+            more=end < self._spooled,
+            arrived=path.stat().st_mtime,
+        )
+
+    def _end_of(self, start: int) -> int:
+        return min(end for end in numbers_in(self._directory, _SUFFIX) if end > start)
+
+    def _pull(self, limit: int) -> int:
+        """Read on in the iterable.
+
+        After a restart it begins anew, so rows that are spooled already are skipped.
+        """
+        if self._iterator is None:
+            self._iterator = self._rows.begin()
+            for _ in range(self._spooled):
+                next(self._iterator, None)
+        lines = self._next_lines(self._iterator, limit)
+        if lines:
+            self._spooled += len(lines)
+            text = "\n".join(lines) + "\n"
+            write_bytes(numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False)
+        return self._spooled
+
+    @staticmethod
+    def _next_lines(rows: Iterator[GivenRow], limit: int) -> list[str]:
+        lines: list[str] = []
+        until = time.monotonic() + _PATIENCE
+        while len(lines) < limit and time.monotonic() < until:
+            row = next(rows, _END)
+            if row is _END:
+                break
+            lines.append(json.dumps(row, default=as_json))
+        return lines

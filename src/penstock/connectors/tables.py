@@ -1,0 +1,41 @@
+"""Tables that connectors give: tuples with their place in arrival order, and refused rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.connectors.contract import Decoded
+from penstock.model.types import SEQ
+
+Refusal = tuple[str, str, int]
+"""The text of a row, why it was refused, and its place in arrival order."""
+
+REFUSED = pa.schema([("raw", pa.string()), ("reason", pa.string()), ("offset", pa.int64())])
+NOTHING_REFUSED = REFUSED.empty_table()
+SEQ_BITS = 40
+"""A file, or a partition of a topic, may hold 2**40 rows: `_seq` is its number and the row's place in it."""
+
+
+def first_seq(number: int, row: int = 0) -> int:
+    """The `_seq` of a row of a numbered file."""
+    return (number << SEQ_BITS) + row
+
+
+def with_seq(table: pa.Table, places: np.ndarray) -> pa.Table:
+    """The table with `_seq` behind its columns."""
+    return table.append_column(SEQ, pa.array(places, pa.int64()))
+
+
+def counted_from(table: pa.Table, first: int) -> Decoded:
+    """Tuples that are all sound, numbered from `first` on."""
+    return Decoded(with_seq(table, np.arange(first, first + table.num_rows)), NOTHING_REFUSED)
+
+
+def refused_rows(refusals: Iterable[Refusal]) -> pa.Table:
+    """Refused rows as a table."""
+    columns = list(zip(*refusals, strict=True)) or [(), (), ()]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, REFUSED, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=REFUSED)

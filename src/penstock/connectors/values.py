@@ -1,0 +1,136 @@
+"""From JSON and Python values to what a column holds, with a reason where that cannot be.
+
+The reference engine has a converter of its own. They share nothing, so that comparing the engines proves
+something.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+
+from penstock.model.formats.time_patterns import TimePattern
+from penstock.model.types import INTEGRAL
+
+Value = None | bool | int | float | str | bytes | date | datetime
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_BITS: Mapping[str, int] = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+def from_json(value: object, type_: str, column: str, pattern: TimePattern | None = None) -> Value:
+    """A JSON value as a value of its column; ValueError with the column's name where that cannot be."""
+    if isinstance(value, dict) and set(value) == {"base64"} and type_ == "BINARY":
+        return base64.b64decode(value["base64"])
+    if type_ in INTEGRAL and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str):
+        value.encode()  # refuses what was no UTF-8, and halves of characters
+    try:
+        if pattern is not None and type_ == "TIMESTAMP" and isinstance(value, str):
+            return pattern.read(value)
+        return converted(value, type_)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"column '{column}': {error}") from None
+
+
+def as_json(value: object) -> object:
+    """What JSON lacks: bytes as base64, times as ISO text; anything else as its text, to be refused later."""
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    return value.isoformat() if isinstance(value, date | time) else repr(value)
+
+
+def converted(value: object, type_: str) -> Value:
+    """A Python value as a value of the column type.
+
+    Times may be datetimes (in UTC if they have no zone), ISO text, or seconds since 1970.
+
+    >>> converted(1.5, "TIMESTAMP").isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    if value is None:
+        return None
+    if type_ in _BITS:
+        return _integer(value, type_)
+    return _CONVERTERS[type_](value)
+
+
+def _integer(value: object, type_: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _no(value, type_)
+    bound = 1 << (_BITS[type_] - 1)
+    if not -bound <= value < bound:
+        raise ValueError(f"{value} is out of the range of {type_}")
+    return value
+
+
+def _double(value: object, type_: str = "DOUBLE") -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _no(value, "DOUBLE")
+    try:
+        # a FLOAT holds what four bytes can
+        return float(value) if type_ == "DOUBLE" else float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        raise ValueError(f"{value!r} is out of the range of {type_}") from None
+
+
+def _float(value: object) -> float:
+    return _double(value, "FLOAT")
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _no(value, "BOOLEAN")
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise _no(value, "STRING")
+
+
+def _binary(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    raise _no(value, "BINARY")
+
+
+def _date(value: object) -> date:
+    if isinstance(value, str):
+        return date.fromisoformat(value)
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise _no(value, "DATE")
+    return value
+
+
+def _timestamp(value: object) -> datetime:
+    given = datetime.fromisoformat(value) if isinstance(value, str) else value
+    try:
+        if isinstance(given, datetime):
+            return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+        if isinstance(given, int) and not isinstance(given, bool):
+            return _EPOCH + timedelta(seconds=given)
+        if isinstance(given, float) and not math.isnan(given):
+            return _EPOCH + timedelta(microseconds=round(given * 1_000_000))
+    except OverflowError:
+        raise ValueError(f"{value!r} is out of the range of TIMESTAMP") from None
+    raise _no(value, "TIMESTAMP")
+
+
+def _no(value: object, type_: str) -> ValueError:
+    return ValueError(f"{value!r} ({type(value).__name__}) is no {type_}")
+
+
+_CONVERTERS: Mapping[str, Callable[[object], Value]] = {
+    "BOOLEAN": _boolean,
+    "STRING": _string,
+    "BINARY": _binary,
+    "FLOAT": _float,
+    "DOUBLE": _double,
+    "DATE": _date,
+    "TIMESTAMP": _timestamp,
+}

@@ -1,0 +1,50 @@
+"""Where outputs leave: the sinks of a sub-network, by output.
+
+Sinks of files are written by the tasks that have the tuples. The others get each train's tuples here, in the driver,
+once the train is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from penstock.connectors.contract import DriverSink, Sink, Target, TaskSink
+from penstock.connectors.files.sink import publish
+from penstock.connectors.loading import sink_for
+from penstock.model.types import SEQ, STAMP
+from penstock.model.writing.network import Network
+
+
+class Outputs:
+    """The sinks of one sub-network. `run` tells its files from those of any other run."""
+
+    def __init__(self, net: Network, names: Iterable[str], run: str) -> None:
+        self._net = net
+        self._sinks: dict[str, Sink] = {
+            name: sink_for(net.outputs[name].to, Target(name, net.types[name].schema, run)) for name in names
+        }
+
+    def start(self, moves: Sequence[Sequence[str]]) -> None:
+        """Prepare for the first train; `moves` of the last commit may still have to be made."""
+        for sink in self._sinks.values():
+            sink.start(moves)
+
+    def task_sink(self, output: str) -> TaskSink | None:
+        """The sink that tasks write themselves; None if the driver delivers."""
+        sink = self._sinks[output]
+        return sink if isinstance(sink, TaskSink) else None
+
+    def deliver(self, outputs: Iterable[str], tuples: pa.Table) -> None:
+        """Hand a committed train's tuples to those of these outputs that the driver delivers to."""
+        for name in outputs:
+            sink = self._sinks.get(name)
+            if isinstance(sink, DriverSink):
+                ordered = tuples.sort_by([(STAMP, "ascending"), (SEQ, "ascending")])
+                sink.deliver(ordered.select(list(self._net.types[name].schema.names)))
+
+    @staticmethod
+    def publish(moves: Iterable[Iterable[str]]) -> None:
+        """Make a committed train's files visible; doing so again does no harm."""
+        publish(moves)
