@@ -28,7 +28,7 @@ from penstock.testing.dry_run import DryRun
 # step -> the module and the function that it is
 STEPS = {
     "all": ("penstock.testing.dry_run", "train"),
-    "the delivered text becomes columns": ("penstock.engine.spark.entry.feeds", "unpack_feed"),
+    "the delivered text becomes columns": ("penstock.connectors.feed", "decode"),
     "all boxes": ("penstock.engine.spark.tasks.stage", "_box"),
     "boxes with state": ("penstock.engine.arrow.boxes.column_latch", "process"),
     "- tracking": ("penstock.linear_road.network.tracking", "process"),
@@ -37,7 +37,7 @@ STEPS = {
     "travel times": ("penstock.linear_road.network.past", "journeys"),
     "state, written and checked": ("penstock.engine.spark.tasks.stage", "_keep"),
     "- its file": ("penstock.engine.spark.tasks.state_parts", "_store"),
-    "answers, as text into files": ("penstock.engine.spark.exits.sinks", "write"),
+    "answers, as text into files": ("penstock.connectors.files.sink", "write"),
 }
 
 

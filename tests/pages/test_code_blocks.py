@@ -15,6 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"
 # Pages that other tests run, whole.
 ELSEWHERE = {
     "docs/boxes.md": "tests/model/test_docs.py",
+    "docs/guides/connectors.md": "tests/connectors/test_third_party.py",
     "docs/tutorial.md": "tests/pages/test_tutorial.py",
 }
 CODE = ("python", "shell", "sh", "bash", "console")
