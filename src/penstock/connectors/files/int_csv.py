@@ -17,7 +17,7 @@ _MINUS, _POINT, _ZERO, _NEWLINE = 45, 46, 48, 10
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def int_csv(table: Any, sep: str = ",") -> bytes | None:
+def int_csv(table: pa.Table, sep: str = ",") -> bytes | None:
     r"""The rows as CSV without a header, or None if a column is no number, has nulls, or is a wide decimal.
 
     >>> from decimal import Decimal
@@ -32,14 +32,14 @@ def int_csv(table: Any, sep: str = ",") -> bytes | None:
     if len(sep) != 1 or not columns or any(column is None for column in columns):
         return None
     values = np.empty((table.num_rows, len(columns)), np.int64)
-    for i, (found, _) in enumerate(columns):  # type: ignore[misc]
-        values[:, i] = found
+    for i, (numbers, _) in enumerate(columns):  # type: ignore[misc]
+        values[:, i] = numbers
     scales = np.array([scale for _, scale in columns], np.int64)  # type: ignore[misc]
     out = np.empty(values.size * _WIDEST, np.uint8)
     return out[: _write(values, scales, ord(sep), out)].tobytes()
 
 
-def _numbers(column: Any) -> tuple[Array, int] | None:
+def _numbers(column: pa.ChunkedArray) -> tuple[Array, int] | None:
     """A column as int64, and how many of its digits stand behind the point."""
     if column.null_count:
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.model.errors import ExpressionError, did_you_mean, shown
 from penstock.model.formats.description import Options
@@ -19,11 +18,11 @@ from penstock.model.formats.time_patterns import time_pattern
 class Option:
     """One option: where it means something ('source', 'sink'), and how its value is read."""
 
-    spell: Callable[[Any], str]
+    spell: Callable[[object], str]
     roles: tuple[str, ...] = ("source",)
 
 
-def spelled(format_: str, given: Iterable[tuple[str, Any]]) -> Options:
+def spelled(format_: str, given: Iterable[tuple[str, object]]) -> Options:
     """The options of a format, sorted, each name and value in its one spelling.
 
     >>> spelled("csv", [("Header", True), ("delimiter", ";")])
@@ -74,36 +73,36 @@ def _name(format_: str, name: str) -> str:
     )
 
 
-def _flag(value: Any) -> str:
+def _flag(value: object) -> str:
     text = str(value).strip().lower()
     if text not in ("true", "false"):
         raise ExpressionError("neither true nor false", expected="true or false")
     return text
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ExpressionError("no text", expected="a text")
     return value
 
 
-def _character(value: Any) -> str:
+def _character(value: object) -> str:
     text = {"\\t": "\t"}.get(value, value) if isinstance(value, str) else ""
     if len(text) != 1 or text in "\r\n" or not text.isascii():
         raise ExpressionError("not one character", expected="one ASCII character")
     return text
 
 
-def _quote(value: Any) -> str:
+def _quote(value: object) -> str:
     return "" if value == "" else _character(value)
 
 
-def _pattern(value: Any) -> str:
+def _pattern(value: object) -> str:
     time_pattern(_text(value))
     return str(value)
 
 
-def _compression(value: Any) -> str:
+def _compression(value: object) -> str:
     text = {"uncompressed": "none"}.get(str(value).lower(), str(value).lower())
     if text not in _CODECS:
         raise ExpressionError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -217,13 +216,13 @@ class Unpack:
     def __init__(self, source: Source, horizon: int, parts: Sequence[Sequence[Slice]]) -> None:
         self.source, self.horizon, self.parts = source, horizon, parts
 
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 for slice_ in self.parts[part]:
                     yield from self._tuples(slice_)
 
-    def _tuples(self, slice_: Slice) -> Iterator[Any]:
+    def _tuples(self, slice_: Slice) -> Iterator[pa.RecordBatch]:
         types = arrow_schema(self.source.schema)
         dead_type = pa.struct(list(DEAD_SCHEMA))
         full = pa.schema([*types, pa.field(DEAD, dead_type)])

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +22,7 @@ from penstock.store.points.leases import ReaderLease, take_lease
 from penstock.store.points.manifest import ENTRY, PointEntry
 from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
+from penstock.store.points.ranges import Ranges
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def point_frame(
     return merged.selectExpr(*columns), (skipped, read)
 
 
-def pushed_ranges(net: Network, name: str, key: str) -> Any:
+def pushed_ranges(net: Network, name: str, key: str) -> Ranges | None:
     """Ranges of the storage key outside of which no reader looks; None if any reader wants it all."""
     readers = [net.nodes[r] for r in net.readers(name)]
     schema = net.types[name].schema
@@ -164,7 +164,7 @@ def pushed_ranges(net: Network, name: str, key: str) -> Any:
     return None
 
 
-def _looked_up(net: Network, name: str, join: Join, key: str) -> Any:
+def _looked_up(net: Network, name: str, join: Join, key: str) -> Ranges | None:
     """A join on the storage key whose other side is filtered by it looks its partners up (A50): no other key can match."""
     if join.inputs[0] == join.inputs[1]:
         return None

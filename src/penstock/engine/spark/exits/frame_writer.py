@@ -79,7 +79,7 @@ class WriteTask:
     def __init__(self, target: TaskSink | PointWriter, train: int) -> None:
         self.target, self.train = target, train
 
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
