@@ -1,8 +1,8 @@
-"""How tuples of sources enter: Parquet files read by Spark itself, everything else packed and decoded by tasks.
+"""How tuples of sources enter: Spark itself reads whole Parquet files, tasks decode everything else.
 
-What is wrong with a tuple is found out in one place, right behind the source: that it has no time or is late, and also
-what the filters and the map next to the source would refuse. So there is one look at each tuple, as in a job written by
-hand.
+What is wrong with a tuple is found out in one place, right behind the source: that it has no time or is late,
+and also what the filters and the map next to the source would refuse. So there is one look at each tuple, as
+in a job written by hand.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def admit_files(
     guards: Guards,
     watch: Watch,
 ) -> DataFrame:
-    """Tuples of whole Parquet files. Where the footers tell which have a time, and which, tuples are not looked at on the way."""
+    """Tuples of whole Parquet files.
+
+    Where the footers tell which have a time, and which, tuples are not looked at on the way.
+    """
     paths = [s.path for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
     # a map, not plain numbers: it reaches the generated code by reference, so the code stays the same
@@ -127,7 +130,8 @@ def _bad(slices: Sequence[WholeParquet], horizon: int) -> str:
 
 def _late(time: str, horizon: int) -> tuple[str, str]:
     limit = by_reference(horizon, time)
-    reason = f"concat('0:late: timestamp ', {time}, ' us is behind the horizon ', {limit}, ' us of earlier trains')"
+    behind_horizon = f"' us is behind the horizon ', {limit}, ' us of earlier trains'"
+    reason = f"concat('0:late: timestamp ', {time}, {behind_horizon})"
     return f"{time} < {limit}", reason
 
 
@@ -170,9 +174,9 @@ def raw_text(schema: Schema) -> str:
 def by_reference(number: int, column: str) -> str:
     """SQL of a number that changes from train to train, so that the generated code does not change with it.
 
-    A plain literal stands in the code, which the JVM then has to compile anew for every train (counted: 7 classes a
-    train for a filter and a map, none since). An array is handed over beside the code; the index must be no constant,
-    or Spark would look the number up while planning.
+    A plain literal stands in the code, which the JVM then has to compile anew for every train (counted: 7
+    classes a train for a filter and a map, none since). An array is handed over beside the code; the index
+    must be no constant, or Spark would look the number up while planning.
     """
     return f"get(array({number}L, {number}L), CAST({column} IS NULL AS INT))"
 
@@ -208,7 +212,9 @@ def admit_packed(
 
 
 class Unpack:
-    """The task that reads slices and makes tuples of them; rows that are none, and late ones, come along marked as dead.
+    """The task that reads slices and makes tuples of them.
+
+    Refused rows and late tuples come along, marked as dead.
 
     The horizon is looked at here and not in SQL: the bytes are in hand, and the check costs next to nothing.
     """

@@ -1,8 +1,9 @@
-"""Tuples of Parquet files without a time, or late: found by the driver where the footers say that there are any.
+"""Tuples of Parquet files without a time, or late: the driver finds them where the footers tell of any.
 
-Idea: a dead letter shows its whole tuple, so looking for them on the way through Spark costs every tuple all its columns and a step
-outside the generated code. The footers tell which files have any; of those the driver reads the column of times, and the tuples
-themselves only where there is something to tell. That is worth it while they are few.
+Idea: a dead letter shows its whole tuple, so looking for them on the way through Spark costs every tuple all
+its columns and a step outside the generated code. The footers tell which files have any; of those the driver
+reads the column of times, and the tuples themselves only where there is something to tell. That is worth it
+while they are few.
 """
 
 from __future__ import annotations

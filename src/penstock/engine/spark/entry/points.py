@@ -1,7 +1,8 @@
 """Connection points as inputs: history first, then what comes, by the same entries (A48, A51).
 
-A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49), and so does a join
-on it whose other side has such a filter (A50). The manifest's ranges choose the files; without any, histories are merged in order of time.
+A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49),
+and so does a join on it whose other side has such a filter (A50). The manifest's ranges choose the files;
+without any, histories are merged in order of time.
 """
 
 from __future__ import annotations
@@ -92,7 +93,10 @@ class PointInput(Input[PointPosition]):
             self._lease.renew(None if position is None else position.entry)
 
     def renew(self, *, ended: bool = False) -> None:
-        """Keep the lease while a long train runs; when the trains have `ended`, let go of what they are done with."""
+        """Keep the lease while a long train runs.
+
+        When the trains have `ended`, let go of what they are done with.
+        """
         if self._lease is None:
             return
         if ended:
@@ -107,14 +111,17 @@ class PointInput(Input[PointPosition]):
 
 
 def _oldest(entries: list[PointEntry], born: float) -> float | None:
-    """When the oldest of the entries' tuples came to the network; without tuples, those that moved the horizon."""
+    """When the oldest of the entries' tuples came to the network.
+
+    Without tuples, those that moved the horizon.
+    """
     full = [entry for entry in entries if entry.rows] or entries[-1:]
     known = [entry.since for entry in full if entry.since is not None]
     return max(min(known), born) if known else None
 
 
 def asleep(net: Network, idle: Iterable[str]) -> set[str]:
-    """Inputs that are idle, and everything that nothing but these feeds: nobody need wait for a point among them."""
+    """Inputs that are idle, and everything that only these feed: nobody need wait for a point among them."""
     found = set(idle)
     for node in net.nodes.values():
         if node.inputs and set(node.inputs) <= found:
@@ -138,7 +145,8 @@ def point_frame(
             plan.check()  # Spark reads past our checksums; at least the lengths must be right
             paths = [str(plan.directory / f.name) for f in plan.files]
             frame = spark.read.schema(f"{ddl(schema)}, {ENTRY} BIGINT").parquet(*paths)
-            # numbers of entries change with every train: as literals they would have the code compiled anew each time
+            # numbers of entries change with every train: as literals they would have the code compiled anew
+            # each time
             whole = all(plan.first <= f.first and f.last <= plan.last for f in plan.files)
             frames.append(frame if whole else frame.where(f"{ENTRY} BETWEEN {plan.first} AND {plan.last}"))
     columns = [*[f"`{c.name}`" for c in schema], STAMP, SEQ]
@@ -165,7 +173,10 @@ def pushed_ranges(net: Network, name: str, key: str) -> Ranges | None:
 
 
 def _looked_up(net: Network, name: str, join: Join, key: str) -> Ranges | None:
-    """A join on the storage key whose other side is filtered by it looks its partners up (A50): no other key can match."""
+    """A join on the storage key looks its partners up if its other side is filtered by it (A50).
+
+    No other key can match.
+    """
     if join.inputs[0] == join.inputs[1]:
         return None
     side = join.inputs.index(name)

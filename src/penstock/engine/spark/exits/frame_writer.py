@@ -1,4 +1,4 @@
-"""Native frames to outputs and connection points: Parquet by Spark's own writer, the rest by small Python tasks."""
+"""Native frames to outputs and points: Parquet by Spark's own writer, the rest by small Python tasks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where outputs leave: the sinks of a sub-network, by output.
 
-Sinks of files are written by the tasks that have the tuples. The others get each train's tuples here, in the driver,
-once the train is committed.
+Sinks of files are written by the tasks that have the tuples. The others get each train's tuples here, in the
+driver, once the train is committed.
 """
 
 from __future__ import annotations

@@ -99,7 +99,10 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
 
 
 def _partitioned_by(node: Node) -> Keys | None:
-    """The keys by which a source's tuples come in groups; in order too, since packed trains look for no late tuples."""
+    """The keys by which a source's tuples come in groups.
+
+    They must come in order too: packed trains look for no late tuples.
+    """
     return node.format.partitioned_by if isinstance(node, Source) and node.format.in_order else None
 
 
