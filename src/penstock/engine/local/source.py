@@ -1,5 +1,7 @@
-"""Where tuples enter the reference engine: they get their place, their types and their timestamp, or become
-dead letters.
+"""Where tuples enter the reference engine: each gets its place, its types and its timestamp, or is refused.
+
+The source is the same description that other engines read, but no code of a connector runs here: rows are
+given as Python values. So a fault of a connector shows when the engines are compared.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ class SourceLogic:
             return False
         return self.clock() - self.last_tuple >= self.node.idle
 
-    def take(self, given: Iterable[Any]) -> Answer:
+    def take(self, given: Iterable[object]) -> Answer:
         """One train: typed tuples; late and broken ones with a reason. Only then does the horizon move."""
         answer = Answer()
-        for entry in given:
-            self._take(entry, answer)
+        for row in given:
+            self._take(row, answer)
             self.arrived += 1
             self.last_tuple = self.clock() if self.clock else 0
         if answer.out and self.node.timestamp is not None:
@@ -45,11 +47,11 @@ class SourceLogic:
             self.horizon = max(self.horizon, newest - self.node.lateness + (1 if self.node.whole else 0))
         return answer
 
-    def _take(self, entry: Any, answer: Answer) -> None:
+    def _take(self, given: object, answer: Answer) -> None:
         try:
-            row = self._typed(self._named(entry))
+            row = self._typed(self._named(given))
         except ValueError as problem:
-            answer.dead.append(({**_shown(entry), SEQ: self.arrived}, str(problem)))
+            answer.dead.append(({**_shown(given), SEQ: self.arrived}, str(problem)))
             return
         reason = self._refusal(row)
         if reason:
@@ -57,19 +59,19 @@ class SourceLogic:
         else:
             answer.out.append(row)
 
-    def _named(self, entry: Any) -> Mapping[str, Any]:
-        if isinstance(entry, Mapping):
-            return entry
+    def _named(self, given: object) -> Mapping[str, Any]:
+        if isinstance(given, Mapping):
+            return given
         names = self.node.schema.names
-        if not isinstance(entry, list | tuple) or len(entry) != len(names):
-            raise ValueError(f"{entry!r} is no row of {len(names)} columns")
-        return dict(zip(names, entry, strict=True))
+        if not isinstance(given, list | tuple) or len(given) != len(names):
+            raise ValueError(f"{given!r} is no row of {len(names)} columns")
+        return dict(zip(names, given, strict=True))
 
-    def _typed(self, entry: Mapping[str, Any]) -> Row:
+    def _typed(self, named: Mapping[str, Any]) -> Row:
         row: Row = {}
         for column in self.node.schema:
             try:
-                row[column.name] = convert(entry.get(column.name), column.type)
+                row[column.name] = convert(named.get(column.name), column.type)
             except ValueError as problem:
                 raise ValueError(f"column '{column.name}': {problem}") from None
         stamp = None if self.node.timestamp is None else row[self.node.timestamp]
@@ -87,5 +89,5 @@ class SourceLogic:
         return ""
 
 
-def _shown(entry: Any) -> Row:
-    return dict(entry) if isinstance(entry, Mapping) else {"row": entry}
+def _shown(given: object) -> Row:
+    return dict(given) if isinstance(given, Mapping) else {"row": given}

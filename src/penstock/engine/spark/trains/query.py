@@ -372,6 +372,8 @@ class SubnetworkQuery:
         ):
             time.sleep(0.005)
         self._end_query(until)
+        for source in self.inputs.values():
+            source.close()
 
     def _end_query(self, until: float) -> None:
         if self.query is None:
