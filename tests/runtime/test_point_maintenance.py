@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.entry.points import PointInput, PointPosition
 from penstock.model.types import Schema
 from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.store.errors import LeaseLostError
@@ -74,7 +74,7 @@ def test_a_run_that_ends_before_the_first_round_has_one(tmp_path):
 def test_what_a_reader_has_not_done_with_stays(tmp_path):
     point(tmp_path)
     reader = PointInput(tmp_path, "kept", "reader", seconds=60)
-    reader.take({"entry": 3}, 1)
+    reader.take(PointPosition(3), 1)
     PointMaintenance(runtime_of(tmp_path, reader)).once()
     assert left(tmp_path) == [4, 5, 6, 7, 8, 9]
 
@@ -82,8 +82,8 @@ def test_what_a_reader_has_not_done_with_stays(tmp_path):
 def test_what_a_reader_has_just_done_with_goes_when_the_run_ends(tmp_path):
     point(tmp_path)
     reader = PointInput(tmp_path, "kept", "reader", seconds=60)
-    taken = reader.take({"entry": 3}, 100)
-    reader.done(taken.position)  # too soon after the lease was taken to be written at once
+    taken = reader.take(PointPosition(3), 100)
+    reader.committed(taken.position)  # too soon after the lease was taken to be written at once
     PointMaintenance(runtime_of(tmp_path, reader)).start().stop()
     assert left(tmp_path) == [6, 7, 8, 9]
 
@@ -92,7 +92,7 @@ def test_a_lost_lease_does_not_keep_history(tmp_path, caplog):
     point(tmp_path)
     lost = Failing(tmp_path, "kept", "lost", seconds=60, error=LeaseLostError("it has lost its lease"))
     alive = PointInput(tmp_path, "kept", "alive", seconds=60)
-    alive.take({"entry": 4}, 1)
+    alive.take(PointPosition(4), 1)
     before = live_leases(PointReader(tmp_path, "kept").manifest)
     alive._lease._written = 0.0  # so that a renewal shows
     PointMaintenance(runtime_of(tmp_path, lost, alive)).once()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.connectors.contract import Slice
 from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.errors import ClockError
@@ -58,7 +59,7 @@ class RunProgress:
     def train_done(self, done: Any) -> None:
         """Take note of a committed train (`penstock.runtime` calls it)."""
         now = time.time()
-        slices = [piece for pieces in done.ticket.slices.values() for piece in pieces]
+        slices = [s for taken in done.ticket.slices.values() for s in taken if isinstance(s, Slice)]
         paths = [path for piece in slices if (path := piece.whole_file()) is not None]
         seconds = [delivery.second for path in paths if (delivery := delivery_of(path))]
         with self._lock:
