@@ -28,11 +28,11 @@ def spelled(format_: str, given: Iterable[tuple[str, object]]) -> Options:
     >>> spelled("csv", [("Header", True), ("delimiter", ";")])
     (('header', 'true'), ('sep', ';'))
     """
-    made: dict[str, str] = {}
+    options: dict[str, str] = {}
     for name, value in given:
         known = _name(format_, name)
         try:
-            made[known] = OPTIONS[format_][known].spell(value)
+            options[known] = OPTIONS[format_][known].spell(value)
         except ExpressionError as error:
             raise ExpressionError(
                 f"option '{name}': {error.problem}",
@@ -40,7 +40,7 @@ def spelled(format_: str, given: Iterable[tuple[str, object]]) -> Options:
                 expected=error.expected,
                 hint=error.hint,
             ) from None
-    return tuple(sorted(made.items()))
+    return tuple(sorted(options.items()))
 
 
 def check_role(format_: str, options: Options, role: str) -> None:

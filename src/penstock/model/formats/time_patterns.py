@@ -35,10 +35,10 @@ class TimePattern:
         >>> time_pattern("dd/MM/yyyy HH:mm").read("31/01/2024 10:30").isoformat()
         '2024-01-31T10:30:00+00:00'
         """
-        found = self.regex.fullmatch(given)
-        if found is None:
+        match = self.regex.fullmatch(given)
+        if match is None:
             raise ValueError(f"{given!r} does not fit '{self.text}'")
-        part = {name: text for name, text in found.groupdict().items() if text is not None}
+        part = {name: text for name, text in match.groupdict().items() if text is not None}
         try:
             naive = datetime(  # noqa: DTZ001 - the zone comes next
                 _year(part), _month(part), int(part.get("day", 1)), _hour(part), int(part.get("minute", 0)),
@@ -76,12 +76,12 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str, str]]:
     """(quoted text, run of one letter, bracket, any other character), one of them for each piece."""
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        token = _TOKEN.match(text, at)
+        if token is None:
             raise _wrong(text, "a quote that is not closed")
-        quoted = None if found[1] is None else found[1].replace("''", "'") or "'"
-        yield quoted or "", found[0] if found[2] else "", found[3] or found[4] or "", found[5] or ""
-        at = found.end()
+        quoted = None if token[1] is None else token[1].replace("''", "'") or "'"
+        yield quoted or "", token[0] if token[2] else "", token[3] or token[4] or "", token[5] or ""
+        at = token.end()
 
 
 def _field(text: str, letters: str) -> tuple[str, str]:

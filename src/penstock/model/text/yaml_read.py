@@ -86,13 +86,13 @@ def _compose(text: str, file: str) -> yaml.Node:
 
 
 def _groups(entry: YamlValue) -> dict[tuple[str, ...], About]:
-    made: dict[tuple[str, ...], About] = {}
+    groups: dict[tuple[str, ...], About] = {}
     for name, group in entry.mapping().items():
         parts = group.mapping()
         group.only(parts, _ABOUT)
         path = tuple(name.split("/"))
-        made[path] = About(**{key: value.text() for key, value in parts.items()}, group=path[:-1])
-    return made
+        groups[path] = About(**{key: value.text() for key, value in parts.items()}, group=path[:-1])
+    return groups
 
 
 @dataclass(frozen=True)

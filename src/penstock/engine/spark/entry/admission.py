@@ -103,15 +103,15 @@ def admit_files(
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
     hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
-    told = source.timestamp is None or footers_tell(slices)
-    if told and not guards.cases:
+    known = source.timestamp is None or footers_tell(slices)
+    if known and not guards.cases:
         letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
         if letters is not None:
             watch.know(source.name, rows=sum(s.rows for s in slices), newest=_newest(slices, horizon))
             watch.tell(letters)
             plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
-    proven = source.timestamp is None or (told and all(all_in_time(s, horizon) for s in slices))
+    proven = source.timestamp is None or (known and all(all_in_time(s, horizon) for s in slices))
     own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), _late(time, horizon)]
     return _guarded(frame, source, own, guards, watch, more=hidden)
 

@@ -122,11 +122,11 @@ def _oldest(entries: list[PointEntry], born: float) -> float | None:
 
 def asleep(net: Network, idle: Iterable[str]) -> set[str]:
     """Inputs that are idle, and everything that only these feed: nobody need wait for a point among them."""
-    found = set(idle)
+    sleeping = set(idle)
     for node in net.nodes.values():
-        if node.inputs and set(node.inputs) <= found:
-            found.add(node.name)
-    return found
+        if node.inputs and set(node.inputs) <= sleeping:
+            sleeping.add(node.name)
+    return sleeping
 
 
 def point_frame(
