@@ -34,7 +34,7 @@ def source(tmp_path: Path) -> Any:
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=4)
     net = Network("n")
     net.source("s", parquet(str(tmp_path), "time TIMESTAMP, v INT, t STRING"), timestamp="time")
-    return net.nodes.s
+    return net.nodes["s"]
 
 
 def taken(source: Any, tmp_path: Path) -> list[Any]:
@@ -50,7 +50,7 @@ def admitted(spark: Any, source: Any, slices: list[Any]) -> tuple[list[Any], lis
         for raw, reason, offset, box in zip(*watch.dead().to_pydict().values(), strict=True)
     ]
     counts = watch.counts("s")
-    return sorted(map(tuple, rows), key=str), sorted(letters, key=str), (counts.rows, counts.newest)
+    return sorted(map(tuple, rows), key=str), sorted(letters, key=str), (counts["rows"], counts["newest"])
 
 
 def test_both_ways_tell_the_same(spark: Any, source: Any, tmp_path: Path, monkeypatch: Any) -> None:
