@@ -91,8 +91,8 @@ class Forgetful(Tally):
     """Leaves out the time of its rows."""
 
     def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:
-        made = super().process(inputs, until, final)
-        return {**made, "time": pa.nulls(len(made["n"]), pa.timestamp("us", tz="UTC"))}
+        columns = super().process(inputs, until, final)
+        return {**columns, "time": pa.nulls(len(columns["n"]), pa.timestamp("us", tz="UTC"))}
 
 
 def same(rows: Any) -> Any:

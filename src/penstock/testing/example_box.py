@@ -81,12 +81,12 @@ class ClipColumns(Parts):
     def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> arrow.Answer:
         """Take one train."""
         del horizons, final
-        place = inputs[0].schema.get_field_index(self.node.column)
-        column = inputs[0].column(place)
+        index = inputs[0].schema.get_field_index(self.node.column)
+        column = inputs[0].column(index)
         low, high = (pa.scalar(bound, column.type) for bound in (self.node.low, self.node.high))
         raised = pc.max_element_wise(column, low, skip_nulls=False)
         clipped = pc.min_element_wise(raised, high, skip_nulls=False)
-        out = inputs[0].set_column(place, inputs[0].schema.field(place), clipped)
+        out = inputs[0].set_column(index, inputs[0].schema.field(index), clipped)
         return arrow.Answer(out, arrow.DEAD_SCHEMA.empty_table())
 
 

@@ -116,8 +116,8 @@ def networks(draw: st.DrawFn, max_boxes: int = 6, max_sources: int = 2) -> Netwo
 def cases(draw: st.DrawFn, max_boxes: int = 6, number_of_cuttings: int = 2, max_size: int = 30) -> Case:
     """A network with rows for it, cut in several ways."""
     network = draw(networks(max_boxes=max_boxes))
-    found = {name: node.lateness for name, node in network.nodes.items() if isinstance(node, Source)}
-    rows = {name: draw(streams(lateness, max_size)) for name, lateness in found.items()}
+    lateness_of = {name: node.lateness for name, node in network.nodes.items() if isinstance(node, Source)}
+    rows = {name: draw(streams(lateness, max_size)) for name, lateness in lateness_of.items()}
     return Case(network, rows, tuple(draw(cuttings(rows)) for _ in range(number_of_cuttings)))
 
 
@@ -125,9 +125,9 @@ Draw = Callable[..., Any]
 Box = Callable[[Draw, Stream, list[Stream]], Stream]
 
 
-def _source(draw: Draw, network: Network, place: int) -> Stream:
+def _source(draw: Draw, network: Network, number: int) -> Stream:
     lateness = draw(st.sampled_from((0, "500 ms", "3 seconds")))
-    return network.source(f"source_{place}", rows_source(SCHEMA), timestamp="time", lateness=lateness)
+    return network.source(f"source_{number}", rows_source(SCHEMA), timestamp="time", lateness=lateness)
 
 
 def _choices(stream: Stream, taps: list[Stream]) -> list[Box]:

@@ -77,9 +77,9 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         )
     with located(node.name, node.where):
         check_arguments(node)
-        made = RULES[type(node)](node, inputs)
-    no_twins(node, made.schema)
-    return made
+        result = RULES[type(node)](node, inputs)
+    no_twins(node, result.schema)
+    return result
 
 
 def _source(node: Source, _inputs: Inputs) -> StreamType:
@@ -147,15 +147,15 @@ def _map(node: Map, inputs: Inputs) -> StreamType:
                 node, "a map has expressions or a function, not both", expected="exactly one of them"
             )
         check_function(node, stream.schema, "batch")
-        made = list(node.produces)
+        columns = list(node.produces)
     else:
-        made = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]
-        if not made:
+        columns = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]
+        if not columns:
             raise node_error(
                 node, "a map without expressions", expected="name=expression", hint='.map(kmh="mph * 1.609")'
             )
-    _check_map_keeps(node, stream, [column.name for column in made])
-    schema = stream.schema.with_columns(made) if node.keep else Schema.of(made)
+    _check_map_keeps(node, stream, [column.name for column in columns])
+    schema = stream.schema.with_columns(columns) if node.keep else Schema.of(columns)
     return replace(stream, schema=schema, timestamp=_map_timestamp(node, stream))
 
 
@@ -164,9 +164,9 @@ def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
         return expressions.infer(text, schema)
 
 
-def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
+def _check_map_keeps(node: Map, stream: StreamType, names: list[str]) -> None:
     texts = dict(node.columns)
-    changed = [name for name in made if texts.get(name) not in _ways(name)]
+    changed = [name for name in names if texts.get(name) not in _ways(name)]
     if stream.timestamp in changed:
         raise node_error(
             node,
@@ -175,7 +175,7 @@ def _check_map_keeps(node: Map, stream: StreamType, made: list[str]) -> None:
             hint="give the new column another name",
         )
     for key in stream.keys:
-        if key in changed or (not node.keep and key not in made):
+        if key in changed or (not node.keep and key not in names):
             raise node_error(
                 node,
                 f"it changes or loses '{key}', by which the stream is grouped",

@@ -92,16 +92,16 @@ def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
 
 
 def _inputs_first(nodes: Mapping[str, Node]) -> dict[str, Node]:
-    made: dict[str, Node] = {}
+    in_order: dict[str, Node] = {}
     for start in nodes:
         # a stack instead of recursion: networks may be thousands of boxes deep
         stack = [start]
         while stack:
             node = nodes[stack[-1]]
-            missing = [name for name in node.inputs if name not in made]
+            missing = [name for name in node.inputs if name not in in_order]
             if missing:
                 stack.append(missing[0])
             else:
-                made[node.name] = node
+                in_order[node.name] = node
                 stack.pop()
-    return made
+    return in_order

@@ -56,11 +56,13 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
         )
     if node.function is not None:
         check_function(node, schema, "table")
-        made = list(node.produces)
+        columns = list(node.produces)
     else:
-        made = [Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates]
-    columns = _with_keys(node, stream, schema, made)
-    return StreamType(columns, stream.timestamp, (), arrival_order=False, lag=_window_lag(node, stream))
+        columns = [
+            Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates
+        ]
+    all_columns = _with_keys(node, stream, schema, columns)
+    return StreamType(all_columns, stream.timestamp, (), arrival_order=False, lag=_window_lag(node, stream))
 
 
 def _positive(node: Windowed | Latch, extent: Extent) -> None:
@@ -77,9 +79,9 @@ def _positive(node: Windowed | Latch, extent: Extent) -> None:
 
 def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType, schema: Schema) -> str:
     with located(node.name, node.where, part=f"{name} = '{text}'"):
-        made = expressions.split_aggregates(text, schema, keys=stream.keys)
+        aggregation = expressions.split_aggregates(text, schema, keys=stream.keys)
     if isinstance(node.size, Count) and any(
-        call.function in ("window_start", "window_end") for call in made.calls
+        call.function in ("window_start", "window_end") for call in aggregation.calls
     ):
         raise node_error(
             node,
@@ -88,15 +90,15 @@ def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType,
             expected="a window of time",
             hint="min(...) and max(...) of the timestamp column give its ends",
         )
-    return made.type
+    return aggregation.type
 
 
-def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, made: list[Column]) -> Schema:
+def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, columns: list[Column]) -> Schema:
     assert stream.timestamp is not None
     added = [Column(key, schema.type_of(key)) for key in stream.keys] + [
         Column(stream.timestamp, "TIMESTAMP")
     ]
-    for column in made:
+    for column in columns:
         if column.name in {c.name for c in added}:
             raise node_error(
                 node,
@@ -104,7 +106,7 @@ def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, made:
                 found=f"{', '.join(c.name for c in added)} are added by the box",
                 hint="leave it out, or give it another name",
             )
-    return Schema.of([*added, *made])
+    return Schema.of([*added, *columns])
 
 
 def _window_lag(node: Windowed | Latch, stream: StreamType) -> int | None:

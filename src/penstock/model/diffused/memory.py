@@ -49,14 +49,14 @@ def with_room(
 
     for time, side in held:
         staying += keep(time, side)
-    found = []
+    fits = []
     for time, side in came:
         while leaving and leaving[0] < time:
             heappop(leaving)
-        found.append(staying + len(leaving) < memory)
-        if found[-1]:
+        fits.append(staying + len(leaving) < memory)
+        if fits[-1]:
             staying += keep(time, side)
-    return found
+    return fits
 
 
 def does_not_fit(node: Join, server: int, servers: int, held: tuple[int, int], size: int) -> NetworkError:

@@ -108,16 +108,16 @@ def step(
 
     `horizons`: of both inputs in that train. `forced`: the scheme that somebody asks for.
     """
-    told = _measured(roles, list(reports))
-    full = _period_is_full(node, told)
+    after = _measured(roles, list(reports))
+    full = _period_is_full(node, after)
     if full:
-        told = _sampled(told)
-    wanted = forced or (_wanted(node, told) if full else told.scheme)
+        after = _sampled(after)
+    wanted = forced or (_wanted(node, after) if full else after.scheme)
     if full:
-        told = replace(told, counts=(0, 0), since=None, loads=(0.0,) * told.servers)
-    if wanted != told.scheme:
-        told = replace(told, scheme=wanted, epoch=told.epoch + 1, reach=told.newest)
-    return replace(told, both=_in_reach(node, told, horizons), wheel=_wheel(node, told))
+        after = replace(after, counts=(0, 0), since=None, loads=(0.0,) * after.servers)
+    if wanted != after.scheme:
+        after = replace(after, scheme=wanted, epoch=after.epoch + 1, reach=after.newest)
+    return replace(after, both=_in_reach(node, after, horizons), wheel=_wheel(node, after))
 
 
 def _measured(roles: Roles, reports: list[Report]) -> Roles:
