@@ -41,9 +41,14 @@ class TimePattern:
         part = {name: text for name, text in match.groupdict().items() if text is not None}
         try:
             naive = datetime(  # noqa: DTZ001 - the zone comes next
-                _year(part), _month(part), int(part.get("day", 1)), _hour(part), int(part.get("minute", 0)),
-                int(part.get("second", 0)), int(part.get("fraction", "0")[:6].ljust(6, "0")),
-            )  # fmt: skip
+                _year(part),
+                _month(part),
+                int(part.get("day", 1)),
+                _hour(part),
+                int(part.get("minute", 0)),
+                int(part.get("second", 0)),
+                int(part.get("fraction", "0")[:6].ljust(6, "0")),
+            )
             return naive.replace(tzinfo=_zone(part.get("zone", "Z"))).astimezone(UTC)
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{given!r} is no time: {error}") from None
