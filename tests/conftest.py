@@ -29,10 +29,11 @@ def _needs_session(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """One local Spark session for all tests of a process."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One local Spark session for all tests of a process, with a folder of its own for what it shuffles."""
     from penstock.engine.spark.session import local_session
 
-    session = local_session("local[2]", "penstock-tests")
+    own = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    session = local_session("local[2]", "penstock-tests", **own)
     yield session
     session.stop()

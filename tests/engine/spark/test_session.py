@@ -133,9 +133,8 @@ def test_what_spark_submit_was_told_holds(tmp_path):
 
 def shuffles(spark):
     """Files of this session's shuffles; other Sparks may run on the machine."""
-    env = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
-    folders = env.blockManager().diskBlockManager().localDirsString()
-    return {str(path) for folder in folders for path in Path(folder).glob("*/shuffle_*")}
+    folder = Path(spark.sparkContext.getConf().get("spark.local.dir"))
+    return {str(path) for path in folder.glob("blockmgr-*/*/shuffle_*")}
 
 
 def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):
