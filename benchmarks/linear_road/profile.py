@@ -29,7 +29,7 @@ from penstock.testing.dry_run import DryRun
 STEPS = {
     "all": ("penstock.testing.dry_run", "train"),
     "the delivered text becomes columns": ("penstock.connectors.feed", "decode"),
-    "all boxes": ("penstock.engine.spark.tasks.stage", "_box"),
+    "all boxes": ("penstock.engine.spark.tasks.stage_run", "_run_box"),
     "boxes with state": ("penstock.engine.arrow.boxes.column_latch", "process"),
     "- tracking": ("penstock.linear_road.network.tracking", "process"),
     "- accounts": ("penstock.linear_road.network.accounts", "process"),

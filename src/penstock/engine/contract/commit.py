@@ -1,4 +1,8 @@
-"""The commit record of a train: what it did, on disk before anything it wrote becomes visible."""
+"""The commit record of a train: what it did, on disk before anything it wrote becomes visible.
+
+`engine/spark/trains/train.py` writes it and then publishes. The order of steps is in docs/design.md,
+"Commit protocol".
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Idea: read the rows once in their order, half a minute at a time. Every vehicle reports every 30 s, so a
 report's previous one lies in the half minute before, at the same second of it: a look-up in one sorted table
 finds trips, crossings and stopped vehicles. Minutes are then folded into statistics and tolls
-(`describe_minutes`). This is a counter for getting to know data; whether answers are right is for the
+(`minutes`). This is a counter for getting to know data; whether answers are right is for the
 validator, which shares nothing with it.
 """
 

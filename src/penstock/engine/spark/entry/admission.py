@@ -18,8 +18,10 @@ from penstock.connectors.files.parquet import WholeParquet
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
+from penstock.engine.spark.entry.by_reference import by_reference
+from penstock.engine.spark.entry.lateness import in_time, late_case
 from penstock.engine.spark.entry.slice_placement import spread
-from penstock.engine.spark.entry.stamping import in_time, stamped
+from penstock.engine.spark.entry.stamping import stamped
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout, behind
 from penstock.engine.spark.trains.watch import Watch
@@ -94,7 +96,7 @@ def admit_files(
 ) -> DataFrame:
     """Tuples of whole Parquet files.
 
-    Where the footers tell which have a time, and which, tuples are not looked at on the way.
+    If the footers give the number of null timestamps and their range, Spark checks no tuple.
     """
     paths = [s.path for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
@@ -112,7 +114,7 @@ def admit_files(
             plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
     proven = source.timestamp is None or (known and all(all_in_time(s, horizon) for s in slices))
-    own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), _late(time, horizon)]
+    own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), late_case(time, horizon)]
     return _guarded(frame, source, own, guards, watch, more=hidden)
 
 
@@ -126,13 +128,6 @@ def _bad(slices: Sequence[WholeParquet], horizon: int) -> str:
     """SQL: whether a tuple of these files has no time, or is late; only what the footers say is there."""
     late = any(s.least is not None and s.least < horizon for s in slices)
     return f"{STAMP} IS NULL" + (f" OR {STAMP} < {by_reference(horizon, STAMP)}" if late else "")
-
-
-def _late(time: str, horizon: int) -> tuple[str, str]:
-    limit = by_reference(horizon, time)
-    behind_horizon = f"' us is behind the horizon ', {limit}, ' us of earlier trains'"
-    reason = f"concat('0:late: timestamp ', {time}, {behind_horizon})"
-    return f"{time} < {limit}", reason
 
 
 def _guarded(
@@ -169,16 +164,6 @@ def raw_text(schema: Schema) -> str:
     """SQL of a tuple's visible columns as JSON."""
     columns = ", ".join(f"`{c.name}`" for c in schema)
     return f"to_json(struct({columns}), map('ignoreNullFields', 'false'))"
-
-
-def by_reference(number: int, column: str) -> str:
-    """SQL of a number that changes from train to train, so that the generated code does not change with it.
-
-    A plain literal stands in the code, which the JVM then has to compile anew for every train (counted: 7
-    classes a train for a filter and a map, none since). An array is handed over beside the code; the index
-    must be no constant, or Spark would look the number up while planning.
-    """
-    return f"get(array({number}L, {number}L), CAST({column} IS NULL AS INT))"
 
 
 def _name(path: str) -> str:

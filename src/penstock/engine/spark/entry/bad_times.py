@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 from penstock.connectors.files.parquet import WholeParquet
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
-from penstock.engine.spark.entry.stamping import late_reason
+from penstock.engine.spark.entry.lateness import late_reason
 from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP, arrow_schema
 
 FEW = 10_000
-"""As many of a train the driver looks for; more are found by Spark."""
+"""The driver looks up at most this many bad tuples of a train. If there are more, Spark finds them."""
 
 
 def footers_tell(slices: Sequence[WholeParquet]) -> bool:
-    """True if it is known of each file how many tuples have no time, and from when to when the others are."""
+    """True if every file's footer gives its number of null timestamps, its earliest and its latest one."""
     return all(s.nulls is not None for s in slices)
 
 

@@ -1,4 +1,4 @@
-"""Decoded tuples get their `_ts`; a tuple without a time, or a late one, is refused here."""
+"""Decoded tuples get their `_ts`; a tuple without a time is refused here. Late ones: `lateness.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.connectors.contract import Decoded
-from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
+from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.model.boxes import Source
 from penstock.model.types import SEQ, STAMP
 
@@ -20,11 +20,6 @@ class Admitted:
 
     tuples: pa.Table
     dead: pa.Table
-
-
-def late_reason(ts: int, horizon: int) -> str:
-    """Why a tuple is refused as late."""
-    return f"late: timestamp {ts} us is behind the horizon {horizon} us of earlier trains"
 
 
 def stamped(source: Source, decoded: Decoded) -> Admitted:
@@ -39,20 +34,6 @@ def stamped(source: Source, decoded: Decoded) -> Admitted:
         return Admitted(table, dead)
     missing = _without_time(table.filter(pc.is_null(stamps)), source.name)
     return Admitted(table.filter(pc.is_valid(stamps)), pa.concat_tables([dead, missing]))
-
-
-def in_time(source: Source, admitted: Admitted, horizon: int) -> Admitted:
-    """Without the tuples behind the horizon; these become dead letters."""
-    table = admitted.tuples
-    if source.timestamp is None or not table.num_rows:
-        return admitted
-    late = pc.less(table.column(STAMP), horizon)
-    if not pc.any(late).as_py():
-        return admitted
-    rows = table.filter(late)
-    reasons = [late_reason(ts, horizon) for ts in rows.column(STAMP).to_pylist()]
-    letters = dead_letters(rows, reasons, source.name)
-    return Admitted(table.filter(pc.invert(late)), pa.concat_tables([admitted.dead, letters]))
 
 
 def _letters(refused: pa.Table, source: str) -> pa.Table:

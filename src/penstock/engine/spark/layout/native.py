@@ -13,7 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from penstock.engine.spark.entry.admission import by_reference, raw_text
+from penstock.engine.spark.entry.admission import raw_text
+from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.trains.watch import Watch
 from penstock.model.boxes import Node
