@@ -12,7 +12,7 @@ from penstock.model.types import Schema, arrow_schema
 from penstock.model.user_functions import Function
 
 
-def call(node: Node, function: Function, *arguments: Any) -> Any:
+def call(node: Node, function: Function, *arguments: object) -> Any:
     """Call it; its failure is the user's, so the error says which box and which function."""
     try:
         return function.call(*arguments)
@@ -28,7 +28,7 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
         ) from error
 
 
-def table_from(node: Node, answer: Any, schema: Schema) -> Any:
+def table_from(node: Node, answer: object, schema: Schema) -> pa.Table:
     """What a function gave (a table, batch or dict of columns) with exactly the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):
@@ -37,17 +37,17 @@ def table_from(node: Node, answer: Any, schema: Schema) -> Any:
         raise wrong(node, type(answer).__name__, "a table, a record batch or a dict of columns")
     if any(name not in table.column_names for name in schema.names):
         raise wrong(node, f"columns {', '.join(table.column_names)}", f"columns {', '.join(schema.names)}")
-    wanted, found = arrow_schema(schema, hidden=False), table.select(list(schema.names))
+    wanted, declared = arrow_schema(schema, hidden=False), table.select(list(schema.names))
     try:
-        return found if found.schema.equals(wanted) else found.cast(wanted)
+        return declared if declared.schema.equals(wanted) else declared.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise wrong(node, f"columns that do not fit: {error}", schema.ddl()) from error
 
 
-def same_length(node: Node, found: int, expected: int) -> None:
+def same_length(node: Node, rows: int, tuples: int) -> None:
     """A function that makes no timestamps must answer each tuple with one row, or they would be lost."""
-    if found != expected:
-        raise wrong(node, f"{found} rows", f"{expected}: one row for each tuple")
+    if rows != tuples:
+        raise wrong(node, f"{rows} rows", f"{tuples}: one row for each tuple")
 
 
 def wrong(node: Node, found: str, expected: str) -> NetworkError:

@@ -30,26 +30,26 @@ DEAD_SCHEMA = pa.schema(
 class Answer:
     """What a box makes of one train: tuples, and those that could not be worked on."""
 
-    out: Any
-    dead: Any
+    out: pa.Table
+    dead: pa.Table
 
 
 class Logic(Protocol):
     """One box in one partition."""
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train. `final`: nothing comes any more, every window is closed and nothing waits."""
 
-    def delta(self) -> dict[str, Any]:
+    def delta(self) -> dict[str, pa.Table]:
         """What changed since the last `delta` or `restore`, as small tables; it then counts as taken."""
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring a state of version b - 1 to version b."""
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, pa.Table]:
         """The whole state; it says nothing about what `delta` has given."""
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over a snapshot ({}: as new)."""
 
 
@@ -110,7 +110,7 @@ LOGICS: dict[str, str | Callable[[Any], str]] = {
 }
 
 
-def dead_letters(rows: Any, reasons: Sequence[str], box: str) -> Any:
+def dead_letters(rows: pa.Table, reasons: Sequence[str], box: str) -> pa.Table:
     """Dead letters of these tuples; `raw` is the tuple's visible columns as JSON.
 
     >>> import pyarrow as pa
@@ -133,7 +133,7 @@ def dead_letters(rows: Any, reasons: Sequence[str], box: str) -> Any:
     return pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)
 
 
-def late_letters(rows: Any, acted: int, box: str) -> Any:
+def late_letters(rows: pa.Table, acted: int, box: str) -> pa.Table:
     """Dead letters of tuples behind a horizon that a box has acted on: an idle input came back."""
     stamps = rows.column(STAMP).to_pylist()
     return dead_letters(
@@ -146,7 +146,7 @@ def late_letters(rows: Any, acted: int, box: str) -> Any:
     )
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -8,8 +8,6 @@ is in arrival order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +20,7 @@ from penstock.model.types import SEQ, STAMP, Schema, StreamType, arrow_schema
 INPUT = "_input"
 
 
-def canonical(rows: Any) -> Any:
+def canonical(rows: pa.Table) -> pa.Table:
     """The rows in canonical order; a table with several inputs has the column `_input`."""
     if rows.num_rows < 2:
         return rows
@@ -75,7 +73,7 @@ def _ties(keys: list[np.ndarray], order: np.ndarray | None) -> bool:
     return bool(same.any())
 
 
-def _sortable(rows: Any) -> tuple[Any, list[tuple[str, str]]]:
+def _sortable(rows: pa.Table) -> tuple[pa.Table, list[tuple[str, str]]]:
     """A table that Arrow can sort, and its sort keys: booleans as numbers, nulls first."""
     hidden = [name for name in (STAMP, INPUT, SEQ) if name in rows.column_names]
     columns = {}
@@ -94,17 +92,17 @@ def merged_schema(inputs: list[StreamType]) -> Schema:
     return Schema(tuple(columns[name] for name in order))
 
 
-def merge(tables: list[Any], schema: Any) -> Any:
+def merge(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     """The tuples of all inputs in one table with the column `_input`."""
-    return concat([_widened(table, place, schema) for place, table in enumerate(tables)], schema)
+    return concat([_widened(table, number, schema) for number, table in enumerate(tables)], schema)
 
 
-def _widened(table: Any, place: int, schema: Any) -> Any:
+def _widened(table: pa.Table, number: int, schema: pa.Schema) -> pa.Table:
     count = table.num_rows
     columns = []
     for field in schema:
         if field.name == INPUT:
-            columns.append(pa.array(np.full(count, place, np.int32)))
+            columns.append(pa.array(np.full(count, number, np.int32)))
         elif field.name in table.column_names:
             columns.append(table.column(field.name))
         else:
@@ -118,7 +116,7 @@ class Gate:
     def __init__(self, box: str, inputs: int) -> None:
         self.box, self.acted = box, Numbers(*[MIN] * inputs)
 
-    def admit(self, tables: list[Any]) -> tuple[list[Any], Any]:
+    def admit(self, tables: list[pa.Table]) -> tuple[list[pa.Table], pa.Table]:
         """The tuples in time, and the dead letters of the late ones."""
         late = [
             integers(table, STAMP) < acted for table, acted in zip(tables, self.acted.values, strict=True)
@@ -147,7 +145,9 @@ class Reorder(Parts):
         self.waiting, self.gate = Buffer(self.schema), Gate(box, len(inputs))
         super().__init__(waiting=self.waiting, acted=self.gate.acted)
 
-    def release(self, tables: list[Any], horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
+    def release(
+        self, tables: list[pa.Table], horizons: tuple[int, ...], *, final: bool
+    ) -> tuple[pa.Table, pa.Table]:
         """What may go now, in canonical order, with the column `_input`; and letters of late tuples."""
         in_time, dead = self.gate.admit(tables)
         came = merge(in_time, self.schema)
@@ -161,9 +161,9 @@ class Reorder(Parts):
             self.waiting.append(canonical(came.filter(pa.array(wait))))
         return canonical(rows if ready.all() else rows.filter(pa.array(ready))), dead
 
-    def _ready(self, rows: Any, horizons: tuple[int, ...]) -> np.ndarray:
+    def _ready(self, rows: pa.Table, horizons: tuple[int, ...]) -> np.ndarray:
         low, first = min(zip(horizons, range(len(horizons)), strict=True))
-        ts, place = integers(rows, STAMP), integers(rows, INPUT)
-        at = place <= first if self.inputs[first].arrival_order else place < first
-        ready: np.ndarray = (ts < low) | ((ts == low) & at)
+        ts, source = integers(rows, STAMP), integers(rows, INPUT)
+        settled = source <= first if self.inputs[first].arrival_order else source < first
+        ready: np.ndarray = (ts < low) | ((ts == low) & settled)
         return ready

@@ -26,16 +26,16 @@ from penstock.engine.arrow.columns.columns import (
 )
 from penstock.model.types import STAMP
 
-Tables = dict[str, Any]
+Tables = dict[str, pa.Table]
 
 
 class Versioned(Protocol):
     """Something whose changes can be carried elsewhere."""
 
     def delta(self) -> Tables: ...
-    def apply(self, delta: Mapping[str, Any]) -> None: ...
+    def apply(self, delta: Mapping[str, pa.Table]) -> None: ...
     def snapshot(self) -> Tables: ...
-    def restore(self, snapshot: Mapping[str, Any]) -> None: ...
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None: ...
 
 
 class Parts:
@@ -49,7 +49,7 @@ class Parts:
             f"{name}/{key}": table for name, part in self.parts.items() for key, table in part.delta().items()
         }
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         for name, part in self.parts.items():
             part.apply(_below(delta, name))
 
@@ -60,12 +60,12 @@ class Parts:
             for key, table in part.snapshot().items()
         }
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         for name, part in self.parts.items():
             part.restore(_below(snapshot, name))
 
 
-def _below(tables: Mapping[str, Any], name: str) -> Tables:
+def _below(tables: Mapping[str, pa.Table], name: str) -> Tables:
     return {key[len(name) + 1 :]: table for key, table in tables.items() if key.startswith(f"{name}/")}
 
 
@@ -85,27 +85,27 @@ class Interner:
         """The number of each value; with `add`, unknown ones get a new number, else -1."""
         if valid is None:
             return self._of(values, add=add)
-        found = np.empty(len(values), np.int64)
-        found[valid] = self._of(values[valid], add=add)
+        codes = np.empty(len(values), np.int64)
+        codes[valid] = self._of(values[valid], add=add)
         if self._null < 0 and add and not valid.all():
             self._null, self.size = self.size, self.size + 1
-        found[~valid] = self._null
-        return found
+        codes[~valid] = self._null
+        return codes
 
     def _of(self, values: np.ndarray, *, add: bool) -> np.ndarray:
-        found = np.full(len(values), -1, np.int64)
-        todo = slice(None)  # type: Any
+        codes = np.full(len(values), -1, np.int64)
+        todo: Any = slice(None)  # all values at first, then those that no level knows
         for index, first in self._levels:
             at = index.get_indexer(values[todo])
-            found[todo] = np.where(at < 0, -1, at + first)
-            todo = np.flatnonzero(found < 0)
+            codes[todo] = np.where(at < 0, -1, at + first)
+            todo = np.flatnonzero(codes < 0)
             if not len(todo):
-                return found
+                return codes
         if add:
-            places, uniques = pd.factorize(values[todo])
-            found[todo] = places + self.size
+            numbers, uniques = pd.factorize(values[todo])
+            codes[todo] = numbers + self.size
             self._add(pd.Index(uniques, dtype=values.dtype))
-        return found
+        return codes
 
     def _add(self, new: pd.Index) -> None:
         first, self.size = self.size, self.size + len(new)
@@ -122,7 +122,7 @@ class Interner:
 class _Column:
     """One growing column that is changed in place."""
 
-    def __init__(self, type_: Any) -> None:
+    def __init__(self, type_: pa.DataType) -> None:
         self.type, self.values = type_, np.zeros(0, dtype_of(type_))
         self.valid: Mask = None
 
@@ -133,7 +133,7 @@ class _Column:
             if self.valid is not None:
                 self.valid = np.concatenate([self.valid, np.ones(more, bool)])
 
-    def put(self, rows: np.ndarray, column: Any) -> None:
+    def put(self, rows: np.ndarray, column: pa.ChunkedArray) -> None:
         values, valid = to_numpy(column)
         self.values[rows] = values
         if valid is not None and self.valid is None:
@@ -141,7 +141,7 @@ class _Column:
         if self.valid is not None:
             self.valid[rows] = True if valid is None else valid
 
-    def take(self, rows: np.ndarray) -> Any:
+    def take(self, rows: np.ndarray) -> pa.Array:
         return to_arrow(self.values[rows], None if self.valid is None else self.valid[rows], self.type)
 
 
@@ -155,7 +155,7 @@ class KeyedTable:
     [1, -1]
     """
 
-    def __init__(self, schema: Any, keys: tuple[str, ...]) -> None:
+    def __init__(self, schema: pa.Schema, keys: tuple[str, ...]) -> None:
         self.schema, self.keys = schema, keys
         self._reset()
 
@@ -170,7 +170,7 @@ class KeyedTable:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._alive[: self._size]))
 
-    def lookup(self, keys: Any) -> np.ndarray:
+    def lookup(self, keys: pa.Table) -> np.ndarray:
         """The row number of each key of a table that has the key columns; -1: no such row.
 
         Row numbers hold until the next `delta`, `apply` or `restore`.
@@ -180,7 +180,7 @@ class KeyedTable:
             return np.full(len(rows), -1, np.int64)
         return np.where((rows >= 0) & self._alive[rows], rows, -1)
 
-    def _rows(self, table: Any, *, add: bool) -> np.ndarray:
+    def _rows(self, table: pa.Table, *, add: bool) -> np.ndarray:
         if not self.keys:
             return np.zeros(table.num_rows, np.int64)
         codes = [
@@ -194,7 +194,7 @@ class KeyedTable:
             rows = pairs.codes(both, None, add=add)
         return rows
 
-    def take(self, rows: np.ndarray, names: tuple[str, ...] | None = None) -> Any:
+    def take(self, rows: np.ndarray, names: tuple[str, ...] | None = None) -> pa.Table:
         """These rows as a table, in this order."""
         fields = [self.schema.field(name) for name in (self.schema.names if names is None else names)]
         arrays = [self._columns[field.name].take(rows) for field in fields]
@@ -208,11 +208,11 @@ class KeyedTable:
         """The numbers of all rows."""
         return np.flatnonzero(self._alive[: self._size])
 
-    def table(self) -> Any:
+    def table(self) -> pa.Table:
         """All rows."""
         return self.take(self.rows())
 
-    def upsert(self, rows: Any) -> np.ndarray:
+    def upsert(self, rows: pa.Table) -> np.ndarray:
         """Insert these rows, or replace those with the same key (the last one wins); their numbers."""
         if not rows.num_rows:
             return np.zeros(0, np.int64)
@@ -220,7 +220,7 @@ class KeyedTable:
         self._touched.append(at)
         return at
 
-    def _put(self, rows: Any) -> np.ndarray:
+    def _put(self, rows: pa.Table) -> np.ndarray:
         at = self._rows(rows, add=True)
         self._size = max(self._size, int(at.max()) + 1)
         if self._size > len(self._alive):
@@ -231,7 +231,7 @@ class KeyedTable:
         self._alive[at] = True
         return at
 
-    def delete(self, keys: Any) -> None:
+    def delete(self, keys: pa.Table) -> None:
         """Delete the rows with these keys, as far as there are any."""
         at = self.lookup(keys)
         self.delete_rows(at[at >= 0])
@@ -248,18 +248,18 @@ class KeyedTable:
         touched = pd.unique(touched)
         alive = self._alive[touched]
         gone = self._count(touched[~alive])
-        made = {"upserted": self.take(touched[alive]), "deleted": gone}
+        changes = {"upserted": self.take(touched[alive]), "deleted": gone}
         self._touched = []
         self._compact()
-        return _filled(made)
+        return _filled(changes)
 
-    def _count(self, rows: np.ndarray) -> Any:
+    def _count(self, rows: np.ndarray) -> pa.Table:
         # without key columns a table of keys would have no way to say that it has a row
         if self.keys:
             return self.take(rows, self.keys)
         return pa.table({"_all": pa.array(np.zeros(len(rows), np.int8))})
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring version b - 1 to b."""
         if "deleted" in delta:
             at = self.lookup(delta["deleted"])
@@ -272,7 +272,7 @@ class KeyedTable:
         """`rows`: all rows."""
         return _filled({"rows": self.table()})
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over a snapshot."""
         self._reset()
         if "rows" in snapshot:
@@ -287,11 +287,11 @@ class KeyedTable:
 class Buffer:
     """Rows that wait, in the order in which they were appended."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._take_over(empty(schema))
 
-    def _take_over(self, rows: Any) -> None:
+    def _take_over(self, rows: pa.Table) -> None:
         self.rows = rows
         self._origin = np.arange(rows.num_rows)  # place in the last version; -1: appended since
         self._base = rows.num_rows
@@ -299,7 +299,7 @@ class Buffer:
     def __len__(self) -> int:
         return int(self.rows.num_rows)
 
-    def append(self, rows: Any) -> None:
+    def append(self, rows: pa.Table) -> None:
         """Add rows at the end."""
         self.rows = concat([self.rows, rows], self.schema)
         self._origin = np.concatenate([self._origin, np.full(rows.num_rows, -1)])
@@ -324,7 +324,7 @@ class Buffer:
         self._take_over(self.rows)
         return _filled({"dropped": pa.table({"start": edges[::2], "stop": edges[1::2]}), "appended": new})
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring version b - 1 to b."""
         if "dropped" in delta:
             marks = np.zeros(len(self) + 1, np.int64)
@@ -339,7 +339,7 @@ class Buffer:
         """`rows`: all rows."""
         return _filled({"rows": self.rows})
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over a snapshot."""
         self._take_over(snapshot.get("rows", empty(self.schema)))
 
@@ -364,7 +364,7 @@ class Numbers:
         changed, self._changed = self._changed, False
         return self._table() if changed else {}
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring version b - 1 to b."""
         if "numbers" in delta:
             self._values = tuple(delta["numbers"].column(0).to_pylist())
@@ -373,7 +373,7 @@ class Numbers:
         """`numbers`."""
         return self._table()
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over a snapshot."""
         self._values, self._changed = self._first, False
         self.apply(snapshot)

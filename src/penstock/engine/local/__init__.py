@@ -7,7 +7,7 @@ Names come when first used: Spark's workers need single modules of it, not the e
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.engine.local.engine import LocalEngine, LocalResult
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["DeadLetter", "LocalEngine", "LocalResult"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'penstock.engine.local' has no attribute '{name}'")
     return getattr(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.engine.local.box_logics import logic_for
 from penstock.engine.local.boxes.stateless import DropLogic
@@ -23,7 +22,7 @@ from penstock.model.formats.memory import Memory
 from penstock.model.types import SEQ
 from penstock.model.writing.network import Network
 
-Train = Mapping[str, Iterable[Any]]
+Train = Mapping[str, Iterable[object]]
 DropRates = Mapping[str, float]
 
 
@@ -37,7 +36,7 @@ class LocalResult:
 
 
 @dataclass
-class _Flow:
+class _ArrowTrain:
     """What an arrow carries in this train, and the promise about later ones."""
 
     rows: list[Row]
@@ -80,8 +79,8 @@ class LocalEngine:
         drop_rates: DropRates | Sequence[DropRates] | None = None,
     ) -> LocalResult:
         """All trains, then, if `final`, the end of input. `drop_rates`: for all trains, or one for each."""
-        for place, train in enumerate(trains):
-            rates = drop_rates[place] if isinstance(drop_rates, Sequence) else drop_rates
+        for number, train in enumerate(trains):
+            rates = drop_rates[number] if isinstance(drop_rates, Sequence) else drop_rates
             self.train(train, drop_rates=rates)
         return self.finish() if final else self.result
 
@@ -89,7 +88,7 @@ class LocalEngine:
         """One train: rows by source name. Drop rates stay as set until they are set again."""
         self._check_names(rows, self.sources, "source")
         self._set_rates(drop_rates or {})
-        flows: dict[str, _Flow] = {}
+        flows: dict[str, _ArrowTrain] = {}
         for name, node in self.network.nodes.items():
             if Trait.ENTERS in node.traits:
                 flows[name] = self._enter(name, rows.get(name, ()))
@@ -102,13 +101,13 @@ class LocalEngine:
         """The end of input: every window is closed and nothing waits any more."""
         return self.train({}, final=True)
 
-    def _enter(self, name: str, rows: Iterable[Any]) -> _Flow:
+    def _enter(self, name: str, rows: Iterable[object]) -> _ArrowTrain:
         source = self.sources[name]
         answer = source.take(rows)
         self._bury(answer, name, name)
-        return _Flow(answer.out, source.horizon, source.idle)
+        return _ArrowTrain(answer.out, source.horizon, source.idle)
 
-    def _through(self, node: Node, inputs: list[_Flow], *, final: bool) -> _Flow:
+    def _through(self, node: Node, inputs: list[_ArrowTrain], *, final: bool) -> _ArrowTrain:
         idle = [flow.idle for flow in inputs]
         horizons = lift([flow.horizon for flow in inputs], idle)
         answer = self.logics[node.name].process([flow.rows for flow in inputs], horizons, final=final)
@@ -116,7 +115,7 @@ class LocalEngine:
         if node.traits & (Trait.KEPT | Trait.LEAVES):
             self._deliver(node, answer.out)
         self._promised[node.name] = max(self._promised[node.name], after(node, horizons))
-        return _Flow(answer.out, self._promised[node.name], all(idle))
+        return _ArrowTrain(answer.out, self._promised[node.name], all(idle))
 
     def _shelf(self, node: Node) -> list[Row]:
         shelves = self.result.outputs if Trait.LEAVES in node.traits else self.result.points

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.local.rows import Row
+from penstock.engine.local.rows import Row, Value
 from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError
 from penstock.model.types import Schema, arrow_schema
 from penstock.model.user_functions import Function
 
 
-def table_of(rows: Iterable[Mapping[str, Any]], schema: Schema) -> Any:
+def table_of(rows: Iterable[Mapping[str, Value]], schema: Schema) -> pa.Table:
     """Rows as an Arrow table of the visible columns."""
     kept = [{name: row[name] for name in schema.names} for row in rows]
     return pa.Table.from_pylist(kept, schema=arrow_schema(schema, hidden=False))
@@ -27,7 +27,7 @@ def chosen(schema: Schema, reads: tuple[str, ...]) -> Schema:
     return Schema(tuple(column for column in schema if column.name in reads)) if reads else schema
 
 
-def call(node: Node, function: Function, *arguments: Any) -> Any:
+def call(node: Node, function: Function, *arguments: object) -> Any:
     """Call it; its failure is the user's, so it says which box and which function."""
     try:
         return function.call(*arguments)
@@ -42,7 +42,7 @@ def call(node: Node, function: Function, *arguments: Any) -> Any:
 
 def answered(
     node: Node, function: Function, rows: list[Row], schema: Schema
-) -> tuple[list[tuple[list[Row], Any]], list[tuple[Row, str]]]:
+) -> tuple[list[tuple[list[Row], object]], list[tuple[Row, str]]]:
     """What a stateless function says to rows: to all at once, or one by one if it raises."""
     try:
         return [(rows, function.call(table_of(rows, schema)))], []
@@ -55,7 +55,7 @@ def answered(
     ]
 
 
-def rows_of(node: Node, answer: Any, schema: Schema) -> list[Row]:
+def rows_of(node: Node, answer: object, schema: Schema) -> list[Row]:
     """What a function gave (a table, batch or dict of columns) as rows of the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):

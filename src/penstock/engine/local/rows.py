@@ -12,11 +12,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from penstock.model.types import SEQ, STAMP
 
-Row = dict[str, Any]
+Value: TypeAlias = Any  # None, bool, int, float, str, bytes, date or datetime: the column says which
+Row = dict[str, Value]
+Key = tuple[Value, ...]  # the group of a tuple
+SortKey = tuple[Value, ...]  # compares as canonical order does
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Logic(Protocol):
         ...
 
 
-def value_order(value: Any) -> tuple[Any, ...]:
+def value_order(value: Value) -> SortKey:
     """Nulls first, then by value, NaN last (as in Spark).
 
     >>> sorted([2.0, float("nan"), None, 1.0], key=value_order)
@@ -60,17 +63,17 @@ def value_order(value: Any) -> tuple[Any, ...]:
     return (1, value)
 
 
-def canonical(row: Row, index: int, columns: Iterable[str]) -> tuple[Any, ...]:
+def canonical(row: Row, index: int, columns: Iterable[str]) -> SortKey:
     """The place of a tuple of input `index` in canonical order."""
     return (value_order(row[STAMP]), index, row[SEQ], *(value_order(row[name]) for name in columns))
 
 
-def group(row: Mapping[str, Any], keys: Iterable[str]) -> tuple[Any, ...]:
+def group(row: Mapping[str, Value], keys: Iterable[str]) -> Key:
     """The group of a tuple: nulls are one group, so are all NaN; -0.0 is 0.0 (SQL's GROUP BY)."""
     return tuple(frozen(row[key]) for key in keys)
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: Value) -> Value:
     """A value that is equal (and hashes equal) exactly when SQL says so, nulls aside."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
@@ -78,17 +81,17 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def visible(row: Mapping[str, Any]) -> Row:
+def visible(row: Mapping[str, Value]) -> Row:
     """The tuple without its hidden columns."""
     return {name: value for name, value in row.items() if name not in (STAMP, SEQ)}
 
 
-def raw_text(row: Mapping[str, Any]) -> str:
+def raw_text(row: Mapping[str, Value]) -> str:
     """A tuple as JSON, for a dead letter that has no raw text."""
     return json.dumps(visible(row), default=_as_text)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

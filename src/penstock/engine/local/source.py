@@ -7,9 +7,8 @@ given as Python values. So a fault of a connector shows when the engines are com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
-from penstock.engine.local.rows import Answer, Row
+from penstock.engine.local.rows import Answer, Row, Value
 from penstock.model.boxes import Source
 from penstock.model.checks.horizons import MIN
 from penstock.model.expressions.values import convert, micros
@@ -59,7 +58,7 @@ class SourceLogic:
         else:
             answer.out.append(row)
 
-    def _named(self, given: object) -> Mapping[str, Any]:
+    def _named(self, given: object) -> Mapping[str, Value]:
         if isinstance(given, Mapping):
             return given
         names = self.node.schema.names
@@ -67,7 +66,7 @@ class SourceLogic:
             raise ValueError(f"{given!r} is no row of {len(names)} columns")
         return dict(zip(names, given, strict=True))
 
-    def _typed(self, named: Mapping[str, Any]) -> Row:
+    def _typed(self, named: Mapping[str, Value]) -> Row:
         row: Row = {}
         for column in self.node.schema:
             try:

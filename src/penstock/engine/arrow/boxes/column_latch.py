@@ -10,7 +10,6 @@ train.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from penstock.model.user_functions import Function
 FOREVER = 2**63 - 1
 PUT, GONE = "put/", "gone"
 _OWN, _WAITING, _ACTED = "own/", "waiting/", "acted"
-Tables = dict[str, Any]
+Tables = dict[str, pa.Table]
 
 
 class ColumnLatchLogic:
@@ -41,16 +40,16 @@ class ColumnLatchLogic:
         self.acted = MIN
         self.restore({})
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Hand over what is in order, take what the object makes of it."""
         before, self.acted = self.acted, max(self.acted, min(horizons))
         until = FOREVER if final else self.acted
-        dead: list[Any] = []
+        dead: list[pa.Table] = []
         ready = [self._ready(i, table, before, until, dead) for i, table in enumerate(inputs)]
         if until == MIN:
             return Answer(arrow_schema(self.output.schema).empty_table(), DEAD_SCHEMA.empty_table())
-        made = call(self.node, self._function("process"), ready, until, final)
-        return Answer(self._stamped(made), concat(dead, DEAD_SCHEMA))
+        answer = call(self.node, self._function("process"), ready, until, final)
+        return Answer(self._stamped(answer), concat(dead, DEAD_SCHEMA))
 
     def figures(self) -> dict[str, int]:
         """What the object counted since it was last asked; nothing if it does not count."""
@@ -61,7 +60,7 @@ class ColumnLatchLogic:
     def _function(self, name: str) -> Function:
         return Function(getattr(self.logic, name), f"{self.node.logic.name}.{name}")
 
-    def _ready(self, i: int, table: Any, before: int, until: int, dead: list[Any]) -> Any:
+    def _ready(self, i: int, table: pa.Table, before: int, until: int, dead: list[pa.Table]) -> pa.Table:
         waiting = self.waiting.get(i)
         if waiting is None:
             stamps = integers(table, STAMP)
@@ -71,7 +70,7 @@ class ColumnLatchLogic:
                 return table.select(self.visible[i])  # as nearly always: in order, and all of it at once
         return self._released(i, table, before, until, dead)
 
-    def _released(self, i: int, table: Any, before: int, until: int, dead: list[Any]) -> Any:
+    def _released(self, i: int, table: pa.Table, before: int, until: int, dead: list[pa.Table]) -> pa.Table:
         late = integers(table, STAMP) < before
         if late.any():
             dead.append(late_letters(table.filter(pa.array(late)), before, self.node.name))
@@ -84,8 +83,8 @@ class ColumnLatchLogic:
         self._moved.add(i)
         return rows.slice(0, count).select(self.visible[i])
 
-    def _stamped(self, made: Any) -> Any:
-        table = table_from(self.node, made, self.node.produces).combine_chunks()
+    def _stamped(self, answer: object) -> pa.Table:
+        table = table_from(self.node, answer, self.node.produces).combine_chunks()
         stamp = table.column(str(self.output.timestamp))
         if stamp.null_count:
             raise wrong(
@@ -98,32 +97,32 @@ class ColumnLatchLogic:
 
     def delta(self) -> Tables:
         """`put/NAME`: parts made since the last time; `gone`: the names of those let go."""
-        made: Tables = {PUT + _ACTED: pa.table({"acted": pa.array([self.acted], pa.int64())})}
+        changes: Tables = {PUT + _ACTED: pa.table({"acted": pa.array([self.acted], pa.int64())})}
         gone: list[str] = []
         for name, part in call(self.node, self._function("changes")).items():
             if part is None:
                 gone.append(_OWN + name)
             else:
-                made[PUT + _OWN + name] = pa.table(part) if isinstance(part, dict) else part
+                changes[PUT + _OWN + name] = pa.table(part) if isinstance(part, dict) else part
         for i in self._moved:
             if i in self.waiting:
-                made[f"{PUT}{_WAITING}{i}"] = self.waiting[i]
+                changes[f"{PUT}{_WAITING}{i}"] = self.waiting[i]
             elif f"{_WAITING}{i}" in self.held:
                 gone.append(f"{_WAITING}{i}")
         self._moved.clear()
         if gone:
-            made[GONE] = pa.table({"name": pa.array(gone, pa.string())})
-        self._take(made)
-        return made
+            changes[GONE] = pa.table({"name": pa.array(gone, pa.string())})
+        self._take(changes)
+        return changes
 
-    def _take(self, delta: Mapping[str, Any]) -> None:
+    def _take(self, delta: Mapping[str, pa.Table]) -> None:
         gone = delta[GONE].column("name").to_pylist() if GONE in delta else ()
         self.held.drop(gone)
         self.held.put(
             {name.removeprefix(PUT): table for name, table in delta.items() if name.startswith(PUT)}
         )
 
-    def apply(self, delta: Mapping[str, Any]) -> None:
+    def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring version b - 1 to b."""
         self._take(delta)
         self.restore(self.held)
@@ -132,9 +131,9 @@ class ColumnLatchLogic:
         """All parts."""
         return dict(self.held)
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over the parts, which may be read only when they are looked at."""
-        self.held = Held(snapshot)
+        self.held = StateParts(snapshot)
         self.acted = snapshot[_ACTED].column(0)[0].as_py() if _ACTED in snapshot else MIN
         self.waiting = {
             i: snapshot[f"{_WAITING}{i}"] for i in range(len(self.schemas)) if f"{_WAITING}{i}" in snapshot
@@ -145,14 +144,14 @@ class ColumnLatchLogic:
             call(self.node, self._function("restore"), Own(snapshot))
 
 
-class Held(Mapping[str, Any]):
+class StateParts(Mapping[str, pa.Table]):
     """All parts: those restored, which are not read for being listed, and what came and went since."""
 
-    def __init__(self, base: Mapping[str, Any]) -> None:
-        self._base, self._new = base, dict[str, Any]()
+    def __init__(self, base: Mapping[str, pa.Table]) -> None:
+        self._base, self._new = base, dict[str, pa.Table]()
         self._names = dict.fromkeys(base)
 
-    def put(self, parts: Mapping[str, Any]) -> None:
+    def put(self, parts: Mapping[str, pa.Table]) -> None:
         """Add parts, or replace those of the same name."""
         self._new.update(parts)
         self._names.update(dict.fromkeys(parts))
@@ -163,7 +162,7 @@ class Held(Mapping[str, Any]):
             self._names.pop(name, None)
             self._new.pop(name, None)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> pa.Table:
         if name not in self._names:
             raise KeyError(name)
         return self._new[name] if name in self._new else self._base[name]
@@ -178,13 +177,13 @@ class Held(Mapping[str, Any]):
         return name in self._names
 
 
-class Own(Mapping[str, Any]):
+class Own(Mapping[str, pa.Table]):
     """The parts of the user's object among all parts."""
 
-    def __init__(self, parts: Mapping[str, Any]) -> None:
+    def __init__(self, parts: Mapping[str, pa.Table]) -> None:
         self._parts = parts
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> pa.Table:
         return self._parts[_OWN + name]
 
     def __iter__(self) -> Iterator[str]:

@@ -10,8 +10,6 @@ end: boxes behind have been promised that nothing older comes.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -47,7 +45,7 @@ class CountWindows(Parts):
         self.kept = Buffer(self.shaper.row_schema.append(pa.field(PLACE, pa.int64())))
         super().__init__(order=self.order, seen=self.seen, kept=self.kept)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         rows, windows, dead = self.complete(inputs, horizons, final=final)
         if self.node.function is not None:
@@ -57,8 +55,8 @@ class CountWindows(Parts):
         return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
 
     def complete(
-        self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool
-    ) -> tuple[Any, np.ndarray, Any]:
+        self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool
+    ) -> tuple[pa.Table, np.ndarray, pa.Table]:
         """The tuples of the complete windows, once for each; which window it is; dead letters."""
         released, late = self.order.release(inputs, horizons, final=final)
         rows, failed = self.shaper.measure(released)
@@ -70,17 +68,17 @@ class CountWindows(Parts):
         which, windows = self._due(before, final=final)
         return which, windows, dead
 
-    def _places(self, rows: Any) -> np.ndarray:
+    def _places(self, rows: pa.Table) -> np.ndarray:
         places: np.ndarray = groups_of(codes_of(rows, self.shaper.keys)).ranks() + self._seen_of(rows)
         return places
 
-    def _seen_of(self, rows: Any) -> np.ndarray:
+    def _seen_of(self, rows: pa.Table) -> np.ndarray:
         """How many tuples of each row's key there have been."""
         at = self.seen.lookup(rows)
         counts = self.seen.values(SEEN)
         return np.where(at >= 0, counts[at], 0) if len(counts) else np.zeros(len(at), np.int64)
 
-    def _count(self, rows: Any) -> None:
+    def _count(self, rows: pa.Table) -> None:
         groups = groups_of(codes_of(rows, self.shaper.keys))
         keys = rows.select(list(self.shaper.keys)).take(pa.array(groups.first))
         counts = self._seen_of(rows)[groups.first] + groups.sizes
@@ -88,7 +86,7 @@ class CountWindows(Parts):
             keys.append_column(SEEN, pa.array(counts)) if self.shaper.keys else pa.table({SEEN: counts})
         )
 
-    def _due(self, before: np.ndarray, *, final: bool) -> tuple[Any, np.ndarray]:
+    def _due(self, before: np.ndarray, *, final: bool) -> tuple[pa.Table, np.ndarray]:
         rows = self.kept.rows
         places, seen = integers(rows, PLACE), self._seen_of(rows)
         until = None if final else seen
@@ -102,7 +100,7 @@ class CountWindows(Parts):
             self.seen.delete_rows(self.seen.rows())
         return due, windows
 
-    def _stamped_at_end(self, rows: Any, short: np.ndarray) -> Any:
+    def _stamped_at_end(self, rows: pa.Table, short: np.ndarray) -> pa.Table:
         """The tuples of windows that the end has cut short get its time, if windows take the latest one."""
         if self.node.stamp == "earliest":
             return rows

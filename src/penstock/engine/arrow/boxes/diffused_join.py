@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow.boxes.join import expire
-from penstock.engine.arrow.boxes.pairs import Found, Pairing
+from penstock.engine.arrow.boxes.pairs import JoinedPairs, Pairing
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical
@@ -47,7 +46,7 @@ class DiffusedJoin(Parts):
         """The roles of the coming train, and which server this is."""
         self.roles, self.server = roles, server
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of each side."""
         began = time.perf_counter()
         came = [self._owned_somewhere(rows) for rows in inputs]
@@ -58,34 +57,34 @@ class DiffusedJoin(Parts):
         (left, right), dropped = self._with_room(new, horizons, final=final)
         old = self.left.rows
         self.right.append(right)
-        found = [*self._find(left, self.right.rows), *self._find(old, right)]
+        joined = [*self._find(left, self.right.rows), *self._find(old, right)]
         self.left.append(left)
         expire(self.node, self.left, self.right, horizons, final=final)
         replaced = self._shrink()
-        self.report = self._told(new, found, dropped, replaced, time.perf_counter() - began)
-        out = concat([f.pairs for f in found], self.pairing.schema)
-        return Answer(canonical(out), concat([late, *(f.dead for f in found)], DEAD_SCHEMA))
+        self.report = self._report(new, joined, dropped, replaced, time.perf_counter() - began)
+        out = concat([j.pairs for j in joined], self.pairing.schema)
+        return Answer(canonical(out), concat([late, *(j.dead for j in joined)], DEAD_SCHEMA))
 
     # -- the owner rule
 
-    def _owned_somewhere(self, rows: Any) -> Any:
+    def _owned_somewhere(self, rows: pa.Table) -> pa.Table:
         # in a stage of one task nobody has routed: everything is here
         if OWNER in rows.column_names:
             return rows
         return rows.append_column(OWNER, pa.array(np.full(rows.num_rows, self.server, np.int32)))
 
-    def _mine(self, rows: Any) -> Any:
+    def _mine(self, rows: pa.Table) -> pa.Table:
         owner = integers(rows, OWNER)
         mine = owner == self.server
         return rows if mine.all() else rows.filter(pa.array(mine))
 
-    def _marked(self, rows: Any, side: int) -> Any:
+    def _marked(self, rows: pa.Table, side: int) -> pa.Table:
         count = rows.num_rows
         epoch = pa.array(np.full(count, self.roles.epoch, np.int64))
         master = pa.array(np.full(count, self.roles.master(side), np.int8))
         return rows.append_column(EPOCH, epoch).append_column(MASTER, master)
 
-    def _find(self, left: Any, right: Any) -> Iterator[Found]:
+    def _find(self, left: pa.Table, right: pa.Table) -> Iterator[JoinedPairs]:
         for one, left_epoch, left_master in _epochs(left):
             for other, right_epoch, right_master in _epochs(right):
                 if decided_by_left(left_epoch, left_master, right_epoch, right_master):
@@ -95,7 +94,9 @@ class DiffusedJoin(Parts):
 
     # -- memory
 
-    def _with_room(self, new: list[Any], horizons: tuple[int, ...], *, final: bool) -> tuple[list[Any], int]:
+    def _with_room(
+        self, new: list[pa.Table], horizons: tuple[int, ...], *, final: bool
+    ) -> tuple[list[pa.Table], int]:
         """Policy 'drop': tuples that find no room, in the order of their timestamps, take no part."""
         memory = self.node.diffusion.memory
         if memory is None or self.node.diffusion.when_full != "drop":
@@ -140,8 +141,8 @@ class DiffusedJoin(Parts):
         size = int(self.left.rows.nbytes + self.right.rows.nbytes)
         return (len(self.left), len(self.right)), size
 
-    def _told(
-        self, new: list[Any], found: list[Found], dropped: int, replaced: int, seconds: float
+    def _report(
+        self, new: list[pa.Table], joined: list[JoinedPairs], dropped: int, replaced: int, seconds: float
     ) -> Report:
         held, size = self._held()
         stamps = [integers(rows, STAMP) for rows in new]
@@ -154,7 +155,7 @@ class DiffusedJoin(Parts):
             (len(stamps[0]), len(stamps[1])),
             (newest[0], newest[1]),
             oldest,
-            sum(f.operations for f in found),
+            sum(j.operations for j in joined),
             held,
             size,
             dropped,
@@ -163,13 +164,13 @@ class DiffusedJoin(Parts):
         )
 
 
-def _kept_schema(stream: StreamType) -> Any:
+def _kept_schema(stream: StreamType) -> pa.Schema:
     """What is kept of a tuple: itself, and what the owner rule asks for."""
     fields = [pa.field(OWNER, pa.int32()), pa.field(EPOCH, pa.int64()), pa.field(MASTER, pa.int8())]
     return pa.schema([*arrow_schema(stream.schema), *fields])
 
 
-def _epochs(rows: Any) -> Iterator[tuple[Any, int, bool]]:
+def _epochs(rows: pa.Table) -> Iterator[tuple[pa.Table, int, bool]]:
     """The rows of each epoch, with the epoch and whether their side was master in it."""
     if not rows.num_rows:
         return

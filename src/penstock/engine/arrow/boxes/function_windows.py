@@ -6,8 +6,7 @@ A function wants a window as a table in canonical order, so nothing can be aggre
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow.boxes.window_rows import Shaper
@@ -28,7 +27,7 @@ class KeptWindows(Parts):
         self.gate, self.kept = Gate(node.name, len(inputs)), Buffer(self.shaper.row_schema)
         super().__init__(acted=self.gate.acted, kept=self.kept)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         dead = self.keep(inputs)
         rows, windows = self.closing_rows(horizons, final=final)
@@ -38,14 +37,14 @@ class KeptWindows(Parts):
         answer = self.shaper.emit(self.shaper.counted(partials, distincts), self.spans.edges)
         return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
 
-    def keep(self, inputs: list[Any]) -> Any:
+    def keep(self, inputs: list[pa.Table]) -> pa.Table:
         """Keep the tuples that are in time and inside a window; the dead letters of the others."""
         in_time, late = self.gate.admit(inputs)
         rows, failed = self.shaper.measure(canonical(merge(in_time, self.shaper.tuple_schema)))
         self.kept.append(rows.filter(pa.array(self.spans.inside(integers(rows, STAMP)))))
         return concat([late, failed], DEAD_SCHEMA)
 
-    def closing_rows(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, Any]:
+    def closing_rows(self, horizons: tuple[int, ...], *, final: bool) -> tuple[pa.Table, np.ndarray]:
         """The tuples of the closing windows, in canonical order, and the window of each."""
         since = min(self.gate.acted.values)
         until = min(self.gate.act(horizons))
@@ -56,9 +55,9 @@ class KeptWindows(Parts):
         self.kept.drop(self.spans.done_times(integers(self.kept.rows, STAMP), bound))
         return needed.take(pa.array(which)), windows
 
-    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, dict[int, Any]]:
+    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[pa.Table, dict[int, pa.Table]]:
         """As `TimeWindows.closing`."""
         return self._aggregated(*self.closing_rows(horizons, final=final))
 
-    def _aggregated(self, rows: Any, windows: Any) -> tuple[Any, dict[int, Any]]:
+    def _aggregated(self, rows: pa.Table, windows: np.ndarray) -> tuple[pa.Table, dict[int, pa.Table]]:
         return self.shaper.partial(rows, windows), self.shaper.distincts(rows, windows)

@@ -5,9 +5,8 @@ A pair is given as soon as both are there; a tuple is kept as long as a partner 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pyarrow as pa
 
 from penstock.engine.arrow.boxes.pairs import Pairing
 from penstock.engine.arrow.columns.columns import concat, integers
@@ -27,17 +26,17 @@ class JoinLogic(Parts):
         self.left, self.right = (Buffer(arrow_schema(stream.schema)) for stream in inputs)
         super().__init__(acted=self.gate.acted, left=self.left, right=self.right)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of each side."""
         in_time, late = self.gate.admit(inputs)
         left, right = (canonical(rows) for rows in in_time)
         old = self.left.rows
         self.right.append(right)
-        found = [self.pairing.find(left, self.right.rows), self.pairing.find(old, right)]
+        joined = [self.pairing.find(left, self.right.rows), self.pairing.find(old, right)]
         self.left.append(left)
         expire(self.node, self.left, self.right, self.gate.act(horizons), final=final)
-        out = concat([f.pairs for f in found], self.pairing.schema)
-        return Answer(canonical(out), concat([late, *(f.dead for f in found)], DEAD_SCHEMA))
+        out = concat([j.pairs for j in joined], self.pairing.schema)
+        return Answer(canonical(out), concat([late, *(j.dead for j in joined)], DEAD_SCHEMA))
 
 
 def expire(node: Join, left: Buffer, right: Buffer, horizons: tuple[int, ...], *, final: bool) -> None:

@@ -6,8 +6,6 @@ the changed state out.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -32,7 +30,7 @@ class LatchFunction(Parts):
         self.state = KeyedTable(arrow_schema(self.row, hidden=False), inputs[0].keys)
         super().__init__(order=self.order, state=self.state)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Release what is in order, let the function work on it, keep what it changed."""
         rows, dead = self.order.release(inputs, horizons, final=final)
         if not rows.num_rows:
@@ -42,18 +40,18 @@ class LatchFunction(Parts):
         out, unstamped = self._stamped(out, rows)
         return Answer(out, concat([dead, unstamped], DEAD_SCHEMA))
 
-    def _batch(self, rows: Any) -> Any:
+    def _batch(self, rows: pa.Table) -> pa.Table:
         """What the function sees: visible columns, and which input a tuple came by if there are several."""
         visible = [name for name in rows.column_names if name not in (STAMP, SEQ, INPUT)]
         batch = rows.select(visible)
         return batch if len(self.inputs) == 1 else batch.append_column("input", rows.column(INPUT))
 
-    def _state_of(self, rows: Any) -> Any:
+    def _state_of(self, rows: pa.Table) -> pa.Table:
         """The state rows of the batch's keys, each once, in the order in which the keys first come."""
         at = pd.unique(self.state.lookup(rows))
         return self.state.take(at[at >= 0])
 
-    def _call(self, batch: Any, state: Any) -> tuple[Any, Any]:
+    def _call(self, batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
         assert self.node.function is not None
         answer = call(self.node, self.node.function, batch, state)
         if not isinstance(answer, tuple) or len(answer) != 2:
@@ -62,7 +60,7 @@ class LatchFunction(Parts):
             self.node, answer[1], self.row
         )
 
-    def _stamped(self, out: Any, rows: Any) -> tuple[Any, Any]:
+    def _stamped(self, out: pa.Table, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Timestamps from the function if it makes them, else those of the tuples, one for one."""
         if self.output.timestamp not in self.node.produces:
             same_length(self.node, out.num_rows, rows.num_rows)
@@ -70,11 +68,11 @@ class LatchFunction(Parts):
             return kept, empty(DEAD_SCHEMA)
         # which tuple a row stems from is the function's secret, so none of theirs can be its place
         stamp = one_array(out.column(self.output.timestamp))
-        made = out.append_column(STAMP, stamp.view(pa.int64())).append_column(
+        stamped = out.append_column(STAMP, stamp.view(pa.int64())).append_column(
             SEQ, pa.array(np.zeros(len(stamp), np.int64))
         )
         if not stamp.null_count:
-            return made, empty(DEAD_SCHEMA)
-        lost = made.filter(stamp.is_null())
+            return stamped, empty(DEAD_SCHEMA)
+        lost = stamped.filter(stamp.is_null())
         letters = dead_letters(lost, ["timestamp is null"] * lost.num_rows, self.node.name)
-        return made.filter(stamp.is_valid()), letters
+        return stamped.filter(stamp.is_valid()), letters

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,37 +31,37 @@ class Lifetime(Parts):
         }
         super().__init__(totals=self.totals, **{f"distinct{n}": table for n, table in self.distincts.items()})
 
-    def cover(self, partials: Any, distincts: dict[int, Any]) -> Any:
+    def cover(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> pa.Table:
         """The partials of closed windows made to cover all windows of their key up to them."""
         partials = partials.take(pc.sort_indices(partials.column(WINDOW)))
         rounds = groups_of(codes_of(partials, self.shaper.keys)).ranks()
         of_values = {n: self._rounds_of(table, partials, rounds) for n, table in distincts.items()}
-        made = []
+        covered = []
         # one round for each window that a key closes in this train: as a rule there is one
         for turn in range(int(rounds.max(initial=-1)) + 1):
             now = partials.filter(pa.array(rounds == turn))
             values = {n: table.filter(pa.array(of_values[n] == turn)) for n, table in distincts.items()}
-            made.append(self._covered(self._with_new(now, values)))
-        return concat(made, self.shaper.partial_schema)
+            covered.append(self._covered(self._with_new(now, values)))
+        return concat(covered, self.shaper.partial_schema)
 
-    def _rounds_of(self, values: Any, partials: Any, rounds: np.ndarray) -> np.ndarray:
+    def _rounds_of(self, values: pa.Table, partials: pa.Table, rounds: np.ndarray) -> np.ndarray:
         """The round of the window and key of each distinct value."""
         names = (WINDOW, *self.shaper.keys)
         both = pa.concat_tables([partials.select(names), values.select(names)])
         codes = codes_of(both, names, dense=True)
         by_code = np.zeros(len(codes) + 1, np.int64)
         by_code[codes[: partials.num_rows]] = rounds
-        found: np.ndarray = by_code[codes[partials.num_rows :]]
-        return found
+        of_values: np.ndarray = by_code[codes[partials.num_rows :]]
+        return of_values
 
-    def _with_new(self, partials: Any, values: dict[int, Any]) -> Any:
+    def _with_new(self, partials: pa.Table, values: dict[int, pa.Table]) -> pa.Table:
         """Count only values that no window of the key has had before."""
         new = {n: table.filter(pa.array(self.distincts[n].lookup(table) < 0)) for n, table in values.items()}
         for number, table in new.items():
             self.distincts[number].upsert(table)
         return self.shaper.counted(partials, new)
 
-    def _covered(self, partials: Any) -> Any:
+    def _covered(self, partials: pa.Table) -> pa.Table:
         slots, at = self.shaper.slots, self.totals.lookup(partials)
         names = self.shaper.lifetime_schema.names
         both = concat([self.totals.take(at[at >= 0]), partials.select(names)], self.shaper.lifetime_schema)
@@ -72,9 +70,9 @@ class Lifetime(Parts):
         head = partials.select(
             [name for name in partials.column_names if name not in partial_schema(slots).names]
         )
-        made = pa.Table.from_arrays([*head.columns, *columns], schema=self.shaper.partial_schema)
-        self.totals.upsert(made.select(names))
-        return made
+        totals = pa.Table.from_arrays([*head.columns, *columns], schema=self.shaper.partial_schema)
+        self.totals.upsert(totals.select(names))
+        return totals
 
 
 class LatchTimes(Parts):
@@ -86,7 +84,7 @@ class LatchTimes(Parts):
         self.lifetime = Lifetime(self.shaper)
         super().__init__(windows=self.windows, lifetime=self.lifetime)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         dead = self.windows.keep(inputs)
         partials = self.lifetime.cover(*self.windows.closing(horizons, final=final))
@@ -102,7 +100,7 @@ class LatchCounts(Parts):
         self.lifetime = Lifetime(self.windows.shaper)
         super().__init__(windows=self.windows, lifetime=self.lifetime)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         rows, windows, dead = self.windows.complete(inputs, horizons, final=final)
         shaper = self.windows.shaper

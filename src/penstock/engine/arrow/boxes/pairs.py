@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +27,11 @@ BLOCK = 1 << 19  # candidates that are looked at together: their columns stay in
 
 
 @dataclass(frozen=True)
-class Found:
-    """Pairs, the dead letters of pairs whose predicate failed, and how many candidates were compared."""
+class JoinedPairs:
+    """The pairs, the dead letters of pairs whose predicate failed, and how many candidates were compared."""
 
-    pairs: Any
-    dead: Any
+    pairs: pa.Table
+    dead: pa.Table
     operations: int
 
 
@@ -46,10 +45,10 @@ class Pairing:
         self.predicate = compile_arrow(node.predicate, output.schema) if node.predicate else None
         self.reads = _read_columns(node, list(output.schema.names)) if node.predicate else []
 
-    def find(self, left: Any, right: Any) -> Found:
+    def find(self, left: pa.Table, right: pa.Table) -> JoinedPairs:
         """All pairs of these tuples."""
         if not left.num_rows or not right.num_rows:
-            return Found(empty(self.schema), empty(DEAD_SCHEMA), 0)
+            return JoinedPairs(empty(self.schema), empty(DEAD_SCHEMA), 0)
         pairs, dead, operations = [], [], 0
         for mine, theirs in self._candidates(left, right):
             operations += len(mine)
@@ -58,9 +57,9 @@ class Pairing:
                 pairs.append(self._put_together(left, right, one, other))
             if letters is not None:
                 dead.append(letters)
-        return Found(concat(pairs, self.schema), concat(dead, DEAD_SCHEMA), operations)
+        return JoinedPairs(concat(pairs, self.schema), concat(dead, DEAD_SCHEMA), operations)
 
-    def _candidates(self, left: Any, right: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _candidates(self, left: pa.Table, right: pa.Table) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers of pairs with equal keys, near enough in time, block by block."""
         mine, theirs, first, counts = self._stretches(left, right)
         ends = np.cumsum(counts)
@@ -75,35 +74,37 @@ class Pairing:
                 yield mine[one], theirs[first[one] + steps]
             start = stop
 
-    def _stretches(self, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _stretches(
+        self, left: pa.Table, right: pa.Table
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Left rows, right rows by key and time, and for each left row its first partner and their number."""
         codes, known = self._codes(left, right)
         mine, theirs = np.flatnonzero(known[: left.num_rows]), np.flatnonzero(known[left.num_rows :])
         times, rank = np.unique(integers(right, STAMP)[theirs], return_inverse=True)
         # key and rank in time as one number: one sort, two binary searches
         step = len(times) + 1
-        place = codes[left.num_rows :][theirs] * step + rank
-        order = np.argsort(place, kind="stable")
+        rank_in_key = codes[left.num_rows :][theirs] * step + rank
+        order = np.argsort(rank_in_key, kind="stable")
         base, ts = codes[: left.num_rows][mine] * step, integers(left, STAMP)[mine]
         after, before = self.node.within
-        first = np.searchsorted(place[order], base + np.searchsorted(times, ts - before, "left"))
-        last = np.searchsorted(place[order], base + np.searchsorted(times, ts + after, "right"))
+        first = np.searchsorted(rank_in_key[order], base + np.searchsorted(times, ts - before, "left"))
+        last = np.searchsorted(rank_in_key[order], base + np.searchsorted(times, ts + after, "right"))
         return mine, theirs[order], first, last - first
 
-    def _codes(self, left: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _codes(self, left: pa.Table, right: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A number for the key of each row of both sides, and whether no part of it is null."""
         columns, known = {}, np.ones(left.num_rows + right.num_rows, bool)
-        for place, (a, b) in enumerate(self.node.on):
+        for number, (a, b) in enumerate(self.node.on):
             column = _both(left.column(a), right.column(b))
-            columns[str(place)] = column
+            columns[str(number)] = column
             known &= column.is_valid().to_numpy(zero_copy_only=False)
         if not columns:
             return np.zeros(len(known), np.int64), known
         return codes_of(pa.table(columns), tuple(columns), dense=True), known
 
     def _passing(
-        self, left: Any, right: Any, one: np.ndarray, other: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, Any]:
+        self, left: pa.Table, right: pa.Table, one: np.ndarray, other: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, pa.Table | None]:
         """Candidates for which the predicate is true, and the dead letters of those where it fails."""
         if self.predicate is None:
             return one, other, None
@@ -119,7 +120,7 @@ class Pairing:
         kept = np.flatnonzero(passing)
         return one[kept], other[kept], letters
 
-    def _read(self, left: Any, right: Any, one: np.ndarray, other: np.ndarray) -> Any:
+    def _read(self, left: pa.Table, right: pa.Table, one: np.ndarray, other: np.ndarray) -> pa.Table:
         """The columns that the predicate reads, of these candidates."""
         sides = {new: (right, old, other) for old, new in self.names}
         columns = {}
@@ -128,7 +129,7 @@ class Pairing:
             columns[name] = _take(table.column(column), rows)
         return pa.table(columns)
 
-    def _put_together(self, left: Any, right: Any, one: np.ndarray, other: np.ndarray) -> Any:
+    def _put_together(self, left: pa.Table, right: pa.Table, one: np.ndarray, other: np.ndarray) -> pa.Table:
         columns = [left.column(name).take(pa.array(one)) for name in self.left]
         columns += [right.column(name).take(pa.array(other)) for name, _ in self.names]
         ts = np.minimum(integers(left, STAMP)[one], integers(right, STAMP)[other])
@@ -140,12 +141,12 @@ class Pairing:
 def _read_columns(node: Join, names: list[str]) -> list[str]:
     """The output columns that the predicate names; SQL does not tell their case apart."""
     known = {name.lower(): name for name in names}
-    found = [known[name.lower()] for name in columns_of(node.predicate) if name.lower() in known]
+    read = [known[name.lower()] for name in columns_of(node.predicate) if name.lower() in known]
     # a predicate without columns still needs to know how many candidates there are
-    return found or names[:1]
+    return read or names[:1]
 
 
-def _take(column: Any, rows: np.ndarray) -> Any:
+def _take(column: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray | pa.Array:
     """Like Arrow's take; plain numbers are several times faster by way of numpy."""
     if column.null_count == 0 and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         values, _ = to_numpy(column)
@@ -153,7 +154,7 @@ def _take(column: Any, rows: np.ndarray) -> Any:
     return column.take(pa.array(rows))
 
 
-def _both(left: Any, right: Any) -> Any:
+def _both(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.Array:
     """Two key columns as one; numbers of different types are compared as whole numbers, else as doubles."""
     if left.type == right.type:
         return pa.concat_arrays([*left.chunks, *right.chunks])
@@ -162,7 +163,7 @@ def _both(left: Any, right: Any) -> Any:
     return pa.concat_arrays([_as(left, type_), _as(right, type_)])
 
 
-def _as(column: Any, type_: Any) -> Any:
+def _as(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     values, valid = to_numpy(column)
     return pa.array(
         values.astype(type_.to_pandas_dtype()), type=type_, mask=None if valid is None else ~valid

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -26,7 +24,7 @@ class ResampleLogic(Parts):
         self.last = KeyedTable(self.row, self.keys)
         super().__init__(order=self.order, last=self.last)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         released, dead = self.order.release(inputs, horizons, final=final)
         rows = released.select(self.row.names)
@@ -36,14 +34,14 @@ class ResampleLogic(Parts):
         groups = groups_of(codes_of(both, self.keys))
         synthetic = self._between(both, *_neighbours(groups.order, groups.starts))
         self.last.upsert(both.take(pa.array(groups.last)))
-        made = [self._actual(rows), synthetic]
-        return Answer(canonical(concat(made, arrow_schema(self.output.schema))), dead)
+        out = [self._actual(rows), synthetic]
+        return Answer(canonical(concat(out, arrow_schema(self.output.schema))), dead)
 
-    def _actual(self, rows: Any) -> Any:
+    def _actual(self, rows: pa.Table) -> pa.Table:
         columns = {name: _doubles(rows, name) for name in self.node.columns}
         return self._shape(rows, columns, integers(rows, STAMP), synthetic=False)
 
-    def _between(self, rows: Any, before: np.ndarray, behind: np.ndarray) -> Any:
+    def _between(self, rows: pa.Table, before: np.ndarray, behind: np.ndarray) -> pa.Table:
         """One row for each point of the grid strictly between two neighbours that are near enough."""
         ts = integers(rows, STAMP)
         start, end = ts[before], ts[behind]
@@ -58,15 +56,17 @@ class ResampleLogic(Parts):
         columns = {name: _linear(rows, name, before[pair], behind[pair], share) for name in self.node.columns}
         return self._shape(rows.take(pa.array(before[pair])), columns, at, synthetic=True)
 
-    def _shape(self, rows: Any, columns: dict[str, Any], at: np.ndarray, *, synthetic: bool) -> Any:
-        made = {**dict(zip(rows.column_names, rows.columns, strict=True)), **columns}
-        made["synthetic"] = pa.array(np.full(rows.num_rows, synthetic))
+    def _shape(
+        self, rows: pa.Table, columns: dict[str, pa.Array], at: np.ndarray, *, synthetic: bool
+    ) -> pa.Table:
+        shaped = {**dict(zip(rows.column_names, rows.columns, strict=True)), **columns}
+        shaped["synthetic"] = pa.array(np.full(rows.num_rows, synthetic))
         # an actual tuple keeps its own timestamp column, which a box before may have set apart from `_ts`
         if synthetic and self.output.timestamp in self.output.schema:
-            made[str(self.output.timestamp)] = to_arrow(at, None, pa.timestamp("us", tz="UTC"))
-        made[STAMP], made[SEQ] = pa.array(at), rows.column(SEQ)
+            shaped[str(self.output.timestamp)] = to_arrow(at, None, pa.timestamp("us", tz="UTC"))
+        shaped[STAMP], shaped[SEQ] = pa.array(at), rows.column(SEQ)
         schema = arrow_schema(self.output.schema)
-        return pa.Table.from_arrays([made[name] for name in schema.names], schema=schema)
+        return pa.Table.from_arrays([shaped[name] for name in schema.names], schema=schema)
 
 
 def _neighbours(order: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,12 +77,12 @@ def _neighbours(order: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.n
     return order[later - 1], order[later]
 
 
-def _doubles(rows: Any, name: str) -> Any:
+def _doubles(rows: pa.Table, name: str) -> pa.Array:
     values, valid = to_numpy(rows.column(name))
     return to_arrow(values.astype(np.float64), valid, pa.float64())
 
 
-def _linear(rows: Any, name: str, before: np.ndarray, behind: np.ndarray, share: np.ndarray) -> Any:
+def _linear(rows: pa.Table, name: str, before: np.ndarray, behind: np.ndarray, share: np.ndarray) -> pa.Array:
     values, valid = to_numpy(rows.column(name))
     wide = values.astype(np.float64)
     with np.errstate(all="ignore"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -17,7 +15,7 @@ from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, StreamType, arrow_schema
 from penstock.model.user_functions import Function
 
-Pieces = list[tuple[Any, Any]]  # rows, and what a function answered for them
+Pieces = list[tuple[pa.Table, object]]  # rows, and what a function answered for them
 
 
 class Pass(Parts):
@@ -27,7 +25,7 @@ class Pass(Parts):
         super().__init__()
         self.schema = arrow_schema(output.schema)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         return Answer(concat(inputs, self.schema), empty(DEAD_SCHEMA))
 
@@ -40,7 +38,7 @@ class FilterLogic(Parts):
         self.node, self.visible, self.schema = node, list(inputs[0].schema.names), arrow_schema(output.schema)
         self.predicate = None if node.function else compile_arrow(node.predicate, inputs[0].schema)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         if self.predicate is None:
             return self._by_function(inputs[0])
@@ -48,7 +46,7 @@ class FilterLogic(Parts):
         passing = to_numpy(values)
         return _split(inputs[0], _true(*passing), failures, self.node.name)
 
-    def _by_function(self, rows: Any) -> Answer:
+    def _by_function(self, rows: pa.Table) -> Answer:
         assert self.node.function is not None
         pieces, dead = answered(self.node, self.node.function, rows, self.visible)
         passing = [
@@ -61,7 +59,7 @@ def _true(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:
     return values.astype(bool) if valid is None else values.astype(bool) & valid
 
 
-def _booleans(node: Filter, answer: Any, length: int) -> np.ndarray:
+def _booleans(node: Filter, answer: object, length: int) -> np.ndarray:
     array = answer if isinstance(answer, pa.Array | pa.ChunkedArray) else pa.array(answer, from_pandas=True)
     if len(array) != length:
         raise wrong(node, f"{len(array)} values", f"{length}: one boolean for each tuple")
@@ -70,7 +68,7 @@ def _booleans(node: Filter, answer: Any, length: int) -> np.ndarray:
     return _true(*to_numpy(array.cast(pa.bool_())))
 
 
-def _split(rows: Any, passing: np.ndarray, failures: dict[int, str], box: str) -> Answer:
+def _split(rows: pa.Table, passing: np.ndarray, failures: dict[int, str], box: str) -> Answer:
     if not failures:
         return Answer(rows if passing.all() else rows.filter(pa.array(passing)), empty(DEAD_SCHEMA))
     bad = sorted(failures)
@@ -88,50 +86,54 @@ class MapLogic(Parts):
         self.node, self.visible, self.schema = node, list(inputs[0].schema.names), arrow_schema(output.schema)
         self.columns = [(name, compile_arrow(text, inputs[0].schema)) for name, text in node.columns]
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         return self._by_expressions(inputs[0]) if self.node.function is None else self._by_function(inputs[0])
 
-    def _by_expressions(self, rows: Any) -> Answer:
-        seen, made = rows.select(self.visible), {}
+    def _by_expressions(self, rows: pa.Table) -> Answer:
+        seen, new = rows.select(self.visible), {}
         failures: dict[int, str] = {}
         for name, evaluate in self.columns:
-            made[name], failed = evaluate(seen)
+            new[name], failed = evaluate(seen)
             failures = {**failed, **failures}
         if not failures:
-            return Answer(self._shape(rows, made), empty(DEAD_SCHEMA))
+            return Answer(self._shape(rows, new), empty(DEAD_SCHEMA))
         letters = _split(rows, np.ones(rows.num_rows, bool), failures, self.node.name).dead
         return Answer(
-            _split(self._shape(rows, made), np.ones(rows.num_rows, bool), failures, self.node.name).out,
+            _split(self._shape(rows, new), np.ones(rows.num_rows, bool), failures, self.node.name).out,
             letters,
         )
 
-    def _by_function(self, rows: Any) -> Answer:
+    def _by_function(self, rows: pa.Table) -> Answer:
         assert self.node.function is not None
         pieces, dead = answered(self.node, self.node.function, rows, self.visible)
-        made = []
+        tables = []
         for part, answer in pieces:
             table = table_from(self.node, answer, self.node.produces)
             same_length(self.node, table.num_rows, part.num_rows)
-            made.append(self._shape(part, dict(zip(table.column_names, table.columns, strict=True))))
-        return Answer(concat(made, self.schema), dead)
+            tables.append(self._shape(part, dict(zip(table.column_names, table.columns, strict=True))))
+        return Answer(concat(tables, self.schema), dead)
 
-    def _shape(self, rows: Any, made: dict[str, Any]) -> Any:
-        columns = [made[name] if name in made else rows.column(name) for name in self.schema.names]
+    def _shape(self, rows: pa.Table, new: dict[str, pa.ChunkedArray]) -> pa.Table:
+        columns = [new[name] if name in new else rows.column(name) for name in self.schema.names]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-def answered(node: Filter | Map, function: Function, rows: Any, visible: list[str]) -> tuple[Pieces, Any]:
+def answered(
+    node: Filter | Map, function: Function, rows: pa.Table, visible: list[str]
+) -> tuple[Pieces, pa.Table]:
     """What the function says to these tuples, in as few pieces as it raises for."""
     visible = [name for name in visible if name in node.reads] if node.reads else visible
     pieces: Pieces = []
-    letters: list[Any] = []
+    letters: list[pa.Table] = []
     _halve(node, function, rows, (visible, pieces, letters))
     return pieces, concat(letters, DEAD_SCHEMA)
 
 
-def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pieces, list[Any]]) -> None:
-    visible, pieces, letters = found
+def _halve(
+    node: Node, function: Function, rows: pa.Table, so_far: tuple[list[str], Pieces, list[pa.Table]]
+) -> None:
+    visible, pieces, letters = so_far
     if not rows.num_rows:
         return
     try:
@@ -142,8 +144,8 @@ def _halve(node: Node, function: Function, rows: Any, found: tuple[list[str], Pi
             letters.append(dead_letters(rows, [reason], node.name))
             return
         middle = rows.num_rows // 2
-        _halve(node, function, rows.slice(0, middle), found)
-        _halve(node, function, rows.slice(middle), found)
+        _halve(node, function, rows.slice(0, middle), so_far)
+        _halve(node, function, rows.slice(middle), so_far)
 
 
 class DropLogic(Parts):
@@ -153,7 +155,7 @@ class DropLogic(Parts):
         super().__init__()
         self.lot, self.rate = node.lot, node.rate
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
         bar = round(self.rate * 1_000_000)
         kept = drop_hash(self.lot, integers(inputs[0], SEQ)) % np.uint64(1_000_000) >= bar

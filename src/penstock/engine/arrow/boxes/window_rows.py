@@ -6,8 +6,6 @@ latest; `_input`, `_seq`: the least), then the columns of the aggregates.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -19,7 +17,7 @@ from penstock.engine.arrow.functions import call, table_from
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, dead_letters
 from penstock.engine.arrow.order import INPUT, canonical, merged_schema
 from penstock.model.boxes import Latch, Windowed
-from penstock.model.expressions.expression import split_aggregates
+from penstock.model.expressions.expression import Aggregation, split_aggregates
 from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType, arrow_schema
 
 WINDOW, VALUE = "_window", "_value"
@@ -45,7 +43,7 @@ class Shaper:
         self._results = [compile_arrow(a.result, self._result_schema(a)) for a in self._aggregations]
         self._schemas()
 
-    def _result_schema(self, aggregation: Any) -> Schema:
+    def _result_schema(self, aggregation: Aggregation) -> Schema:
         placeholders = [Column(f"a{i}", c.type) for i, c in enumerate(aggregation.calls)]
         return Schema(self._key_columns).with_columns(placeholders)
 
@@ -77,20 +75,20 @@ class Shaper:
         """first() and last() can only be read off tuples that stand in canonical order."""
         return any(slot.call.function in ("first", "last") for slot in self.slots)
 
-    def measure(self, rows: Any) -> tuple[Any, Any]:
+    def measure(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Rows (with `_input`) and the aggregates' arguments; those that fail become dead letters."""
         seen = rows if len(self.inputs) == 1 else rows.append_column("input", rows.column(INPUT))
-        seen, made = seen.select(list(self.visible.names)), []
+        seen, measured = seen.select(list(self.visible.names)), []
         failures: dict[int, str] = {}
         for name, evaluate in self._measures:
             values, failed = evaluate(seen)
             failures = {**failed, **failures}
-            made.append((name, values))
-        for name, values in made:
+            measured.append((name, values))
+        for name, values in measured:
             rows = rows.append_column(name, values)
         return self._without(rows, failures)
 
-    def _without(self, rows: Any, failures: dict[int, str]) -> tuple[Any, Any]:
+    def _without(self, rows: pa.Table, failures: dict[int, str]) -> tuple[pa.Table, pa.Table]:
         if not failures:
             return rows, empty(DEAD_SCHEMA)
         bad = np.zeros(rows.num_rows, bool)
@@ -98,20 +96,20 @@ class Shaper:
         reasons = [failures[row] for row in sorted(failures)]
         return rows.filter(pa.array(~bad)), dead_letters(rows.filter(pa.array(bad)), reasons, self.node.name)
 
-    def partial(self, rows: Any, windows: np.ndarray) -> Any:
+    def partial(self, rows: pa.Table, windows: np.ndarray) -> pa.Table:
         """One partial for each window and key of measured rows (in canonical order if `needs_order`)."""
         rows = rows.append_column(WINDOW, pa.array(windows))
         groups = groups_of(codes_of(rows, (WINDOW, *self.keys)))
         return self._reduced(rows, agg.lift(self.slots, rows), groups)
 
-    def merge(self, partials: Any) -> Any:
+    def merge(self, partials: pa.Table) -> pa.Table:
         """One partial for each window and key out of several."""
         groups = groups_of(codes_of(partials, (WINDOW, *self.keys)))
         if len(groups.starts) == partials.num_rows:
             return partials
         return self._reduced(partials, agg.unpack(self.slots, partials), groups)
 
-    def _reduced(self, rows: Any, columns: dict[str, agg.Values], groups: Groups) -> Any:
+    def _reduced(self, rows: pa.Table, columns: dict[str, agg.Values], groups: Groups) -> pa.Table:
         head = rows.select([WINDOW, *self.keys]).take(pa.array(groups.first))
         stamp = [
             pa.array(values, field.type)
@@ -120,10 +118,10 @@ class Shaper:
         arrays = [*head.columns, *stamp, *agg.pack(self.slots, agg.reduce(self.slots, columns, groups))]
         return pa.Table.from_arrays(arrays, schema=self.partial_schema)
 
-    def _stamp_fields(self) -> list[Any]:
+    def _stamp_fields(self) -> list[pa.Field]:
         return [self.partial_schema.field(name) for name in (STAMP, INPUT, SEQ)]
 
-    def _stamps(self, rows: Any, groups: Groups) -> list[np.ndarray]:
+    def _stamps(self, rows: pa.Table, groups: Groups) -> list[np.ndarray]:
         """(_ts, _input, _seq) of each group: the earliest or latest time, the least input and number."""
         reduce = np.minimum if self.node.stamp == "earliest" else np.maximum
         chosen = {STAMP: reduce, INPUT: np.minimum, SEQ: np.minimum}
@@ -132,11 +130,11 @@ class Shaper:
             for name, each in chosen.items()
         ]
 
-    def distincts(self, rows: Any, windows: np.ndarray) -> dict[int, Any]:
+    def distincts(self, rows: pa.Table, windows: np.ndarray) -> dict[int, pa.Table]:
         """For each count(distinct), by its number: the different (window, keys, value), nulls left out."""
         return {number: self._distinct(rows, windows, number) for number in self.distinct}
 
-    def _distinct(self, rows: Any, windows: np.ndarray, number: int) -> Any:
+    def _distinct(self, rows: pa.Table, windows: np.ndarray, number: int) -> pa.Table:
         arrays = [
             pa.array(windows),
             *(rows.column(key) for key in self.keys),
@@ -147,37 +145,37 @@ class Shaper:
         first = groups_of(codes_of(table, tuple(table.column_names))).first
         return table.take(pa.array(np.sort(first)))
 
-    def counted(self, partials: Any, distincts: dict[int, Any]) -> Any:
+    def counted(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> pa.Table:
         """The partials with the number of different values filled in."""
         names = (WINDOW, *self.keys)
         for number, table in distincts.items():
             both = concat([partials.select(names), table.select(names)], partials.select(names).schema)
             codes = codes_of(both, names, dense=True)
             counts = np.bincount(codes[partials.num_rows :], minlength=codes.max(initial=-1) + 1)
-            place = partials.column_names.index(f"s{number}")
+            index = partials.column_names.index(f"s{number}")
             partials = partials.set_column(
-                place, partials.field(place), pa.array(counts[codes[: partials.num_rows]])
+                index, partials.field(index), pa.array(counts[codes[: partials.num_rows]])
             )
         return partials
 
-    def emit(self, partials: Any, edges: tuple[int, int] | None) -> Answer:
+    def emit(self, partials: pa.Table, edges: tuple[int, int] | None) -> Answer:
         """Output rows of closed windows. `edges`: (step, size) of time windows."""
         if not partials.num_rows:
             return Answer(empty(arrow_schema(self.output.schema)), empty(DEAD_SCHEMA))
         columns, failures = self._calls(partials, edges)
-        made = []
+        results = []
         for aggregation, evaluate in zip(self._aggregations, self._results, strict=True):
             values, failed = evaluate(self._placeholders(partials, aggregation, columns))
-            made.append(values)
+            results.append(values)
             failures = {**failed, **failures}
         head = self._head(partials)
         names, hidden = [name for name, _ in self.node.aggregates], head.select([STAMP, SEQ])
-        visible = dict(zip([*head.column_names[:-2], *names], [*head.columns[:-2], *made], strict=True))
+        visible = dict(zip([*head.column_names[:-2], *names], [*head.columns[:-2], *results], strict=True))
         ordered = [*(visible[name] for name in self.output.schema.names), *hidden.columns]
         out = pa.Table.from_arrays(ordered, schema=arrow_schema(self.output.schema))
         return self._answer(out, head, failures)
 
-    def _answer(self, out: Any, head: Any, failures: dict[int, str]) -> Answer:
+    def _answer(self, out: pa.Table, head: pa.Table, failures: dict[int, str]) -> Answer:
         if not failures:
             return Answer(canonical(out), empty(DEAD_SCHEMA))
         bad = np.zeros(out.num_rows, bool)
@@ -187,7 +185,9 @@ class Shaper:
         )
         return Answer(canonical(out.filter(pa.array(~bad))), letters)
 
-    def _calls(self, partials: Any, edges: tuple[int, int] | None) -> tuple[dict[int, Any], dict[int, str]]:
+    def _calls(
+        self, partials: pa.Table, edges: tuple[int, int] | None
+    ) -> tuple[dict[int, pa.Array], dict[int, str]]:
         step, size = edges or (0, 0)
         start = integers(partials, WINDOW) * step
         unpacked, values = agg.unpack(self.slots, partials), {}
@@ -199,16 +199,18 @@ class Shaper:
             failures = {**failed, **failures}
         return values, failures
 
-    def _placeholders(self, partials: Any, aggregation: Any, columns: dict[int, Any]) -> Any:
-        made = {key.name: partials.column(key.name) for key in self._key_columns}
-        made |= {
+    def _placeholders(
+        self, partials: pa.Table, aggregation: Aggregation, columns: dict[int, pa.Array]
+    ) -> pa.Table:
+        table = {key.name: partials.column(key.name) for key in self._key_columns}
+        table |= {
             f"a{i}": columns[self._by_call[c.function, c.argument].number]
             for i, c in enumerate(aggregation.calls)
         }
         # an aggregate without any call (a key alone) still needs the number of rows
-        return pa.table(made or {"a": pa.nulls(partials.num_rows, pa.int64())})
+        return pa.table(table or {"a": pa.nulls(partials.num_rows, pa.int64())})
 
-    def _head(self, rows: Any) -> Any:
+    def _head(self, rows: pa.Table) -> pa.Table:
         """Keys, timestamp column, hidden columns."""
         ts = integers(rows, STAMP)
         table = rows.select(list(self.keys))
@@ -218,29 +220,29 @@ class Shaper:
             )
         return table.append_column(STAMP, pa.array(ts)).append_column(SEQ, rows.column(SEQ))
 
-    def apply_function(self, rows: Any, windows: np.ndarray) -> Any:
+    def apply_function(self, rows: pa.Table, windows: np.ndarray) -> pa.Table:
         """The rows that the box's function gives, called once for each window and key, in canonical order."""
         rows = rows.append_column(WINDOW, pa.array(windows))
         groups = groups_of(codes_of(rows, (WINDOW, *self.keys)))
         stamps = pa.table(dict(zip((STAMP, INPUT, SEQ), self._stamps(rows, groups), strict=True)))
         ordered = rows.take(pa.array(groups.order))
-        made = [
-            self._of_window(ordered.slice(start, size), stamps.slice(place, 1))
-            for place, (start, size) in enumerate(
+        tables = [
+            self._of_window(ordered.slice(start, size), stamps.slice(number, 1))
+            for number, (start, size) in enumerate(
                 zip(groups.starts.tolist(), groups.sizes.tolist(), strict=True)
             )
         ]
-        return canonical(concat(made, arrow_schema(self.output.schema)))
+        return canonical(concat(tables, arrow_schema(self.output.schema)))
 
-    def _of_window(self, rows: Any, stamp: Any) -> Any:
+    def _of_window(self, rows: pa.Table, stamp: pa.Table) -> pa.Table:
         assert self.node.function is not None
         table = rows.select(list(self.visible.names))
-        made = table_from(self.node, call(self.node, self.node.function, table), self.node.produces)
+        answer = table_from(self.node, call(self.node, self.node.function, table), self.node.produces)
         for key in self.keys:
             stamp = stamp.append_column(key, rows.column(key).slice(0, 1))
-        head = self._head(stamp.take(pa.array(np.zeros(made.num_rows, np.int64))))
+        head = self._head(stamp.take(pa.array(np.zeros(answer.num_rows, np.int64))))
         both = {
-            **dict(zip(made.column_names, made.columns, strict=True)),
+            **dict(zip(answer.column_names, answer.columns, strict=True)),
             **dict(zip(head.column_names, head.columns, strict=True)),
         }
         schema = arrow_schema(self.output.schema)

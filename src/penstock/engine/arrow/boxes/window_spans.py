@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.durations import Time
 
-Bound = Any  # one number, or one for each place
+Bound = int | np.ndarray  # one number, or one for each row
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,8 @@ class Spans:
 
     def _ended(self, at: Bound) -> Bound:
         """The last window that has ended; far back in time where nothing is known."""
-        return np.floor_divide(np.maximum(at, -(2**62)) - self.size, self.every)
+        ended: Bound = np.floor_divide(np.maximum(at, -(2**62)) - self.size, self.every)
+        return ended
 
     def of_panes(self, panes: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (index of a pane, its window) for the windows with since < end <= until (None: all)."""

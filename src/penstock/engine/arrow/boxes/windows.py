@@ -13,8 +13,6 @@ go in a table for each such call: `_window`, keys, `_value`, not null.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -49,7 +47,7 @@ class Panes(Parts):
         }
         super().__init__(panes=self.table, **{f"distinct{n}": table for n, table in self.distincts.items()})
 
-    def add(self, partials: Any, distincts: dict[int, Any]) -> None:
+    def add(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> None:
         """Merge partials of a train into the state."""
         at = self.table.lookup(partials)
         known = self.table.take(at[at >= 0])
@@ -58,7 +56,7 @@ class Panes(Parts):
             new = self.distincts[number].lookup(values) < 0
             self.distincts[number].upsert(values.filter(pa.array(new)))
 
-    def close(self, since: int, until: int | None) -> tuple[Any, dict[int, Any]]:
+    def close(self, since: int, until: int | None) -> tuple[pa.Table, dict[int, pa.Table]]:
         """Partials and distinct values of windows with since < end <= until (None: all); done panes go."""
         partials = self._expanded(self.table, since, until)
         distincts = {number: self._expanded(table, since, until) for number, table in self.distincts.items()}
@@ -67,15 +65,15 @@ class Panes(Parts):
             table.delete_rows(rows[self.spans.done(table.values(WINDOW)[rows], until)])
         return self.shaper.merge(partials), {n: _unique(table) for n, table in distincts.items()}
 
-    def _expanded(self, table: KeyedTable, since: int, until: int | None) -> Any:
+    def _expanded(self, table: KeyedTable, since: int, until: int | None) -> pa.Table:
         """Each pane once for each of its windows that closes now, `_window` being the window."""
         rows = table.rows()
         which, windows = self.spans.of_panes(table.values(WINDOW)[rows], since, until)
-        made = table.take(rows[which])
-        return made.set_column(0, made.field(0), pa.array(windows))
+        panes = table.take(rows[which])
+        return panes.set_column(0, panes.field(0), pa.array(windows))
 
 
-def _unique(table: Any) -> Any:
+def _unique(table: pa.Table) -> pa.Table:
     first = groups_of(codes_of(table, tuple(table.column_names))).first
     return table if len(first) == table.num_rows else table.take(pa.array(np.sort(first)))
 
@@ -88,29 +86,29 @@ class TimeWindows(Parts):
         self.gate, self.panes = Gate(node.name, len(inputs)), Panes(self.shaper, self.spans)
         super().__init__(acted=self.gate.acted, panes=self.panes)
 
-    def process(self, inputs: list[Any], horizons: tuple[int, ...], *, final: bool) -> Answer:
+    def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         dead = self.keep(inputs)
         answer = self.close(horizons, final=final)
         return Answer(answer.out, concat([dead, answer.dead], DEAD_SCHEMA))
 
-    def keep(self, inputs: list[Any]) -> Any:
+    def keep(self, inputs: list[pa.Table]) -> pa.Table:
         """Take tuples into the state; the dead letters of the others."""
         partials, distincts, dead = self.partial(inputs)
         self.merge(partials, distincts)
         return dead
 
-    def partial(self, inputs: list[Any]) -> tuple[Any, dict[int, Any], Any]:
+    def partial(self, inputs: list[pa.Table]) -> tuple[pa.Table, dict[int, pa.Table], pa.Table]:
         """Partials of these tuples by pane and key, the values of each count(distinct), and dead letters."""
         in_time, late = self.gate.admit(inputs)
         rows = canonical(merge(in_time, self.shaper.tuple_schema))
         rows, failed = self.shaper.measure(rows)
         rows = rows.filter(pa.array(self.spans.inside(integers(rows, STAMP))))
         panes = self.spans.pane(integers(rows, STAMP))
-        made = self.shaper.partial(rows, panes), self.shaper.distincts(rows, panes)
-        return *made, concat([late, failed], DEAD_SCHEMA)
+        partials, distincts = self.shaper.partial(rows, panes), self.shaper.distincts(rows, panes)
+        return partials, distincts, concat([late, failed], DEAD_SCHEMA)
 
-    def merge(self, partials: Any, distincts: dict[int, Any] | None = None) -> None:
+    def merge(self, partials: pa.Table, distincts: dict[int, pa.Table] | None = None) -> None:
         """Take partials (several for one pane and key are well) into the state."""
         self.panes.add(self.shaper.merge(partials), distincts or {})
 
@@ -119,7 +117,7 @@ class TimeWindows(Parts):
         partials, distincts = self.closing(horizons, final=final)
         return self.shaper.emit(self.shaper.counted(partials, distincts), self.spans.edges)
 
-    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[Any, dict[int, Any]]:
+    def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[pa.Table, dict[int, pa.Table]]:
         """Their partials and distinct values."""
         since = min(self.gate.acted.values)
         until = min(self.gate.act(horizons))

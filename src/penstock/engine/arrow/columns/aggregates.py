@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,26 +86,26 @@ _COLUMNS: dict[str, Callable[[Slot], list[tuple[str, str]]]] = {
 
 def slots_of(calls: list[AggregateCall], schema: Schema) -> list[Slot]:
     """Equal calls share a slot, equal arguments a measured column."""
-    found: dict[tuple[str, str | None], Slot] = {}
+    slots: dict[tuple[str, str | None], Slot] = {}
     measures: dict[str, str] = {}
     for call in calls:
         if call.argument is not None:
             measures.setdefault(call.argument, f"_m{len(measures)}")
-        if (call.function, call.argument) not in found:
+        if (call.function, call.argument) not in slots:
             type_ = None if call.argument is None else infer(call.argument, schema)
             measure = None if call.argument is None else measures[call.argument]
-            found[call.function, call.argument] = Slot(len(found), call, type_, measure)
-    return list(found.values())
+            slots[call.function, call.argument] = Slot(len(slots), call, type_, measure)
+    return list(slots.values())
 
 
-def partial_schema(slots: list[Slot]) -> Any:
+def partial_schema(slots: list[Slot]) -> pa.Schema:
     """The columns of a partial, without keys."""
     return arrow_schema(
         Schema(tuple(Column(*column) for slot in slots for column in slot.columns())), hidden=False
     )
 
 
-def lift(slots: list[Slot], rows: Any) -> dict[str, Values]:
+def lift(slots: list[Slot], rows: pa.Table) -> dict[str, Values]:
     """Each row as the partial of itself alone."""
     lifted: dict[str, Values] = {}
     for slot in slots:
@@ -145,22 +144,22 @@ def _lift_double(slot: Slot, values: np.ndarray, present: np.ndarray) -> dict[st
     return lifted
 
 
-def unpack(slots: list[Slot], partials: Any) -> dict[str, Values]:
+def unpack(slots: list[Slot], partials: pa.Table) -> dict[str, Values]:
     """Partials of a table as numpy columns."""
     return {name: to_numpy(partials.column(name)) for slot in slots for name, _ in slot.columns()}
 
 
-def pack(slots: list[Slot], columns: dict[str, Values]) -> list[Any]:
+def pack(slots: list[Slot], columns: dict[str, Values]) -> list[pa.Array]:
     """The inverse: Arrow arrays in the order of `partial_schema`."""
     return [to_arrow(*columns[field.name], field.type) for field in partial_schema(slots)]
 
 
 def reduce(slots: list[Slot], columns: dict[str, Values], groups: Groups) -> dict[str, Values]:
     """One partial for each group."""
-    made: dict[str, Values] = {}
+    reduced: dict[str, Values] = {}
     for slot in slots:
-        made |= _reduce_one(slot, columns, groups)
-    return made
+        reduced |= _reduce_one(slot, columns, groups)
+    return reduced
 
 
 def _reduce_one(slot: Slot, columns: dict[str, Values], groups: Groups) -> dict[str, Values]:
@@ -171,15 +170,15 @@ def _reduce_one(slot: Slot, columns: dict[str, Values], groups: Groups) -> dict[
         return {name: (values[at], None if valid is None else valid[at])}
     if function in ("min", "max"):
         return {name: _extreme(function, *columns[name], groups)}
-    made: dict[str, Values] = {}
+    reduced: dict[str, Values] = {}
     for column, type_ in slot.columns():
         if type_ == "BIGINT":
-            made[column] = (np.add.reduceat(columns[column][0][groups.order], groups.starts), None)
+            reduced[column] = (np.add.reduceat(columns[column][0][groups.order], groups.starts), None)
     if f"{name}_rest" in columns:
-        made |= _reduce_double(name, "_rest", columns, groups)
+        reduced |= _reduce_double(name, "_rest", columns, groups)
     if f"{name}_sq" in columns:
-        made |= _reduce_double(f"{name}_sq", "rest", columns, groups)
-    return made
+        reduced |= _reduce_double(f"{name}_sq", "rest", columns, groups)
+    return reduced
 
 
 def _reduce_double(name: str, rest: str, columns: dict[str, Values], groups: Groups) -> dict[str, Values]:
@@ -192,8 +191,8 @@ def _extreme(function: str, values: np.ndarray, valid: Mask, groups: Groups) -> 
     if values.dtype == object:
         return _extreme_of_objects(function, values, valid, groups)
     if values.dtype == bool:
-        found, known = _extreme(function, values.astype(np.int8), valid, groups)
-        return found.astype(bool), known
+        best, known = _extreme(function, values.astype(np.int8), valid, groups)
+        return best.astype(bool), known
     ordered = values[groups.order]
     known = None
     if valid is not None:
@@ -209,9 +208,10 @@ _REDUCERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 }
 
 
-def _neutral(function: str, dtype: np.dtype) -> Any:
+def _neutral(function: str, dtype: np.dtype) -> int | np.floating:
     if dtype.kind == "f":
-        return dtype.type(np.nan if function == "min" else -np.inf)
+        extreme: np.floating = dtype.type(np.nan if function == "min" else -np.inf)
+        return extreme
     return np.iinfo(dtype).max if function == "min" else np.iinfo(dtype).min
 
 
@@ -235,7 +235,7 @@ def _extreme_of_objects(function: str, values: np.ndarray, valid: Mask, groups: 
     return back[known_best], known
 
 
-def finish(slot: Slot, columns: dict[str, Values], edges: dict[str, np.ndarray]) -> tuple[Any, Failures]:
+def finish(slot: Slot, columns: dict[str, Values], edges: dict[str, np.ndarray]) -> tuple[pa.Array, Failures]:
     """What the call gives for each group, in its declared type; and the groups where it fails."""
     function, type_ = slot.call.function, _arrow(slot.call.type)
     if function in ("window_start", "window_end"):
@@ -251,7 +251,7 @@ def finish(slot: Slot, columns: dict[str, Values], edges: dict[str, np.ndarray])
     return (array if array.type == type_ else array.cast(type_)), {}
 
 
-def _finish_sum(slot: Slot, columns: dict[str, Values], type_: Any) -> tuple[Any, Failures]:
+def _finish_sum(slot: Slot, columns: dict[str, Values], type_: pa.DataType) -> tuple[pa.Array, Failures]:
     name, count = slot.name, columns[f"{slot.name}_n"][0]
     if slot.call.function in ("stddev", "variance"):
         return _finish_moments(name, columns, count, root=slot.call.function == "stddev"), {}
@@ -269,7 +269,9 @@ def _finish_sum(slot: Slot, columns: dict[str, Values], type_: Any) -> tuple[Any
     return to_arrow(total, count > 0, pa.float64()), {}
 
 
-def _finish_whole(high: np.ndarray, low: np.ndarray, known: np.ndarray, type_: Any) -> tuple[Any, Failures]:
+def _finish_whole(
+    high: np.ndarray, low: np.ndarray, known: np.ndarray, type_: pa.DataType
+) -> tuple[pa.Array, Failures]:
     carried = high + (low >> 32)
     beyond = known & ((carried >= 2**31) | (carried < -(2**31)))
     total = (np.where(beyond, 0, carried) << 32) + (low & _LOW)
@@ -278,20 +280,20 @@ def _finish_whole(high: np.ndarray, low: np.ndarray, known: np.ndarray, type_: A
     return array.cast(type_), dict.fromkeys(np.flatnonzero(beyond).tolist(), reason)
 
 
-def _finish_moments(name: str, columns: dict[str, Values], count: np.ndarray, *, root: bool) -> Any:
+def _finish_moments(name: str, columns: dict[str, Values], count: np.ndarray, *, root: bool) -> pa.Array:
     known = count >= 2
     total, squares = (
         (columns[n][0], columns[n + r][0]) for n, r in ((name, "_rest"), (f"{name}_sq", "rest"))
     )
-    found = doubles.variance(total, squares, np.where(known, count, 2).astype(float))
-    return to_arrow(np.sqrt(found) if root else found, known, pa.float64())
+    variance = doubles.variance(total, squares, np.where(known, count, 2).astype(float))
+    return to_arrow(np.sqrt(variance) if root else variance, known, pa.float64())
 
 
-def _arrow(type_: str) -> Any:
+def _arrow(type_: str) -> pa.DataType:
     return arrow_schema(Schema((Column("x", type_),)), hidden=False).field(0).type
 
 
-def distinct_type(slot: Slot) -> Any:
+def distinct_type(slot: Slot) -> pa.DataType:
     """The Arrow type of the values that a count(distinct) has seen."""
     assert slot.argument is not None
     return _arrow(slot.argument)

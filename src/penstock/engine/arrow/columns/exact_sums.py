@@ -57,10 +57,10 @@ def segment_sums(pair: Pair, starts: np.ndarray) -> Pair:
         rank = np.arange(len(high)) - np.repeat(first, sizes)
         left = np.flatnonzero(rank % 2 == 0)
         paired = (rank[left] + 1) < np.repeat(sizes, sizes)[left]
-        made_high, made_rest = high[left], rest[left]
+        sum_high, sum_rest = high[left], rest[left]
         two = left[paired]
-        made_high[paired], made_rest[paired] = add((high[two], rest[two]), (high[two + 1], rest[two + 1]))
-        high, rest, sizes = made_high, made_rest, (sizes + 1) // 2
+        sum_high[paired], sum_rest[paired] = add((high[two], rest[two]), (high[two + 1], rest[two + 1]))
+        high, rest, sizes = sum_high, sum_rest, (sizes + 1) // 2
     return high, rest
 
 
@@ -74,5 +74,5 @@ def variance(total: Pair, squares: Pair, count: np.ndarray) -> np.ndarray:
         mean_rest = ((high - back) - lost + rest) / count
         left = add(squares, (-mean, -_finite_rest(mean, mean_rest)))
         # rounding must not make it negative; NaN stays NaN
-        found: np.ndarray = np.maximum(left[0] + left[1], 0.0) / (count - 1)
-        return found
+        result: np.ndarray = np.maximum(left[0] + left[1], 0.0) / (count - 1)
+        return result

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.arrow.columns.kernels import ARROW, Answer, NotVectorised, equal, kernel, less
+from penstock.engine.arrow.columns.kernels import ARROW, Answer, Column, NotVectorised, equal, kernel, less
 from penstock.engine.arrow.columns.row_by_row import RowFailure, constant, rows_one_by_one
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.typed import Call, ColumnRef, Typed, walk
@@ -47,14 +46,14 @@ def compile_arrow(text: str, schema: Schema) -> Compiled:
     return evaluate
 
 
-def _column(values: Any, type_: str, rows: int) -> pa.Array:
+def _column(values: Column, type_: str, rows: int) -> pa.Array:
     if isinstance(values, pa.Scalar):
         return pa.repeat(values, rows)
     values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return values if values.type == ARROW[type_] else values.cast(ARROW[type_])
 
 
-def _rows_of(unsure: Any, rows: int) -> np.ndarray:
+def _rows_of(unsure: Column, rows: int) -> np.ndarray:
     if isinstance(unsure, pa.Scalar):
         return np.arange(rows if unsure.as_py() else 0)
     return np.flatnonzero(np.asarray(pc.fill_null(unsure, False)))
@@ -118,23 +117,23 @@ def _strict(node: Call, table: pa.Table) -> Answer:
     return values, _either([*(part[1] for part in parts), unsure])
 
 
-def _either(doubts: list[Any]) -> Any:
+def _either(doubts: list[Column | None]) -> Column | None:
     """Rows that are unsure in any of them; a NULL doubt is none."""
     real = [pc.fill_null(doubt, False) for doubt in doubts if doubt is not None]
     return reduce(pc.or_, real) if real else None
 
 
-def _where(condition: Any, doubt: Any) -> Any:
+def _where(condition: Column | None, doubt: Column | None) -> Column | None:
     return None if doubt is None else pc.and_(condition, pc.fill_null(doubt, False))
 
 
-def _connective(act: Callable[..., Any], *, decisive: bool) -> Callable[[Call, pa.Table], Answer]:
-    def made(node: Call, table: pa.Table) -> Answer:
+def _connective(act: Callable[..., Column], *, decisive: bool) -> Callable[[Call, pa.Table], Answer]:
+    def evaluate(node: Call, table: pa.Table) -> Answer:
         (left, left_doubt), (right, right_doubt) = (_evaluate(arg, table) for arg in node.args)
         undecided = pc.fill_null(pc.not_equal(left, decisive), True) if right_doubt is not None else None
         return act(left, right), _either([left_doubt, _where(undecided, right_doubt)])
 
-    return made
+    return evaluate
 
 
 def _case(node: Call, table: pa.Table) -> Answer:
@@ -159,35 +158,35 @@ def _coalesce(node: Call, table: pa.Table) -> Answer:
     return pc.coalesce(*(part[0] for part in parts)), doubt
 
 
-def _all(act: Callable[..., Any]) -> Callable[[Call, pa.Table], Answer]:
+def _all(act: Callable[..., Column]) -> Callable[[Call, pa.Table], Answer]:
     """A function that sees NULL, of all its arguments."""
 
-    def made(node: Call, table: pa.Table) -> Answer:
+    def evaluate(node: Call, table: pa.Table) -> Answer:
         parts = [_evaluate(arg, table) for arg in node.args]
         return act(*(part[0] for part in parts)), _either([part[1] for part in parts])
 
-    return made
+    return evaluate
 
 
-def _same(left: Any, right: Any) -> Any:
+def _same(left: Column, right: Column) -> Column:
     both = pc.and_(pc.is_null(left), pc.is_null(right))
     return pc.or_(both, pc.fill_null(equal(left, right), False))
 
 
-def _in(value: Any, *others: Any) -> Any:
+def _in(value: Column, *others: Column) -> Column:
     simple = all(isinstance(o, pa.Scalar) and o.is_valid for o in others) and not pa.types.is_floating(
         value.type
     )
     if simple and not isinstance(value, pa.Scalar):
-        found = pc.is_in(value, value_set=pa.array([o.as_py() for o in others], value.type))
-        return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)
+        contained = pc.is_in(value, value_set=pa.array([o.as_py() for o in others], value.type))
+        return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), contained)
     return reduce(pc.or_kleene, (equal(value, other) for other in others))
 
 
-def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _extreme(better: Callable[[Column, Column], Column]) -> Callable[..., Column]:
     """The first of the best, NULL passed over."""
 
-    def choose(left: Any, right: Any) -> Any:
+    def choose(left: Column, right: Column) -> Column:
         take_right = pc.or_(pc.is_null(left), pc.fill_null(better(right, left), False))
         return pc.if_else(take_right, right, left)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from penstock.engine.arrow.columns.columns import Mask, key_values
 
@@ -45,7 +45,7 @@ class Groups:
         return ranks
 
 
-def codes_of(table: Any, names: tuple[str, ...], *, dense: bool = False) -> np.ndarray:
+def codes_of(table: pa.Table, names: tuple[str, ...], *, dense: bool = False) -> np.ndarray:
     """A number for each row, equal where all these columns are (null equals null, as in GROUP BY).
 
     Small enough that `groups_of` can sort by it; `dense`: 0, 1, 2, ... in order of appearance.

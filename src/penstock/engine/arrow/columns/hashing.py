@@ -32,12 +32,12 @@ def drop_hash(seed: int, seq: np.ndarray) -> np.ndarray:
 def hash_long(values: np.ndarray, seed: np.ndarray) -> np.ndarray:
     """XXH64 of the eight bytes of each value (wrapping around is meant)."""
     with np.errstate(over="ignore"):
-        made = seed + _P5 + np.uint64(8)
-        made = made ^ (_rotate(values.astype(np.int64).view(np.uint64) * _P2, 31) * _P1)
-        made = _rotate(made, 27) * _P1 + _P4
-        made = (made ^ (made >> np.uint64(33))) * _P2
-        made = (made ^ (made >> np.uint64(29))) * _P3
-        return made ^ (made >> np.uint64(32))
+        mixed = seed + _P5 + np.uint64(8)
+        mixed = mixed ^ (_rotate(values.astype(np.int64).view(np.uint64) * _P2, 31) * _P1)
+        mixed = _rotate(mixed, 27) * _P1 + _P4
+        mixed = (mixed ^ (mixed >> np.uint64(33))) * _P2
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * _P3
+        return mixed ^ (mixed >> np.uint64(32))
 
 
 def _rotate(values: np.ndarray, bits: int) -> np.ndarray:

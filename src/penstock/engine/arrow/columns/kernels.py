@@ -8,7 +8,7 @@ seldom. NotVectorised: this shape is left to the rows altogether.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,20 +31,21 @@ _LENGTHS = {
     "day": DAY,
 }
 
-Answer = tuple[Any, Any]
-Kernel = Callable[[Call, list[Any]], Answer]
+Column: TypeAlias = pa.Array | pa.Scalar  # a value for each row, or one for all
+Answer = tuple[Column, Column | None]  # the values, and the rows that are not sure
+Kernel = Callable[[Call, list[Column]], Answer]
 
 
 class NotVectorised(Exception):  # noqa: N818
     """No kernel means quite the same: it is done row by row."""
 
 
-def kernel(node: Call, args: list[Any]) -> Answer:
+def kernel(node: Call, args: list[Column]) -> Answer:
     """Values, and the rows that must be done again (None: all sure)."""
-    made = _KERNELS.get(node.function)
-    if made is None:
+    vectorised = _KERNELS.get(node.function)
+    if vectorised is None:
         raise NotVectorised
-    return made(node, args)
+    return vectorised(node, args)
 
 
 def need(ok: bool) -> None:
@@ -52,7 +53,7 @@ def need(ok: bool) -> None:
         raise NotVectorised
 
 
-def equal(left: Any, right: Any) -> Any:
+def equal(left: Column, right: Column) -> Column:
     """SQL equality: NaN equals NaN."""
     same = pc.equal(left, right)
     if not pa.types.is_floating(left.type):
@@ -60,7 +61,7 @@ def equal(left: Any, right: Any) -> Any:
     return pc.or_kleene(same, pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
 
 
-def less(left: Any, right: Any) -> Any:
+def less(left: Column, right: Column) -> Column:
     """SQL order: NaN is above every number."""
     below = pc.less(left, right)
     if not pa.types.is_floating(left.type):
@@ -68,12 +69,12 @@ def less(left: Any, right: Any) -> Any:
     return pc.or_kleene(below, pc.and_kleene(pc.is_nan(right), pc.invert(pc.is_nan(left))))
 
 
-def _sure(act: Callable[..., Any]) -> Kernel:
+def _sure(act: Callable[..., Column]) -> Kernel:
     return lambda _node, args: (act(*args), None)
 
 
-def _constant(node: Call, place: int) -> Any:
-    arg = node.args[place]
+def _constant(node: Call, number: int) -> Any:
+    arg = node.args[number]
     if not isinstance(arg, Literal):
         raise NotVectorised
     return arg.value
@@ -85,7 +86,7 @@ def _constant(node: Call, place: int) -> Any:
 def _arithmetic(name: str) -> Kernel:
     plain, checked = getattr(pc, name), getattr(pc, f"{name}_checked")
 
-    def act(node: Call, args: list[Any]) -> Answer:
+    def act(node: Call, args: list[Column]) -> Answer:
         if not node.fails:
             return plain(*args), None
         try:
@@ -96,7 +97,7 @@ def _arithmetic(name: str) -> Kernel:
     return act
 
 
-def _overflowing(node: Call, plain: Callable[..., Any], args: list[Any]) -> Answer:
+def _overflowing(node: Call, plain: Callable[..., Column], args: list[Column]) -> Answer:
     """Some row overflows: find it by doing the same in a wider type."""
     if node.type == "BIGINT":
         wide = plain(*[pc.cast(arg, pa.float64(), safe=False) for arg in args])
@@ -104,28 +105,28 @@ def _overflowing(node: Call, plain: Callable[..., Any], args: list[Any]) -> Answ
     return _narrow(node.type, plain(*[pc.cast(arg, pa.int64()) for arg in args]))
 
 
-def _narrow(type_: str, wide: Any) -> Answer:
+def _narrow(type_: str, wide: Column) -> Answer:
     """A column of int64 or float64 as a smaller whole number; what does not fit is not sure."""
     limit = RANGES[type_] if type_ != "BIGINT" else _SURE
     unsure = pc.invert(pc.and_(pc.greater(wide, -limit), pc.less(wide, limit)))
     return pc.cast(pc.if_else(unsure, pa.scalar(None, wide.type), wide), ARROW[type_], safe=False), unsure
 
 
-def _divide(node: Call, args: list[Any]) -> Answer:
+def _divide(node: Call, args: list[Column]) -> Answer:
     return pc.divide(*args), pc.equal(args[1], 0.0) if node.fails else None
 
 
-def _whole_division(node: Call, args: list[Any]) -> Answer:
+def _whole_division(node: Call, args: list[Column]) -> Answer:
     left, right = args
     unsure = pc.or_(pc.equal(right, 0), pc.equal(right, -1)) if node.fails else None
     return pc.divide(left, _without(right, unsure)), unsure
 
 
-def _without(divisor: Any, unsure: Any) -> Any:
+def _without(divisor: Column, unsure: Column | None) -> Column:
     return divisor if unsure is None else pc.if_else(unsure, pa.scalar(1, divisor.type), divisor)
 
 
-def _remainder(node: Call, args: list[Any]) -> Answer:
+def _remainder(node: Call, args: list[Column]) -> Answer:
     left, right = args
     if node.type not in INTEGRAL:
         return _fraction_rest(node, left, right)
@@ -136,42 +137,42 @@ def _remainder(node: Call, args: list[Any]) -> Answer:
     return pc.subtract(left, pc.multiply(pc.divide(left, right), right)), unsure
 
 
-def _fraction_rest(node: Call, left: Any, right: Any) -> Answer:
+def _fraction_rest(node: Call, left: Column, right: Column) -> Answer:
     need(not isinstance(left, pa.Scalar))
     divisor = right.as_py() if isinstance(right, pa.Scalar) else right.to_numpy(zero_copy_only=False)
     need(divisor is not None)
     with np.errstate(all="ignore"):
         rest = np.fmod(left.to_numpy(zero_copy_only=False), np.asarray(divisor, left.type.to_pandas_dtype()))
     missing = pc.or_(pc.is_null(left), pc.is_null(right))
-    made = pc.if_else(missing, pa.scalar(None, left.type), pa.array(rest, left.type))
-    return made, pc.equal(right, 0.0) if node.fails else None
+    values = pc.if_else(missing, pa.scalar(None, left.type), pa.array(rest, left.type))
+    return values, pc.equal(right, 0.0) if node.fails else None
 
 
-def _pmod(node: Call, args: list[Any]) -> Answer:
+def _pmod(node: Call, args: list[Column]) -> Answer:
     need(node.type in INTEGRAL and not node.fails and _constant(node, 1) > 0)
     rest, unsure = _remainder(node, args)
     return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), pc.add(rest, args[1]), rest), unsure
 
 
-def _negative(node: Call, args: list[Any]) -> Answer:
+def _negative(node: Call, args: list[Column]) -> Answer:
     return pc.negate(args[0]), pc.equal(
         args[0], pa.scalar(-RANGES[node.type], args[0].type)
     ) if node.fails else None
 
 
-def _abs(node: Call, args: list[Any]) -> Answer:
+def _abs(node: Call, args: list[Column]) -> Answer:
     return pc.abs(args[0]), pc.equal(
         args[0], pa.scalar(-RANGES[node.type], args[0].type)
     ) if node.fails else None
 
 
-def _to_whole(act: Callable[[Any], Any]) -> Kernel:
+def _to_whole(act: Callable[[Column], Column]) -> Kernel:
     return lambda node, args: (
         (args[0], None) if node.args[0].type == "BIGINT" else _narrow("BIGINT", act(args[0]))
     )
 
 
-def _round(node: Call, args: list[Any]) -> Answer:
+def _round(node: Call, args: list[Column]) -> Answer:
     digits = _constant(node, 1) if len(args) == 2 else 0
     if node.type in INTEGRAL and digits >= 0:
         return args[0], None
@@ -184,18 +185,18 @@ def _round(node: Call, args: list[Any]) -> Answer:
     return pc.add(pc.divide(whole, 10.0**digits), 0.0), unsure
 
 
-def _logarithm(act: Callable[[Any], Any]) -> Kernel:
+def _logarithm(act: Callable[[Column], Column]) -> Kernel:
     return lambda _node, args: (
         pc.if_else(pc.less_equal(args[0], 0.0), pa.scalar(None, pa.float64()), act(args[0])),
         None,
     )
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Column) -> Column:
     return pc.if_else(pc.equal(x, 0.0), x, pc.sign(x))
 
 
-def _power(_node: Call, args: list[Any]) -> Answer:
+def _power(_node: Call, args: list[Column]) -> Answer:
     # C and Java differ only where an exponent is infinite or NaN
     return pc.power(*args), pc.invert(pc.is_finite(args[1]))
 
@@ -203,37 +204,37 @@ def _power(_node: Call, args: list[Any]) -> Answer:
 # ---- text --------------------------------------------------------------------------------------------------
 
 
-def _letters(act: Callable[[Any], Any]) -> Kernel:
-    def made(_node: Call, args: list[Any]) -> Answer:
+def _letters(act: Callable[[Column], Column]) -> Kernel:
+    def change_case(_node: Call, args: list[Column]) -> Answer:
         # Java maps one letter to several ('ß' to 'SS'), pyarrow does not
         need(pc.all(pc.string_is_ascii(args[0])).as_py() is not False)
         return act(args[0]), None
 
-    return made
+    return change_case
 
 
-def _substring(node: Call, args: list[Any]) -> Answer:
+def _substring(node: Call, args: list[Column]) -> Answer:
     start, length = _constant(node, 1), _constant(node, 2) if len(args) == 3 else 2**31
     need(start is not None and length is not None and start > 0 and length >= 0)
     return pc.utf8_slice_codeunits(args[0], start - 1, start - 1 + length), None
 
 
-def _replace(node: Call, args: list[Any]) -> Answer:
+def _replace(node: Call, args: list[Column]) -> Answer:
     find, put = _constant(node, 1), _constant(node, 2) if len(args) == 3 else ""
     need(bool(find) and put is not None)
     return pc.replace_substring(args[0], find, put), None
 
 
-def _search(act: Callable[[Any, str], Any]) -> Kernel:
-    def made(node: Call, args: list[Any]) -> Answer:
+def _search(act: Callable[[Column, str], Column]) -> Kernel:
+    def search(node: Call, args: list[Column]) -> Answer:
         pattern = _constant(node, 1)
         need(pattern is not None)
         return act(args[0], pattern), None
 
-    return made
+    return search
 
 
-def _like(node: Call, args: list[Any]) -> Answer:
+def _like(node: Call, args: list[Column]) -> Answer:
     pattern: str = _constant(node, 1)
     inner = pattern.strip("%")
     need(not set(inner) & set("%_\\"))
@@ -248,7 +249,7 @@ def _like(node: Call, args: list[Any]) -> Answer:
 # ---- time --------------------------------------------------------------------------------------------------
 
 
-def _whole_numbers(x: Any) -> np.ndarray:
+def _whole_numbers(x: Column) -> np.ndarray:
     """Microseconds or days as numpy; what stands for NULL does not matter."""
     need(not isinstance(x, pa.Scalar))
     return np.asarray(
@@ -257,19 +258,19 @@ def _whole_numbers(x: Any) -> np.ndarray:
 
 
 def _by_numpy(act: Callable[[np.ndarray], np.ndarray]) -> Kernel:
-    def made(node: Call, args: list[Any]) -> Answer:
+    def on_numbers(node: Call, args: list[Column]) -> Answer:
         x = args[-1]
         numbers = pa.array(act(_whole_numbers(x)), mask=np.asarray(pc.is_null(x)))
         return pc.cast(numbers, ARROW[node.type]), None
 
-    return made
+    return on_numbers
 
 
-def _calendar(act: Callable[[Any], Any]) -> Kernel:
+def _calendar(act: Callable[[Column], Column]) -> Kernel:
     return _sure(lambda x: pc.cast(act(x), pa.int32()))
 
 
-def _date_trunc(node: Call, args: list[Any]) -> Answer:
+def _date_trunc(node: Call, args: list[Column]) -> Answer:
     unit, micros = _constant(node, 0), args[1]
     if unit in _LENGTHS:
         length = _LENGTHS[unit]
@@ -280,12 +281,12 @@ def _date_trunc(node: Call, args: list[Any]) -> Answer:
     return pc.cast(pc.cast(pc.floor_temporal(naive, unit=unit), pa.int64()), ARROW["TIMESTAMP"]), None
 
 
-def _stamp(micros: Any, unsure: Any = None) -> Answer:
+def _stamp(micros: Column, unsure: Column | None = None) -> Answer:
     outside = pc.or_(pc.less(micros, FIRST_STAMP), pc.greater(micros, LAST_STAMP))
     return pc.cast(micros, ARROW["TIMESTAMP"]), outside if unsure is None else pc.or_(outside, unsure)
 
 
-def _shift(node: Call, args: list[Any]) -> Answer:
+def _shift(node: Call, args: list[Column]) -> Answer:
     length = _constant(node, 1)
     # two numbers of this size cannot overflow
     need(abs(length) < 2**61)
@@ -293,13 +294,13 @@ def _shift(node: Call, args: list[Any]) -> Answer:
 
 
 def _stamp_of(factor: int) -> Kernel:
-    def made(node: Call, args: list[Any]) -> Answer:
+    def from_number(node: Call, args: list[Column]) -> Answer:
         need(node.args[0].type == "BIGINT")
         reach = 2**61 // factor
         large = pc.or_(pc.greater(args[0], reach), pc.less(args[0], -reach))
         return _stamp(pc.multiply(args[0], factor), large)
 
-    return made
+    return from_number
 
 
 # ---- casts -------------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def _stamp_of(factor: int) -> Kernel:
 _DIGITS = {"TINYINT": 2, "SMALLINT": 4, "INT": 9, "BIGINT": 18}
 
 
-def _cast(node: Call, args: list[Any]) -> Answer:
+def _cast(node: Call, args: list[Column]) -> Answer:
     source, target, x = node.args[0].type, node.type, args[0]
     if source == "STRING":
         return _from_text(target, x)
@@ -326,7 +327,7 @@ def _cast(node: Call, args: list[Any]) -> Answer:
     )
 
 
-def _from_time(node: Call, args: list[Any]) -> Answer:
+def _from_time(node: Call, args: list[Column]) -> Answer:
     source, target = node.args[0].type, node.type
     if target == "DATE":
         return _by_numpy(lambda x: (x // DAY).astype(np.int32))(node, args)
@@ -336,7 +337,7 @@ def _from_time(node: Call, args: list[Any]) -> Answer:
     return _by_numpy((lambda x: x // _SECOND) if target == "BIGINT" else (lambda x: x / 1e6))(node, args)
 
 
-def _from_text(target: str, text: Any) -> Answer:
+def _from_text(target: str, text: Column) -> Answer:
     """Plain short numbers; every other spelling is read row by row."""
     need(target in _DIGITS or target == "DOUBLE")
     form = f"^-?[0-9]{{1,{_DIGITS[target]}}}$" if target in _DIGITS else r"^-?[0-9]{1,15}([.][0-9]{1,15})?$"

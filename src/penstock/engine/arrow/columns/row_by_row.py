@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,9 @@ from penstock.model.expressions.patterns import like_pattern, regex
 from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed
 from penstock.model.types import INTEGRAL
 
-Row = dict[str, Any]
-Act = Callable[..., Any]
+Value: TypeAlias = Any  # None, bool, int, float, str or bytes: the type of the expression says which
+Row = dict[str, Value]
+Act = Callable[..., Value]
 _NUMPY: dict[str, Any] = {
     "TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "BIGINT": np.int64,
     "FLOAT": np.float32, "DOUBLE": np.float64,
@@ -46,7 +47,7 @@ class RowFailure(Exception):  # noqa: N818
 
 def rows_one_by_one(node: Typed, table: pa.Table) -> tuple[pa.Array, dict[int, str]]:
     """The value of each row, null where it failed, and the reasons by row."""
-    values: list[Any] = []
+    values: list[Value] = []
     failures: dict[int, str] = {}
     for number, row in enumerate(_plain_rows(table)):
         try:
@@ -77,7 +78,7 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int32()) if pa.types.is_date(column.type) else column
 
 
-def value_of(node: Typed, row: Row) -> Any:
+def value_of(node: Typed, row: Row) -> Value:
     """The value of a bound expression on one row."""
     if isinstance(node, Literal):
         return node.value
@@ -108,7 +109,7 @@ def _decided(word: bool) -> Act:
     return act
 
 
-def _case(node: Call, row: Row) -> Any:
+def _case(node: Call, row: Row) -> Value:
     args = list(node.args)
     while len(args) > 1:
         condition, value, *args = args
@@ -117,7 +118,7 @@ def _case(node: Call, row: Row) -> Any:
     return value_of(args[0], row)
 
 
-def _coalesce(node: Call, row: Row) -> Any:
+def _coalesce(node: Call, row: Row) -> Value:
     return next((value for arg in node.args if (value := value_of(arg, row)) is not None), None)
 
 
@@ -139,7 +140,7 @@ def _in(node: Call, row: Row) -> bool | None:
 def _extreme(sign: int) -> Act:
     """The first of the best, NULL passed over; `sign`: the order of a better value to the best so far."""
 
-    def act(node: Call, row: Row) -> Any:
+    def act(node: Call, row: Row) -> Value:
         best = None
         for value in [value_of(arg, row) for arg in node.args]:
             if value is not None and (best is None or _order(value, best) == sign):
@@ -149,7 +150,7 @@ def _extreme(sign: int) -> Act:
     return act
 
 
-def _try_cast(node: Call, row: Row) -> Any:
+def _try_cast(node: Call, row: Row) -> Value:
     value = value_of(node.args[0], row)
     try:
         return None if value is None else _cast(node, value)
@@ -169,7 +170,7 @@ _SEES_NULL: dict[str, Act] = {
 # ---- numbers -----------------------------------------------------------------------------------------------
 
 
-def _order(left: Any, right: Any) -> int:
+def _order(left: Value, right: Value) -> int:
     """-1, 0 or 1; NaN equals NaN and is above every number."""
     if left != left or right != right:  # noqa: PLR0124 - only NaN differs from itself
         return int(left != left) - int(right != right)  # noqa: PLR0124
@@ -183,7 +184,7 @@ def _compared(*wanted: int) -> Act:
 def _fixed_width(act: Act) -> Act:
     """Arithmetic in the numbers of the result's type: whole ones may overflow, fractions become infinite."""
 
-    def in_type(node: Call, *args: Any) -> Any:
+    def in_type(node: Call, *args: Value) -> Value:
         kind = _NUMPY[node.type]
         try:
             with np.errstate(all="raise" if node.type in INTEGRAL else "ignore"):
@@ -214,7 +215,7 @@ def _whole_division(_node: Call, left: int, right: int) -> int:
     return _in_range("BIGINT", math.trunc(Fraction(left, right)))
 
 
-def _rest(node: Call, left: Any, right: Any) -> Any:
+def _rest(node: Call, left: Value, right: Value) -> Value:
     if right == 0:
         raise RowFailure("remainder by zero")
     if node.type in INTEGRAL:
@@ -223,7 +224,7 @@ def _rest(node: Call, left: Any, right: Any) -> Any:
         return float(np.fmod(left, right))
 
 
-def _pmod(node: Call, left: Any, right: Any) -> Any:
+def _pmod(node: Call, left: Value, right: Value) -> Value:
     rest = _rest(node, left, right)
     if not rest < 0:
         return rest
@@ -234,7 +235,7 @@ def _pmod(node: Call, left: Any, right: Any) -> Any:
 
 
 def _up_or_down(mode: str) -> Act:
-    def act(node: Call, x: Any) -> int:
+    def act(node: Call, x: float) -> int:
         if node.args[0].type == "BIGINT":
             return int(x)
         if math.isnan(x):
@@ -246,7 +247,7 @@ def _up_or_down(mode: str) -> Act:
     return act
 
 
-def _round(node: Call, x: Any, digits: int = 0) -> Any:
+def _round(node: Call, x: float, digits: int = 0) -> float:
     """Half away from zero, of the decimal digits that are shown."""
     if node.type in INTEGRAL:
         return x if digits >= 0 else _in_range(node.type, int(_half_up(Fraction(x), digits)))
@@ -295,7 +296,7 @@ def _sign(_node: Call, x: float) -> float:
 def _substring(_node: Call, text: str, position: int, length: int = 2**31 - 1) -> str:
     """Places count from 1, or back from the end; what lies before the text takes part of the length."""
     start = position - 1 if position > 0 else position + len(text) if position < 0 else 0
-    return "".join(letter for place, letter in enumerate(text) if start <= place < start + length)
+    return "".join(letter for index, letter in enumerate(text) if start <= index < start + length)
 
 
 def _replace(_node: Call, text: str, find: str, put: str = "") -> str:
@@ -315,7 +316,7 @@ def _stamp(micros: int) -> int:
     return micros
 
 
-def _stamp_of_seconds(node: Call, x: Any) -> int | None:
+def _stamp_of_seconds(node: Call, x: Value) -> int | None:
     if node.args[0].type == "BIGINT":
         return _stamp(x * _SECOND)
     with np.errstate(all="ignore"):
@@ -335,8 +336,9 @@ def _part(unit: str, length: int, within: str) -> Act:
     return act
 
 
-def _floor(moment: np.datetime64, unit: str) -> Any:
-    return moment.astype(f"datetime64[{unit}]").astype("datetime64[us]")
+def _floor(moment: np.datetime64, unit: str) -> np.datetime64:
+    start: np.datetime64 = moment.astype(f"datetime64[{unit}]").astype("datetime64[us]")
+    return start
 
 
 def _calendar(unit: str) -> Act:
@@ -382,7 +384,7 @@ def _date_trunc(_node: Call, unit: str, micros: int) -> int:
 # ---- casts -------------------------------------------------------------------------------------------------
 
 
-def _cast(node: Call, x: Any) -> Any:
+def _cast(node: Call, x: Value) -> Value:
     source, target = node.args[0].type, node.type
     if source == "STRING":
         return _from_text(target, x)
@@ -397,7 +399,7 @@ def _cast(node: Call, x: Any) -> Any:
     return _to_fraction(target, x)
 
 
-def _to_whole(target: str, x: Any) -> int:
+def _to_whole(target: str, x: float) -> int:
     if isinstance(x, float):
         if not math.isfinite(x):
             raise RowFailure(f"{target} overflow")
@@ -408,7 +410,7 @@ def _to_whole(target: str, x: Any) -> int:
     return _in_range(target, math.trunc(x))
 
 
-def _to_fraction(target: str, x: Any) -> float:
+def _to_fraction(target: str, x: float) -> float:
     exact = (
         x if isinstance(x, float) else np.int64(x)
     )  # a whole number is rounded once, not by way of a double
@@ -416,7 +418,7 @@ def _to_fraction(target: str, x: Any) -> float:
         return float(np.asarray(exact).astype(_NUMPY[target]))
 
 
-def _from_time(source: str, target: str, x: int) -> Any:
+def _from_time(source: str, target: str, x: int) -> float:
     if source == "DATE":
         return x * casts.DAY
     if target == "DATE":
@@ -426,13 +428,13 @@ def _from_time(source: str, target: str, x: int) -> Any:
     return _single(x / 1e6) if target == "FLOAT" else x / 1e6
 
 
-_READ: dict[str, Callable[[str], Any]] = {
+_READ: dict[str, Callable[[str], Value]] = {
     "BOOLEAN": casts.to_boolean, "DATE": casts.to_days, "TIMESTAMP": casts.to_micros,
     "DOUBLE": casts.to_double, "FLOAT": casts.to_double,
 }  # fmt: skip
 
 
-def _from_text(target: str, text: str) -> Any:
+def _from_text(target: str, text: str) -> Value:
     if target == "BINARY":
         return text.encode()
     value = _READ.get(target, casts.to_whole)(text)
@@ -442,7 +444,7 @@ def _from_text(target: str, text: str) -> Any:
     return _single(value) if target == "FLOAT" else value
 
 
-_TEXTS: dict[str, Callable[[Any], str]] = {
+_TEXTS: dict[str, Callable[[Value], str]] = {
     "BOOLEAN": lambda x: str(x).lower(),
     "DATE": lambda days: str(np.datetime64(days, "D")),
     "TIMESTAMP": casts.timestamp_text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import pyarrow as pa
 
 from penstock.engine.local.functions import call, rows_of, table_of, wrong
 from penstock.engine.local.rows import Answer, Row, canonical
@@ -41,20 +41,20 @@ class ColumnLatchLogic:
             f"late: timestamp {row[STAMP]} us is behind the horizon {self.acted} us that the box has acted on"
         )
 
-    def _release(self, i: int, until: int) -> Any:
+    def _release(self, i: int, until: int) -> pa.Table:
         schema = self.inputs[i].schema
         ready: list[Row] = [row for row in self.waiting[i] if row[STAMP] < until]
         self.waiting[i] = [row for row in self.waiting[i] if row[STAMP] >= until]
         ready.sort(key=lambda row: canonical(row, i, schema.names))
         return table_of(ready, schema)
 
-    def _process(self, tables: list[Any], until: int, *, final: bool) -> Any:
+    def _process(self, tables: list[pa.Table], until: int, *, final: bool) -> object:
         process = Function(self.logic.process, f"{self.node.logic.name}.process")
         return call(self.node, process, tables, until, final)
 
-    def _give(self, made: Any, answer: Answer) -> None:
+    def _give(self, given: object, answer: Answer) -> None:
         stamp = str(self.output.timestamp)
-        rows = rows_of(self.node, made, self.node.produces)
+        rows = rows_of(self.node, given, self.node.produces)
         nulls = sum(row[stamp] is None for row in rows)
         if nulls:
             raise wrong(self.node, f"{nulls} rows without '{stamp}'", "a time in each row")

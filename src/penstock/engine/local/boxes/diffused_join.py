@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 from penstock.engine.local.boxes.join import JoinLogic
 from penstock.engine.local.rows import Answer, Row, frozen
@@ -22,7 +21,7 @@ SERVERS = 2  # if the join does not say how many: the Spark engine has one in ea
 
 
 @dataclass(frozen=True)
-class Held:
+class ServerTuple:
     """A tuple at a server, with what the owner rule asks for."""
 
     row: Row
@@ -36,7 +35,7 @@ class Server:
     """One server: what it keeps of each side, and what it did in this train."""
 
     number: int
-    sides: tuple[list[Held], list[Held]] = field(default_factory=lambda: ([], []))
+    sides: tuple[list[ServerTuple], list[ServerTuple]] = field(default_factory=lambda: ([], []))
     operations: int = 0
     dropped: int = 0
     replaced: int = 0
@@ -67,20 +66,20 @@ class DiffusedJoin(JoinLogic):
             self._serve(server, sent[server.number], (inf, inf) if final else reached, answer)
         for server in self.servers:
             self._forget(server, reached, final=final)
-        self.reports = [self._told(server, sent[server.number]) for server in self.servers]
+        self.reports = [self._report(server, sent[server.number]) for server in self.servers]
         # the horizons after this train hold for the tuples of the next one
         self.roles = step(self.node, self.roles, self.reports, (reached[0], reached[1]), self.forced)
         return answer
 
-    def _route(self, inputs: list[list[Row]]) -> list[list[tuple[int, Held]]]:
+    def _route(self, inputs: list[list[Row]]) -> list[list[tuple[int, ServerTuple]]]:
         """What comes to each server: (side, tuple), in order of time."""
         came = sorted(
             ((s, row) for s, rows in enumerate(inputs) for row in rows),
             key=lambda c: (c[1][STAMP], c[0], c[1][SEQ]),
         )
-        sent: list[list[tuple[int, Held]]] = [[] for _ in self.servers]
+        sent: list[list[tuple[int, ServerTuple]]] = [[] for _ in self.servers]
         for side, row in came:
-            held = Held(row, self._owner(side, row), self.roles.epoch, self.roles.master(side))
+            held = ServerTuple(row, self._owner(side, row), self.roles.epoch, self.roles.master(side))
             targets = range(len(self.servers)) if self.roles.everywhere(side) else (held.owner,)
             for target in targets:
                 sent[target].append((side, held))
@@ -93,7 +92,7 @@ class DiffusedJoin(JoinLogic):
         return self.roles.wheel[self.turn % len(self.roles.wheel)]
 
     def _serve(
-        self, server: Server, came: list[tuple[int, Held]], horizons: tuple[float, ...], answer: Answer
+        self, server: Server, came: list[tuple[int, ServerTuple]], horizons: tuple[float, ...], answer: Answer
     ) -> None:
         server.operations = server.dropped = server.replaced = 0
         memory, policy = self.node.diffusion.memory, self.node.diffusion.when_full
@@ -109,7 +108,7 @@ class DiffusedJoin(JoinLogic):
                 self._compare(server, left, right, answer)
             server.sides[side].append(held)
 
-    def _compare(self, server: Server, left: Held, right: Held, answer: Answer) -> None:
+    def _compare(self, server: Server, left: ServerTuple, right: ServerTuple, answer: Answer) -> None:
         chosen = producer(left.epoch, left.master, left.owner, right.epoch, right.master, right.owner)
         if chosen != server.number or not self._near(left.row, right.row):
             return
@@ -141,11 +140,11 @@ class DiffusedJoin(JoinLogic):
             server.sides[side][:] = [h for n, h in enumerate(server.sides[side]) if n not in gone]
         server.replaced = excess
 
-    def _told(self, server: Server, came: list[tuple[int, Held]]) -> Report:
-        def of(side: int) -> list[Held]:
+    def _report(self, server: Server, came: list[tuple[int, ServerTuple]]) -> Report:
+        def of(side: int) -> list[ServerTuple]:
             return [held for s, held in came if s == side]
 
-        stamps: list[Any] = [held.row[STAMP] for _, held in came]
+        stamps: list[int] = [held.row[STAMP] for _, held in came]
         return Report(
             server.number,
             (sum(h.owner == server.number for h in of(0)), sum(h.owner == server.number for h in of(1))),

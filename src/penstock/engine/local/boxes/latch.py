@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from penstock.engine.local.boxes.windows import Held, Open, Shaper, length, take_closed, widened, windows_of
+from penstock.engine.local.boxes.windows import (
+    Open,
+    Shaper,
+    WindowKey,
+    WindowTuple,
+    length,
+    take_closed,
+    widened,
+    windows_of,
+)
 from penstock.engine.local.functions import call, rows_of, same_length, table_of, wrong
 from penstock.engine.local.order import Gate, ReorderBuffer
-from penstock.engine.local.rows import Answer, Row, group
+from penstock.engine.local.rows import Answer, Key, Row, group
 from penstock.model.boxes import Latch
 from penstock.model.checks.horizons import MIN
 from penstock.model.checks.window_types import latch_schema
@@ -21,8 +28,8 @@ class TimeLatch:
     def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.shaper = Shaper(node, inputs, output)
         self.gate, self.size = Gate(len(inputs)), length(node.size)
-        self.open: dict[tuple[Any, ...], Open] = {}
-        self.history: dict[tuple[Any, ...], list[Held]] = {}
+        self.open: dict[WindowKey, Open] = {}
+        self.history: dict[Key, list[WindowTuple]] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -47,8 +54,8 @@ class CountLatch:
         self.shaper = Shaper(node, inputs, output)
         self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
         self.size = length(node.size)
-        self.current: dict[tuple[Any, ...], list[Held]] = {}
-        self.history: dict[tuple[Any, ...], list[Held]] = {}
+        self.current: dict[Key, list[WindowTuple]] = {}
+        self.history: dict[Key, list[WindowTuple]] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -57,19 +64,19 @@ class CountLatch:
         reached = self.gate.act(horizons)
         for index, row in self.buffer.release(reached, final=final):
             for held in self.shaper.admit(index, [row], answer):
-                self._place(group(row, self.shaper.inputs[index].keys), held, answer)
+                self._add(group(row, self.shaper.inputs[index].keys), held, answer)
         if final:
             for key in list(self.current):
                 self._emit(key, answer, min(reached))
         return answer
 
-    def _place(self, key: tuple[Any, ...], held: Held, answer: Answer) -> None:
+    def _add(self, key: Key, held: WindowTuple, answer: Answer) -> None:
         current = self.current.setdefault(key, [])
         current.append(held)
         if len(current) == self.size:
             self._emit(key, answer)
 
-    def _emit(self, key: tuple[Any, ...], answer: Answer, end: int = MIN) -> None:
+    def _emit(self, key: Key, answer: Answer, end: int = MIN) -> None:
         current = self.current.pop(key)
         covered = self.history.setdefault(key, [])
         covered += current
@@ -85,7 +92,7 @@ class FunctionLatch:
         self.schema, self.keys = latch_schema(node, inputs), inputs[0].keys
         key_columns = (Column(key, self.schema.type_of(key)) for key in self.keys)
         self.state_schema = Schema((*key_columns, *node.state.columns))
-        self.state: dict[tuple[Any, ...], Row] = {}
+        self.state: dict[Key, Row] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -102,30 +109,28 @@ class FunctionLatch:
     def _call(self, ready: list[Row], answer: Answer) -> None:
         groups = dict.fromkeys(group(row, self.keys) for row in ready)
         known = [self.state[key] for key in groups if key in self.state]
+        assert self.node.function is not None
         batch, state = table_of(ready, self.schema), table_of(known, self.state_schema)
-        made, changed = self._pair(call(self.node, self._function(), batch, state))
+        new, changed = self._pair(call(self.node, self.node.function, batch, state))
         for row in rows_of(self.node, changed, self.state_schema):
             self.state[group(row, self.keys)] = row
-        self._give(ready, rows_of(self.node, made, self.node.produces), answer)
+        self._give(ready, rows_of(self.node, new, self.node.produces), answer)
 
-    def _function(self) -> Any:
-        return self.node.function
+    def _pair(self, answer: object) -> tuple[object, object]:
+        if isinstance(answer, tuple) and len(answer) == 2:
+            return answer
+        raise wrong(self.node, type(answer).__name__, "a pair: (batch, changed state rows)")
 
-    def _pair(self, given: Any) -> tuple[Any, Any]:
-        if isinstance(given, tuple) and len(given) == 2:
-            return given
-        raise wrong(self.node, type(given).__name__, "a pair: (batch, changed state rows)")
-
-    def _give(self, ready: list[Row], made: list[Row], answer: Answer) -> None:
+    def _give(self, ready: list[Row], rows: list[Row], answer: Answer) -> None:
         stamp = self.output.timestamp
         if stamp is None or stamp not in self.node.produces:
-            same_length(self.node, made, len(ready))
+            same_length(self.node, rows, len(ready))
             answer.out += [
-                {**new, STAMP: row[STAMP], SEQ: row[SEQ]} for row, new in zip(ready, made, strict=True)
+                {**new, STAMP: row[STAMP], SEQ: row[SEQ]} for row, new in zip(ready, rows, strict=True)
             ]
             return
-        nulls = sum(new[stamp] is None for new in made)
+        nulls = sum(new[stamp] is None for new in rows)
         if nulls:
             raise wrong(self.node, f"{nulls} nulls in '{stamp}'", "a timestamp in each row")
         # which tuple a row stems from is the function's secret, so none of theirs can be its place
-        answer.out += [{**new, STAMP: micros(new[stamp]), SEQ: 0} for new in made]
+        answer.out += [{**new, STAMP: micros(new[stamp]), SEQ: 0} for new in rows]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.engine.local.order import Gate, ReorderBuffer
-from penstock.engine.local.rows import Answer, Row, group
+from penstock.engine.local.rows import Answer, Key, Row, group
 from penstock.model.boxes import Resample
 from penstock.model.expressions.values import moment
 from penstock.model.types import SEQ, STAMP, StreamType
@@ -17,7 +15,7 @@ class ResampleLogic:
     def __init__(self, node: Resample, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.inputs, self.output = node, inputs, output
         self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
-        self.last: dict[tuple[Any, ...], Row] = {}
+        self.last: dict[Key, Row] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -46,7 +44,7 @@ class ResampleLogic:
         return {**{name: row[name] for name in self.output.schema.names}, STAMP: at, SEQ: before[SEQ]}
 
 
-def _linear(before: Any, behind: Any, share: float) -> float | None:
+def _linear(before: float | None, behind: float | None, share: float) -> float | None:
     if before is None or behind is None:
         return None
     if share == 0.0:  # an actual tuple: even an infinite value stays itself

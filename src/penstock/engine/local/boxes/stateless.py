@@ -70,12 +70,12 @@ class MapLogic:
         if not rows or self.node.function is None:
             return Answer()
         pieces, dead = answered(self.node, self.node.function, rows, chosen(self.schema, self.node.reads))
-        made = []
+        out = []
         for part, answer in pieces:
             new = rows_of(self.node, answer, self.node.produces)
             same_length(self.node, new, len(part))
-            made += [self._shape(row, columns) for row, columns in zip(part, new, strict=True)]
-        return Answer(made, dead)
+            out += [self._shape(row, columns) for row, columns in zip(part, new, strict=True)]
+        return Answer(out, dead)
 
     def _by_expressions(self, rows: list[Row]) -> Answer:
         answer = Answer()

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.engine.local.expressions.aggregates import Aggregator, Measures, Window
 from penstock.engine.local.expressions.evaluate import ExpressionFailure
 from penstock.engine.local.functions import call, rows_of, table_of
 from penstock.engine.local.order import Gate, ReorderBuffer
-from penstock.engine.local.rows import Answer, Row, canonical, group, value_order
+from penstock.engine.local.rows import Answer, Key, Row, SortKey, canonical, group, value_order
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.checks.horizons import MIN
 from penstock.model.checks.window_types import latch_schema
@@ -26,12 +25,14 @@ from penstock.model.durations import Count, Time
 from penstock.model.expressions.values import moment
 from penstock.model.types import SEQ, STAMP, StreamType
 
+WindowKey = tuple[Window, Key]  # a window of one group
+
 
 @dataclass
-class Held:
-    """A tuple in a window: its canonical place, itself, and the values of the aggregates' arguments."""
+class WindowTuple:
+    """A tuple in a window, its key in canonical order, and the values of the aggregates' arguments."""
 
-    place: tuple[Any, ...]
+    order: SortKey
     row: Row
     measures: Measures
 
@@ -45,7 +46,7 @@ class Shaper:
         schema = latch_schema(node, inputs) if isinstance(node, Latch) else inputs[0].schema
         self.aggregator = Aggregator(node.aggregates, schema, self.keys)
 
-    def admit(self, index: int, rows: Iterable[Row], answer: Answer) -> list[Held]:
+    def admit(self, index: int, rows: Iterable[Row], answer: Answer) -> list[WindowTuple]:
         """Tuples of one input ready for windows; one whose expressions fail becomes a dead letter, once."""
         held = []
         for row in rows:
@@ -54,15 +55,17 @@ class Shaper:
             except ExpressionFailure as failure:
                 answer.dead.append((row, str(failure)))
             else:
-                held.append(Held(canonical(row, index, self.inputs[index].schema.names), row, measures))
+                held.append(
+                    WindowTuple(canonical(row, index, self.inputs[index].schema.names), row, measures)
+                )
         return held
 
     def emit(
         self,
-        held: list[Held],
+        held: list[WindowTuple],
         answer: Answer,
         window: Window | None,
-        covered: list[Held] | None = None,
+        covered: list[WindowTuple] | None = None,
         end: int = MIN,
     ) -> None:
         """Add the rows of one closed window (in canonical order).
@@ -75,15 +78,15 @@ class Shaper:
         # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
         hidden = {STAMP: stamp, SEQ: min(each.row[SEQ] for each in held)}
         try:
-            made = self._columns(covered or held, keys, window)
+            new = self._columns(covered or held, keys, window)
         except ExpressionFailure as failure:
             answer.dead.append(({**keys, **self._stamp(stamp), **hidden}, str(failure)))
             return
-        for columns in made:
+        for columns in new:
             row = {**columns, **self._stamp(stamp), **keys}
             answer.out.append({**{name: row[name] for name in self.output.schema.names}, **hidden})
 
-    def _columns(self, held: list[Held], keys: Row, window: Window | None) -> list[Row]:
+    def _columns(self, held: list[WindowTuple], keys: Row, window: Window | None) -> list[Row]:
         if isinstance(self.node, Windowed) and self.node.function is not None:
             table = table_of([each.row for each in held], self.inputs[0].schema)
             return rows_of(self.node, call(self.node, self.node.function, table), self.node.produces)
@@ -94,7 +97,7 @@ class Shaper:
         return {} if name is None else {name: moment(stamp)}
 
 
-def stamping(held: list[Held], stamp: str) -> Held:
+def stamping(held: list[WindowTuple], stamp: str) -> WindowTuple:
     """The tuple that gives a window its timestamp: the first, or the first of those with the latest time."""
     if stamp == "earliest":
         return held[0]
@@ -115,7 +118,7 @@ class Open:
     """An open time window of one group."""
 
     window: Window
-    held: list[Held] = field(default_factory=list)
+    held: list[WindowTuple] = field(default_factory=list)
 
 
 class TimeWindows:
@@ -126,20 +129,20 @@ class TimeWindows:
         self.gate = Gate(len(inputs))
         self.size = length(node.size)
         self.every = length(node.step)
-        self.open: dict[tuple[Any, ...], Open] = {}
+        self.open: dict[WindowKey, Open] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
         answer = Answer(dead=late)
         for index, rows in enumerate(in_time):
             for held in self.shaper.admit(index, rows, answer):
-                self._place(index, held)
+                self._add(index, held)
         least = min(self.gate.act(horizons))
         for opened in take_closed(self.open, least, final=final):
             self.shaper.emit(opened.held, answer, opened.window)
         return answer
 
-    def _place(self, index: int, held: Held) -> None:
+    def _add(self, index: int, held: WindowTuple) -> None:
         key = group(held.row, self.shaper.inputs[index].keys)
         for window in windows_of(held.row[STAMP], self.size, self.every):
             self.open.setdefault((window, key), Open(window)).held.append(held)
@@ -155,13 +158,13 @@ def windows_of(stamp: int, size: int, every: int) -> list[Window]:
     return [(k * every, k * every + size) for k in range(first, stamp // every + 1)]
 
 
-def take_closed(windows: dict[tuple[Any, ...], Open], least: int, *, final: bool) -> list[Open]:
+def take_closed(windows: dict[WindowKey, Open], least: int, *, final: bool) -> list[Open]:
     """Remove and return the windows that nothing can still enter, by end, their tuples in canonical order."""
     closed = [name for name, opened in windows.items() if final or opened.window[1] <= least]
     closed.sort(key=lambda name: (name[0][1], [value_order(value) for value in name[1]]))
     taken = [windows.pop(name) for name in closed]
     for opened in taken:
-        opened.held.sort(key=lambda held: held.place)
+        opened.held.sort(key=lambda held: held.order)
     return taken
 
 
@@ -169,7 +172,7 @@ def take_closed(windows: dict[tuple[Any, ...], Open], least: int, *, final: bool
 class Counted:
     """The count windows of one group: tuples still needed, the first number, the next window, the count."""
 
-    held: list[Held] = field(default_factory=list)
+    held: list[WindowTuple] = field(default_factory=list)
     base: int = 0
     window: int = 0
 
@@ -185,7 +188,7 @@ class CountWindows:
         self.gate, self.buffer = Gate(len(inputs)), ReorderBuffer(inputs)
         self.size = length(node.size)
         self.every = length(node.step)
-        self.groups: dict[tuple[Any, ...], Counted] = {}
+        self.groups: dict[Key, Counted] = {}
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -194,12 +197,12 @@ class CountWindows:
         reached = self.gate.act(horizons)
         for index, row in self.buffer.release(reached, final=final):
             for held in self.shaper.admit(index, [row], answer):
-                self._place(index, held, answer)
+                self._add(index, held, answer)
         if final:
             self._finish(answer, min(reached))
         return answer
 
-    def _place(self, index: int, held: Held, answer: Answer) -> None:
+    def _add(self, index: int, held: WindowTuple, answer: Answer) -> None:
         counted = self.groups.setdefault(group(held.row, self.shaper.inputs[index].keys), Counted())
         counted.held.append(held)
         if counted.seen() == counted.window * self.every + self.size:

@@ -5,20 +5,19 @@ largest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
-from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
-from penstock.engine.local.rows import frozen, value_order
+from penstock.engine.local.expressions.evaluate import Evaluate, ExpressionFailure, Row, compile_row
+from penstock.engine.local.rows import Value, frozen, value_order
 from penstock.model.expressions.expression import AggregateCall, split_aggregates
 from penstock.model.expressions.values import in_range, moment
 from penstock.model.types import Column, Schema
 
 Window = tuple[int, int]
-Measures = tuple[
-    tuple[Any, ...], ...
-]  # for each aggregate, for each of its calls: the argument's value for a tuple
+# For one tuple: the value of the argument, for each aggregate and each of its calls.
+Measures = tuple[tuple[Value, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class _Compiled:
 
     name: str
     calls: tuple[AggregateCall, ...]
-    arguments: tuple[Callable[[Mapping[str, Any]], Any], ...]
-    result: Callable[[Mapping[str, Any]], Any]
+    arguments: tuple[Evaluate, ...]
+    result: Evaluate
 
 
 class Aggregator:
@@ -37,22 +36,20 @@ class Aggregator:
     def __init__(self, aggregates: Iterable[tuple[str, str]], schema: Schema, keys: tuple[str, ...]) -> None:
         self.compiled = [_compile(name, text, schema, keys) for name, text in aggregates]
 
-    def measure(self, row: Mapping[str, Any]) -> Measures:
+    def measure(self, row: Row) -> Measures:
         """All arguments for one tuple; ExpressionFailure if one fails: the tuple takes part in nothing."""
         return tuple(tuple(argument(row) for argument in each.arguments) for each in self.compiled)
 
-    def results(
-        self, measures: list[Measures], keys: Mapping[str, Any], window: Window | None
-    ) -> dict[str, Any]:
+    def results(self, measures: list[Measures], keys: Row, window: Window | None) -> dict[str, Value]:
         """The aggregate columns over these tuples (in canonical order)."""
-        found = {}
-        for place, each in enumerate(self.compiled):
+        columns = {}
+        for number, each in enumerate(self.compiled):
             parts = {
-                f"a{i}": _aggregate(call, [measured[place][i] for measured in measures], window)
+                f"a{i}": _aggregate(call, [measured[number][i] for measured in measures], window)
                 for i, call in enumerate(each.calls)
             }
-            found[each.name] = each.result({**keys, **parts})
-        return found
+            columns[each.name] = each.result({**keys, **parts})
+        return columns
 
 
 def _compile(name: str, text: str, schema: Schema, keys: tuple[str, ...]) -> _Compiled:
@@ -62,13 +59,13 @@ def _compile(name: str, text: str, schema: Schema, keys: tuple[str, ...]) -> _Co
     return _Compiled(name, split.calls, arguments, compile_row(split.result, inner))
 
 
-def _argument(call: AggregateCall, schema: Schema) -> Callable[[Mapping[str, Any]], Any]:
+def _argument(call: AggregateCall, schema: Schema) -> Evaluate:
     if call.argument is None:
         return lambda row: True  # count(*): every tuple counts  # noqa: ARG005
     return compile_row(call.argument, schema)
 
 
-def _aggregate(call: AggregateCall, values: list[Any], window: Window | None) -> Any:
+def _aggregate(call: AggregateCall, values: list[Value], window: Window | None) -> Value:
     if call.function in ("window_start", "window_end"):
         return _edge(call.function, window)
     if call.function in ("first", "last"):
@@ -77,7 +74,7 @@ def _aggregate(call: AggregateCall, values: list[Any], window: Window | None) ->
     return _FUNCTIONS[call.function]([value for value in values if value is not None])
 
 
-def _edge(function: str, window: Window | None) -> Any:
+def _edge(function: str, window: Window | None) -> datetime | None:
     if window is None:
         return None
     try:
@@ -86,7 +83,7 @@ def _edge(function: str, window: Window | None) -> Any:
         raise ExpressionFailure(f"{function} is out of the range of TIMESTAMP") from None
 
 
-def _sum(values: list[Any]) -> Any:
+def _sum(values: list[float]) -> float | None:
     if not values:
         return None
     total = 0.0 if isinstance(values[0], float) else 0
@@ -97,7 +94,7 @@ def _sum(values: list[Any]) -> Any:
     return total
 
 
-def _average(values: list[Any]) -> float | None:
+def _average(values: list[float]) -> float | None:
     return sum(map(float, values), 0.0) / len(values) if values else None
 
 
@@ -108,12 +105,12 @@ def _variance(values: list[float]) -> float | None:
     return sum(((value - mean) * (value - mean) for value in values), 0.0) / (len(values) - 1)
 
 
-def _stddev(values: list[Any]) -> float | None:
+def _stddev(values: list[float]) -> float | None:
     variance = _variance(values)
     return None if variance is None else math.sqrt(variance)
 
 
-_FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
+_FUNCTIONS: dict[str, Callable[[list[Value]], Value]] = {
     "count": len,
     "count_distinct": lambda values: len({frozen(value) for value in values}),
     "sum": _sum,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from penstock.engine.local.expressions.operations import ExpressionFailure, operation, order_key
+from penstock.engine.local.rows import Value
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.casts import date_of, datetime_of, days_of, micros_of
 from penstock.model.expressions.functions import FUNCTIONS
@@ -20,11 +20,11 @@ from penstock.model.types import Schema
 
 __all__ = ["ExpressionFailure", "compile_row", "row_function"]
 
-Row = Mapping[str, Any]
-Evaluate = Callable[[Row], Any]
+Row = Mapping[str, Value]
+Evaluate = Callable[[Row], Value]
 
-_LOAD: dict[str, Callable[[Any], Any]] = {"TIMESTAMP": micros_of, "DATE": days_of}
-_GIVE: dict[str, Callable[[Any], Any]] = {"TIMESTAMP": datetime_of, "DATE": date_of}
+_LOAD: dict[str, Callable[[Value], Value]] = {"TIMESTAMP": micros_of, "DATE": days_of}
+_GIVE: dict[str, Callable[[Value], Value]] = {"TIMESTAMP": datetime_of, "DATE": date_of}
 
 
 def compile_row(text: str, schema: Schema) -> Evaluate:
@@ -42,7 +42,7 @@ def row_function(node: Typed) -> Evaluate:
     if give is None:
         return inner
 
-    def evaluate(row: Row) -> Any:
+    def evaluate(row: Row) -> Value:
         value = inner(row)
         return None if value is None else give(value)
 
@@ -69,17 +69,17 @@ def _column(node: ColumnRef) -> Evaluate:
     return lambda row: None if row[name] is None else load(row[name])
 
 
-def _strict(act: Callable[..., Any], args: list[Evaluate]) -> Evaluate:
+def _strict(act: Callable[..., Value], args: list[Evaluate]) -> Evaluate:
     if len(args) == 1:
         (only,) = args
 
-        def one(row: Row) -> Any:
+        def one(row: Row) -> Value:
             value = only(row)
             return None if value is None else act(value)
 
         return one
 
-    def many(row: Row) -> Any:
+    def many(row: Row) -> Value:
         values = [arg(row) for arg in args]
         return None if None in values else act(*values)
 
@@ -101,7 +101,7 @@ def _connective(args: list[Evaluate], *, decisive: bool) -> Evaluate:
     """AND is decided by false, OR by true; otherwise NULL makes NULL."""
     left, right = args
 
-    def evaluate(row: Row) -> Any:
+    def evaluate(row: Row) -> Value:
         first = left(row)
         if first is decisive:
             return decisive
@@ -116,7 +116,7 @@ def _connective(args: list[Evaluate], *, decisive: bool) -> Evaluate:
 def _case(_node: Call, args: list[Evaluate]) -> Evaluate:
     branches, otherwise = list(zip(args[:-1:2], args[1::2], strict=True)), args[-1]
 
-    def evaluate(row: Row) -> Any:
+    def evaluate(row: Row) -> Value:
         for condition, value in branches:
             if condition(row):
                 return value(row)
@@ -126,7 +126,7 @@ def _case(_node: Call, args: list[Evaluate]) -> Evaluate:
 
 
 def _coalesce(_node: Call, args: list[Evaluate]) -> Evaluate:
-    def evaluate(row: Row) -> Any:
+    def evaluate(row: Row) -> Value:
         for arg in args:
             value = arg(row)
             if value is not None:
@@ -158,11 +158,11 @@ def _in(_node: Call, args: list[Evaluate]) -> Evaluate:
     return evaluate
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[[Call, list[Evaluate]], Evaluate]:
+def _extreme(choose: Callable[..., Value]) -> Callable[[Call, list[Evaluate]], Evaluate]:
     """Least and greatest pass over NULL; among equals the first one stays."""
 
     def make(_node: Call, args: list[Evaluate]) -> Evaluate:
-        def evaluate(row: Row) -> Any:
+        def evaluate(row: Row) -> Value:
             values = [value for arg in args if (value := arg(row)) is not None]
             return choose(values, key=order_key) if values else None
 
@@ -191,7 +191,7 @@ def _try_cast(node: Call, args: list[Evaluate]) -> Evaluate:
     (only,) = args
     act = operation(Call("cast", node.args, node.type))
 
-    def evaluate(row: Row) -> Any:
+    def evaluate(row: Row) -> Value:
         value = only(row)
         try:
             return None if value is None else act(value)

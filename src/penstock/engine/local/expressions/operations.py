@@ -11,10 +11,10 @@ import math
 import operator
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any
 
 import numpy as np
 
+from penstock.engine.local.rows import SortKey, Value
 from penstock.model.expressions.casts import (
     DAY,
     date_of,
@@ -33,7 +33,7 @@ from penstock.model.expressions.patterns import like_pattern, regex
 from penstock.model.expressions.typed import Call, Literal, float32
 from penstock.model.types import INTEGRAL
 
-Operation = Callable[..., Any]
+Operation = Callable[..., Value]
 _LONG = 2**63
 _SECOND = 1_000_000
 _EXACT = Context(prec=1200)
@@ -47,7 +47,7 @@ class ExpressionFailure(Exception):  # noqa: N818
         super().__init__(reason)
 
 
-def order_key(value: Any) -> Any:
+def order_key(value: Value) -> SortKey:
     """Spark's order of doubles: NaN equals NaN and is above everything."""
     return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
 
@@ -119,7 +119,7 @@ def _fraction_rest(a: float, b: float) -> float:
 def _remainder(node: Call) -> Operation:
     rest = _truncated if node.type in INTEGRAL else _fraction_rest
 
-    def act(a: Any, b: Any) -> Any:
+    def act(a: Value, b: Value) -> Value:
         if b == 0:
             raise ExpressionFailure("remainder by zero")
         return rest(a, b)
@@ -130,7 +130,7 @@ def _remainder(node: Call) -> Operation:
 def _pmod(node: Call) -> Operation:
     rest, type_ = _remainder(node), node.type
 
-    def act(a: Any, n: Any) -> Any:
+    def act(a: Value, n: Value) -> Value:
         first = rest(a, n)
         if not first < 0:
             return first
@@ -168,7 +168,7 @@ def _round(node: Call) -> Operation:
     digits = node.args[1].value if len(node.args) == 2 else 0  # type: ignore[union-attr]
     unit = Decimal((0, (1,), -min(max(digits, -400), 400)))
 
-    def half_up(x: Any) -> Decimal:
+    def half_up(x: int | str) -> Decimal:
         return Decimal(x).quantize(unit, ROUND_HALF_UP, _EXACT)
 
     if node.type in INTEGRAL:
@@ -236,8 +236,8 @@ def _rlike(node: Call) -> Operation:
     return lambda text, _: pattern.search(text) is not None
 
 
-def _constant(node: Call, place: int) -> Any:
-    literal = node.args[place]
+def _constant(node: Call, number: int) -> Value:
+    literal = node.args[number]
     assert isinstance(literal, Literal)
     return literal.value
 
@@ -333,7 +333,7 @@ def _from_stamp(target: str) -> Operation:
 def _from_text(target: str) -> Operation:
     if target == "BINARY":
         return str.encode
-    read: Callable[[str], Any] = {
+    read: Callable[[str], Value] = {
         "BOOLEAN": to_boolean,
         "DATE": to_days,
         "TIMESTAMP": to_micros,
@@ -341,7 +341,7 @@ def _from_text(target: str) -> Operation:
         "FLOAT": to_double,
     }.get(target, to_whole)
 
-    def act(text: str) -> Any:
+    def act(text: str) -> Value:
         value = read(text)
         if value is None or (target in RANGES and not -RANGES[target] <= value < RANGES[target]):
             raise ExpressionFailure(f"cannot cast '{text[:60]}' to {target}")
