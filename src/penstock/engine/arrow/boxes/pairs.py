@@ -83,12 +83,12 @@ class Pairing:
         times, rank = np.unique(integers(right, STAMP)[theirs], return_inverse=True)
         # key and rank in time as one number: one sort, two binary searches
         step = len(times) + 1
-        rank_in_key = codes[left.num_rows :][theirs] * step + rank
-        order = np.argsort(rank_in_key, kind="stable")
+        key_and_time = codes[left.num_rows :][theirs] * step + rank
+        order = np.argsort(key_and_time, kind="stable")
         base, ts = codes[: left.num_rows][mine] * step, integers(left, STAMP)[mine]
         after, before = self.node.within
-        first = np.searchsorted(rank_in_key[order], base + np.searchsorted(times, ts - before, "left"))
-        last = np.searchsorted(rank_in_key[order], base + np.searchsorted(times, ts + after, "right"))
+        first = np.searchsorted(key_and_time[order], base + np.searchsorted(times, ts - before, "left"))
+        last = np.searchsorted(key_and_time[order], base + np.searchsorted(times, ts + after, "right"))
         return mine, theirs[order], first, last - first
 
     def _codes(self, left: pa.Table, right: pa.Table) -> tuple[np.ndarray, np.ndarray]:

@@ -202,13 +202,13 @@ class Shaper:
     def _placeholders(
         self, partials: pa.Table, aggregation: Aggregation, columns: dict[int, pa.Array]
     ) -> pa.Table:
-        table = {key.name: partials.column(key.name) for key in self._key_columns}
-        table |= {
+        arrays = {key.name: partials.column(key.name) for key in self._key_columns}
+        arrays |= {
             f"a{i}": columns[self._by_call[c.function, c.argument].number]
             for i, c in enumerate(aggregation.calls)
         }
         # an aggregate without any call (a key alone) still needs the number of rows
-        return pa.table(table or {"a": pa.nulls(partials.num_rows, pa.int64())})
+        return pa.table(arrays or {"a": pa.nulls(partials.num_rows, pa.int64())})
 
     def _head(self, rows: pa.Table) -> pa.Table:
         """Keys, timestamp column, hidden columns."""

@@ -75,9 +75,8 @@ def key_values(column: pa.ChunkedArray | pa.Array) -> tuple[np.ndarray, Mask]:
     return values.astype(np.int64, copy=False), valid
 
 
-_EMPTY: dict[
-    int, tuple[pa.Schema, pa.Table]
-] = {}  # by identity: comparing schemas costs as much as making the table
+# By identity: comparing schemas costs as much as making the table.
+_EMPTY: dict[int, tuple[pa.Schema, pa.Table]] = {}
 
 
 def empty(schema: pa.Schema) -> pa.Table:
