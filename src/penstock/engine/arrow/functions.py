@@ -1,4 +1,4 @@
-"""Into and out of a user's function: what comes back has the declared columns, or is refused."""
+"""Calls a user's function: its answer has the declared columns, or is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.model.user_functions import Function
 
 
 def call(node: Node, function: Function, *arguments: object) -> Any:
-    """Call it; its failure is the user's, so the error says which box and which function."""
+    """Call a user's function; if it fails, the error names the box and the function."""
     try:
         return function.call(*arguments)
     except PenstockError:
@@ -29,7 +29,7 @@ def call(node: Node, function: Function, *arguments: object) -> Any:
 
 
 def table_from(node: Node, answer: object, schema: Schema) -> pa.Table:
-    """What a function gave (a table, batch or dict of columns) with exactly the declared columns."""
+    """The answer of a function (a table, batch or dict of columns) with exactly the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

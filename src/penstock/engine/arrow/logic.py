@@ -28,7 +28,7 @@ DEAD_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Answer:
-    """What a box makes of one train: tuples, and those that could not be worked on."""
+    """What a box makes of one train: tuples, and the dead letters of those it could not process."""
 
     out: pa.Table
     dead: pa.Table
@@ -38,16 +38,16 @@ class Logic(Protocol):
     """One box in one partition."""
 
     def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
-        """Take one train. `final`: nothing comes any more, every window is closed and nothing waits."""
+        """Take one train. `final`: the input has ended, so every window closes and nothing waits."""
 
     def delta(self) -> dict[str, pa.Table]:
-        """What changed since the last `delta` or `restore`, as small tables; it then counts as taken."""
+        """What changed since the last `delta` or `restore`, as small tables. Each change is given once."""
 
     def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring a state of version b - 1 to version b."""
 
     def snapshot(self) -> dict[str, pa.Table]:
-        """The whole state; it says nothing about what `delta` has given."""
+        """The whole state. It does not affect what `delta` gives next."""
 
     def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
         """Forget everything and take over a snapshot ({}: as new)."""

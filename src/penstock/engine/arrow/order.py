@@ -29,16 +29,18 @@ def canonical(rows: pa.Table) -> pa.Table:
         keys.insert(1, integers(rows, INPUT))
     order = _order(keys)
     if _ties(keys, order):
-        # _seq is unique within a source, so this is only for merged or windowed streams
+        # _seq is unique within a source, so this is only for merged or windowed streams.
         order = pc.sort_indices(*_sortable(rows))
     return rows if order is None else rows.take(pa.array(order) if isinstance(order, np.ndarray) else order)
 
 
 def _order(keys: list[np.ndarray]) -> np.ndarray | None:
     """Sorting indices; None if the rows are sorted already."""
+    # Trains mostly arrive in order, and this check is linear.
     if _is_sorted(keys):
         return None
     packed = _packed(keys)
+    # lexsort takes the main key last. argsort need not be stable: `canonical` looks at ties itself.
     return np.lexsort(keys[::-1]) if packed is None else np.argsort(packed)
 
 
@@ -56,9 +58,11 @@ def _packed(keys: list[np.ndarray]) -> np.ndarray | None:
     """All keys in one int64 if their ranges allow: sorting one array is several times faster."""
     packed, bits = np.zeros(len(keys[0]), np.int64), 0
     for key in keys:
+        # As Python integers: the distance between two int64 may not fit an int64.
         low, high = int(key.min()), int(key.max())
         width = (high - low).bit_length()
         bits += width
+        # Stay clear of the sign bit.
         if bits > 62:
             return None
         packed = (packed << width) | (key - low)
@@ -80,6 +84,7 @@ def _sortable(rows: pa.Table) -> tuple[pa.Table, list[tuple[str, str]]]:
     for name in [*hidden, *(name for name in rows.column_names if name not in hidden)]:
         column = rows.column(name)
         if column.null_count:
+            # Arrow sorts nulls last. A column of 0 and 1 in front puts them first, as Spark does.
             columns[f"{name} is known"] = column.is_valid().cast(pa.int8())
         columns[name] = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
     return pa.table(columns), [(name, "ascending") for name in columns]
@@ -87,6 +92,7 @@ def _sortable(rows: pa.Table) -> tuple[pa.Table, list[tuple[str, str]]]:
 
 def merged_schema(inputs: list[StreamType]) -> Schema:
     """The columns of all inputs, by name; a tuple of an input that lacks one has null there."""
+    # Reversed: where inputs share a name, the column of the first input stays.
     columns = {column.name: column for stream in reversed(inputs) for column in stream.schema}
     order = dict.fromkeys(column.name for stream in inputs for column in stream.schema)
     return Schema(tuple(columns[name] for name in order))
@@ -121,6 +127,7 @@ class Gate:
         late = [
             integers(table, STAMP) < acted for table, acted in zip(tables, self.acted.values, strict=True)
         ]
+        # Nearly always no tuple is late: hand the tables on uncopied.
         if not any(mask.any() for mask in late):
             return tables, empty(DEAD_SCHEMA)
         rows = [table.filter(pa.array(mask)) for table, mask in zip(tables, late, strict=True)]
@@ -153,17 +160,22 @@ class Reorder(Parts):
         came = merge(in_time, self.schema)
         rows = concat([self.waiting.rows, came], self.schema)
         reached = self.gate.act(horizons)
+        # Waiting rows come first in `rows`, so the first part of the mask is about them.
         ready = np.ones(rows.num_rows, bool) if final else self._ready(rows, reached)
         before = len(self.waiting)
         self.waiting.drop(ready[:before])
         wait = ~ready[before:]
+        # Append only what came now: rows that waited before are in the state already.
         if wait.any():
             self.waiting.append(canonical(came.filter(pa.array(wait))))
         return canonical(rows if ready.all() else rows.filter(pa.array(ready))), dead
 
     def _ready(self, rows: pa.Table, horizons: tuple[int, ...]) -> np.ndarray:
+        # The least horizon, and the first input that has it.
         low, first = min(zip(horizons, range(len(horizons)), strict=True))
         ts, source = integers(rows, STAMP), integers(rows, INPUT)
+        # At `low` itself, inputs before `first` have gone past. `first` may still send tuples with this time:
+        # they sort behind its earlier ones only if it is in arrival order.
         settled = source <= first if self.inputs[first].arrival_order else source < first
         ready: np.ndarray = (ts < low) | ((ts == low) & settled)
         return ready

@@ -87,6 +87,7 @@ class Interner:
             return self._of(values, add=add)
         codes = np.empty(len(values), np.int64)
         codes[valid] = self._of(values[valid], add=add)
+        # All nulls share one number, taken when the first one comes.
         if self._null < 0 and add and not valid.all():
             self._null, self.size = self.size, self.size + 1
         codes[~valid] = self._null
@@ -95,6 +96,7 @@ class Interner:
     def _of(self, values: np.ndarray, *, add: bool) -> np.ndarray:
         codes = np.full(len(values), -1, np.int64)
         todo: Any = slice(None)  # all values at first, then those that no level knows
+        # Only what a level does not know goes on to the next.
         for index, first in self._levels:
             at = index.get_indexer(values[todo])
             codes[todo] = np.where(at < 0, -1, at + first)
@@ -109,9 +111,10 @@ class Interner:
 
     def _add(self, new: pd.Index) -> None:
         first, self.size = self.size, self.size + len(new)
+        # Merging levels of like size only, a value moves a logarithmic number of times.
         while self._levels and len(self._levels[-1][0]) < 2 * len(new):
             last, at = self._levels[-1]
-            # numbers run on across levels except where the null took one
+            # Numbers run on across levels except where the null took one.
             if at + len(last) != first:
                 break
             self._levels.pop()
@@ -128,6 +131,7 @@ class _Column:
 
     def reserve(self, size: int) -> None:
         if size > len(self.values):
+            # At least doubled, so that growing row by row stays linear.
             more = max(size, 2 * len(self.values)) - len(self.values)
             self.values = np.concatenate([self.values, np.zeros(more, self.values.dtype)])
             if self.valid is not None:
@@ -136,6 +140,7 @@ class _Column:
     def put(self, rows: np.ndarray, column: pa.ChunkedArray) -> None:
         values, valid = to_numpy(column)
         self.values[rows] = values
+        # Most columns never see a null: the mask comes with the first one.
         if valid is not None and self.valid is None:
             self.valid = np.ones(len(self.values), bool)
         if self.valid is not None:
@@ -178,6 +183,7 @@ class KeyedTable:
         rows = self._rows(keys, add=False)
         if not self._size:
             return np.full(len(rows), -1, np.int64)
+        # An unknown key (-1) reads the last row of `_alive`; the first condition rules it out.
         return np.where((rows >= 0) & self._alive[rows], rows, -1)
 
     def _rows(self, table: pa.Table, *, add: bool) -> np.ndarray:
@@ -188,8 +194,9 @@ class KeyedTable:
             for name, interner in zip(self.keys, self._interners, strict=True)
         ]
         rows = codes[0]
+        # Several key columns: number the pairs of (number so far, number in the next column).
         for code, pairs in zip(codes[1:], self._pairs, strict=True):
-            # an unknown part makes an unknown pair: -1 is never added
+            # An unknown part makes an unknown pair: -1 is never added.
             both = np.where((rows < 0) | (code < 0), -1, (rows << 32) | code)
             rows = pairs.codes(both, None, add=add)
         return rows
@@ -227,6 +234,7 @@ class KeyedTable:
             self._alive = np.concatenate([self._alive, np.zeros(max(self._size, 64), bool)])
         for name, column in self._columns.items():
             column.reserve(self._size)
+            # Where a key comes twice numpy assigns in order, so the last row wins.
             column.put(at, rows.column(name))
         self._alive[at] = True
         return at
@@ -245,6 +253,8 @@ class KeyedTable:
     def delta(self) -> Tables:
         """`upserted`: rows that are new or different; `deleted`: keys; in the order of the changes."""
         touched = np.concatenate(self._touched) if self._touched else np.zeros(0, np.int64)
+        # However often a row changed, it goes once, as it is now. One that came and went goes as deleted,
+        # which `apply` passes over.
         touched = pd.unique(touched)
         alive = self._alive[touched]
         gone = self._count(touched[~alive])
@@ -254,17 +264,19 @@ class KeyedTable:
         return _filled(changes)
 
     def _count(self, rows: np.ndarray) -> pa.Table:
-        # without key columns a table of keys would have no way to say that it has a row
+        # Without key columns a table of keys would have no way to say that it has a row.
         if self.keys:
             return self.take(rows, self.keys)
         return pa.table({"_all": pa.array(np.zeros(len(rows), np.int8))})
 
     def apply(self, delta: Mapping[str, pa.Table]) -> None:
         """Bring version b - 1 to b."""
+        # A key is in one of the two tables only, so their order does not matter.
         if "deleted" in delta:
             at = self.lookup(delta["deleted"])
             self._alive[at[at >= 0]] = False
         if "upserted" in delta:
+            # Not `upsert`: what was applied must not come back in the next delta.
             self._put(delta["upserted"])
         self._compact()
 
@@ -281,6 +293,7 @@ class KeyedTable:
     def _compact(self) -> None:
         """Free deleted rows and their keys once they are the larger part."""
         if self._size > 1024 and self._size > 2 * len(self):
+            # The cost is that of the living rows, paid once for at least as many deletions.
             self.restore(self.snapshot())
 
 
@@ -293,7 +306,7 @@ class Buffer:
 
     def _take_over(self, rows: pa.Table) -> None:
         self.rows = rows
-        self._origin = np.arange(rows.num_rows)  # place in the last version; -1: appended since
+        self._origin = np.arange(rows.num_rows)  # row number in the last version; -1: appended since
         self._base = rows.num_rows
 
     def __len__(self) -> int:
@@ -319,6 +332,7 @@ class Buffer:
         kept = self._origin >= 0
         gone = np.ones(self._base, bool)
         gone[self._origin[kept]] = False
+        # The mask flips where a range starts and where it stops. Mostly the oldest rows go: one range.
         edges = np.flatnonzero(np.diff(gone, prepend=False, append=False))
         new = self.rows if not kept.any() else self.rows.filter(pa.array(~kept))
         self._take_over(self.rows)
@@ -328,6 +342,7 @@ class Buffer:
         """Bring version b - 1 to b."""
         if "dropped" in delta:
             marks = np.zeros(len(self) + 1, np.int64)
+            # +1 at each start and -1 at each stop: the running sum is above 0 inside a range.
             marks[to_numpy(delta["dropped"].column("start"))[0]] += 1
             marks[to_numpy(delta["dropped"].column("stop"))[0]] -= 1
             self.drop(np.cumsum(marks)[:-1] > 0)

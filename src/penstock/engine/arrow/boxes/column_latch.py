@@ -1,10 +1,9 @@
-"""ColumnLatch: state as columns of the whole partition, kept by the user's own object (Aurora, Sect. 2.1;
-A12).
+"""ColumnLatch (Aurora, Sect. 2.1; A12): the user's own object keeps the state of a partition as columns.
 
-The engine does what all ordered boxes need: tuples in order of time, none handed over before nothing older
-can come. The object does the rest. Its state is a set of named parts that are written once and never changed,
-so what a train changed is the parts it made and those it let go; there is no snapshot that would stall a
-train.
+The engine does what all ordered boxes need: it hands over tuples in order of time, and holds each back until
+nothing older can come. The object does the rest. Its state is a set of named parts, each written once and
+never changed. A train therefore changes the state by adding and dropping parts, and no train waits for a
+snapshot.
 """
 
 from __future__ import annotations
@@ -41,18 +40,19 @@ class ColumnLatchLogic:
         self.restore({})
 
     def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
-        """Hand over what is in order, take what the object makes of it."""
+        """Hand over what is in order, and take what the object answers."""
         before, self.acted = self.acted, max(self.acted, min(horizons))
         until = FOREVER if final else self.acted
         dead: list[pa.Table] = []
         ready = [self._ready(i, table, before, until, dead) for i, table in enumerate(inputs)]
+        # No horizon is known yet: the object cannot be told how far time is.
         if until == MIN:
             return Answer(arrow_schema(self.output.schema).empty_table(), DEAD_SCHEMA.empty_table())
         answer = call(self.node, self._function("process"), ready, until, final)
         return Answer(self._stamped(answer), concat(dead, DEAD_SCHEMA))
 
     def figures(self) -> dict[str, int]:
-        """What the object counted since it was last asked; nothing if it does not count."""
+        """What the object counted since the last call; empty if it does not count."""
         if not hasattr(self.logic, "figures"):
             return {}
         return {name: int(value) for name, value in call(self.node, self._function("figures")).items()}
@@ -67,7 +67,8 @@ class ColumnLatchLogic:
             if not len(stamps) or (
                 before <= stamps[0] and stamps[-1] < until and bool((stamps[1:] >= stamps[:-1]).all())
             ):
-                return table.select(self.visible[i])  # as nearly always: in order, and all of it at once
+                # The usual case: in order, and all of it may go at once.
+                return table.select(self.visible[i])
         return self._released(i, table, before, until, dead)
 
     def _released(self, i: int, table: pa.Table, before: int, until: int, dead: list[pa.Table]) -> pa.Table:
@@ -77,9 +78,11 @@ class ColumnLatchLogic:
             table = table.filter(pa.array(~late))
         waiting = self.waiting.pop(i, None)
         rows = canonical(concat([table] if waiting is None else [waiting, table], self.schemas[i]))
+        # Sorted by time, so one search splits what may go from what waits.
         count = int(np.searchsorted(integers(rows, STAMP), until)) if rows.num_rows else 0
         if count < rows.num_rows:
             self.waiting[i] = rows.slice(count)
+        # The next delta writes this buffer, or drops it if it is empty now.
         self._moved.add(i)
         return rows.slice(0, count).select(self.visible[i])
 
@@ -96,7 +99,7 @@ class ColumnLatchLogic:
     # -- state: parts
 
     def delta(self) -> Tables:
-        """`put/NAME`: parts made since the last time; `gone`: the names of those let go."""
+        """`put/NAME`: parts added since the last delta; `gone`: the names of dropped ones."""
         changes: Tables = {PUT + _ACTED: pa.table({"acted": pa.array([self.acted], pa.int64())})}
         gone: list[str] = []
         for name, part in call(self.node, self._function("changes")).items():
@@ -132,7 +135,7 @@ class ColumnLatchLogic:
         return dict(self.held)
 
     def restore(self, snapshot: Mapping[str, pa.Table]) -> None:
-        """Forget everything and take over the parts, which may be read only when they are looked at."""
+        """Forget everything and take over the parts; each is read when it is first looked at."""
         self.held = StateParts(snapshot)
         self.acted = snapshot[_ACTED].column(0)[0].as_py() if _ACTED in snapshot else MIN
         self.waiting = {
@@ -145,7 +148,7 @@ class ColumnLatchLogic:
 
 
 class StateParts(Mapping[str, pa.Table]):
-    """All parts: those restored, which are not read for being listed, and what came and went since."""
+    """All parts of a state: the restored ones, read only when asked for, and the changes since."""
 
     def __init__(self, base: Mapping[str, pa.Table]) -> None:
         self._base, self._new = base, dict[str, pa.Table]()
@@ -157,7 +160,7 @@ class StateParts(Mapping[str, pa.Table]):
         self._names.update(dict.fromkeys(parts))
 
     def drop(self, names: Iterable[str]) -> None:
-        """Let parts go."""
+        """Drop parts."""
         for name in names:
             self._names.pop(name, None)
             self._new.pop(name, None)

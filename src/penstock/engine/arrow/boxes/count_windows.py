@@ -1,11 +1,10 @@
-"""Tumble and Slide over tuples (Aurora, Sect. 2.1; A10, A11): every so many tuples of a key, in canonical
-order.
+"""Tumble and Slide over so many tuples of a key, in canonical order (Aurora, Sect. 2.1; A10, A11).
 
-The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). State: how many
-tuples each key has had, and the tuples that a later window still needs.
+The n-th tuple of a key has place n; window k covers the places [k * every, k * every + size). The state is
+how many tuples each key has had, and the tuples that a later window still needs.
 
-At the end of input, windows that are not full yet close too. Those with the latest stamp get the time of that
-end: boxes behind have been promised that nothing older comes.
+The end of input closes windows that are not full yet. If windows take the latest stamp, these get the time of
+the end: the boxes downstream have been promised that nothing older comes.
 """
 
 from __future__ import annotations
@@ -63,6 +62,7 @@ class CountWindows(Parts):
         dead = concat([late, failed], DEAD_SCHEMA)
         placed = rows.append_column(PLACE, pa.array(self._places(rows)))
         self.kept.append(placed.filter(pa.array(self.spans.inside(integers(placed, PLACE)))))
+        # A window closes in this train if it ends after the count before the train and by the count after it.
         before = self._seen_of(self.kept.rows)
         self._count(rows)
         which, windows = self._due(before, final=final)
@@ -90,13 +90,13 @@ class CountWindows(Parts):
         rows = self.kept.rows
         places, seen = integers(rows, PLACE), self._seen_of(rows)
         until = None if final else seen
-        # window 0 is the first: none begins before the first tuple of a key
+        # Window 0 is the first: none begins before the first tuple of a key.
         which, windows = self.spans.of_times(places, np.maximum(before, self.spans.size - 1), until)
         due = rows.take(pa.array(which))
         self.kept.drop(self.spans.done_times(places, until))
         if final:
             due = self._stamped_at_end(due, windows * self.spans.every + self.spans.size > seen[which])
-            # a later stream starts counting afresh
+            # A later stream starts counting afresh.
             self.seen.delete_rows(self.seen.rows())
         return due, windows
 

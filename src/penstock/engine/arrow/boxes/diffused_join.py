@@ -1,10 +1,9 @@
-"""One server of a diffused join (Gu and Yu, Sect. 3; S03, S04, S07-S09): the window join, under the owner
-rule.
+"""One server of a diffused join: a window join under the owner rule (Gu and Yu, Sect. 3; S03, S04, S07-S09).
 
-Tuples come with an owner; the train's roles say epoch and master. Tuples of one epoch and side are under one
-rule, so the rule is applied to whole blocks before any pair is compared: of the side that decides, only
-tuples owned here take part. A server therefore compares its 1/k of all pairs and no more, also while both
-streams go everywhere.
+Tuples come with an owner; the train's roles give the epoch and the master. One rule holds for all tuples of
+an epoch and side, so it is applied to whole blocks before any pair is compared: of the side that decides,
+only tuples owned here take part. A server therefore compares its 1/k of all pairs and no more, even while
+both streams go everywhere.
 """
 
 from __future__ import annotations
@@ -50,13 +49,14 @@ class DiffusedJoin(Parts):
         """Take one train of each side."""
         began = time.perf_counter()
         came = [self._owned_somewhere(rows) for rows in inputs]
-        # a tuple that goes everywhere is late everywhere; one dead letter is enough
+        # A tuple that goes everywhere is late everywhere; one dead letter is enough.
         _, late = self.gate.admit([self._mine(rows) for rows in came])
         new = [self._marked(canonical(rows), s) for s, rows in enumerate(self.gate.admit(came)[0])]
         horizons = self.gate.act(horizons)
         (left, right), dropped = self._with_room(new, horizons, final=final)
         old = self.left.rows
         self.right.append(right)
+        # New left tuples meet all right ones; old left tuples only the new ones. So each pair comes once.
         joined = [*self._find(left, self.right.rows), *self._find(old, right)]
         self.left.append(left)
         expire(self.node, self.left, self.right, horizons, final=final)
@@ -68,7 +68,7 @@ class DiffusedJoin(Parts):
     # -- the owner rule
 
     def _owned_somewhere(self, rows: pa.Table) -> pa.Table:
-        # in a stage of one task nobody has routed: everything is here
+        # In a stage of one task nobody has routed: everything is here.
         if OWNER in rows.column_names:
             return rows
         return rows.append_column(OWNER, pa.array(np.full(rows.num_rows, self.server, np.int32)))
@@ -88,6 +88,7 @@ class DiffusedJoin(Parts):
         for one, left_epoch, left_master in _epochs(left):
             for other, right_epoch, right_master in _epochs(right):
                 if decided_by_left(left_epoch, left_master, right_epoch, right_master):
+                    # Each pair has one owner among the servers: filter the deciding side before comparing.
                     yield self.pairing.find(self._mine(one), other)
                 else:
                     yield self.pairing.find(one, self._mine(other))
@@ -132,6 +133,7 @@ class DiffusedJoin(Parts):
         excess = sum(held) - memory
         stamps = np.concatenate([integers(b.rows, STAMP) for b in (self.left, self.right)])
         gone = np.zeros(len(stamps), bool)
+        # Stable: among equal times the left side gives way first, as in the reference engine.
         gone[np.argsort(stamps, kind="stable")[:excess]] = True
         self.left.drop(gone[: held[0]])
         self.right.drop(gone[held[0] :])

@@ -1,5 +1,4 @@
-"""Windows of time that keep their tuples: for a user's function on each window (A09), and for first() and
-last().
+"""Windows of time that keep their tuples, for user functions (A09), first() and last().
 
 A function wants a window as a table in canonical order, so nothing can be aggregated beforehand.
 """
@@ -50,6 +49,7 @@ class KeptWindows(Parts):
         until = min(self.gate.act(horizons))
         bound = None if final else until
         which, _ = self.spans.of_times(integers(self.kept.rows, STAMP), since, bound)
+        # Sort only what a closing window needs: the other tuples stay where they are.
         needed = canonical(self.kept.rows.take(pa.array(pa.array(which).unique())))
         which, windows = self.spans.of_times(integers(needed, STAMP), since, bound)
         self.kept.drop(self.spans.done_times(integers(self.kept.rows, STAMP), bound))

@@ -32,6 +32,7 @@ class JoinLogic(Parts):
         left, right = (canonical(rows) for rows in in_time)
         old = self.left.rows
         self.right.append(right)
+        # New left tuples meet all right ones; old left tuples only the new ones. So each pair comes once.
         joined = [self.pairing.find(left, self.right.rows), self.pairing.find(old, right)]
         self.left.append(left)
         expire(self.node, self.left, self.right, self.gate.act(horizons), final=final)

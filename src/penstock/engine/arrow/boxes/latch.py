@@ -66,7 +66,7 @@ class LatchFunction(Parts):
             same_length(self.node, out.num_rows, rows.num_rows)
             kept = out.append_column(STAMP, rows.column(STAMP)).append_column(SEQ, rows.column(SEQ))
             return kept, empty(DEAD_SCHEMA)
-        # which tuple a row stems from is the function's secret, so none of theirs can be its place
+        # Only the function knows which tuple a row comes from, so no `_seq` can be carried over.
         stamp = one_array(out.column(self.output.timestamp))
         stamped = out.append_column(STAMP, stamp.view(pa.int64())).append_column(
             SEQ, pa.array(np.zeros(len(stamp), np.int64))

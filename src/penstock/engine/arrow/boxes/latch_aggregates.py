@@ -32,12 +32,12 @@ class Lifetime(Parts):
         super().__init__(totals=self.totals, **{f"distinct{n}": table for n, table in self.distincts.items()})
 
     def cover(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> pa.Table:
-        """The partials of closed windows made to cover all windows of their key up to them."""
+        """The partials of closed windows, extended to all earlier windows of their key."""
         partials = partials.take(pc.sort_indices(partials.column(WINDOW)))
         rounds = groups_of(codes_of(partials, self.shaper.keys)).ranks()
         of_values = {n: self._rounds_of(table, partials, rounds) for n, table in distincts.items()}
         covered = []
-        # one round for each window that a key closes in this train: as a rule there is one
+        # One round for each window that a key closes in this train: as a rule there is one.
         for turn in range(int(rounds.max(initial=-1)) + 1):
             now = partials.filter(pa.array(rounds == turn))
             values = {n: table.filter(pa.array(of_values[n] == turn)) for n, table in distincts.items()}
@@ -65,6 +65,7 @@ class Lifetime(Parts):
         slots, at = self.shaper.slots, self.totals.lookup(partials)
         names = self.shaper.lifetime_schema.names
         both = concat([self.totals.take(at[at >= 0]), partials.select(names)], self.shaper.lifetime_schema)
+        # A total has the number of its partial and stands in front of it: first() keeps the older value.
         groups = groups_of(np.concatenate([np.flatnonzero(at >= 0), np.arange(partials.num_rows)]))
         columns = pack(slots, reduce(slots, unpack(slots, both), groups))
         head = partials.select(
@@ -76,7 +77,7 @@ class Lifetime(Parts):
 
 
 class LatchTimes(Parts):
-    """Aggregates over all tuples so far, told at the end of each window of time that has some."""
+    """Aggregates over all tuples so far, given at the end of each window of time that has any."""
 
     def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.shaper = Shaper(node, inputs, output)
@@ -93,7 +94,7 @@ class LatchTimes(Parts):
 
 
 class LatchCounts(Parts):
-    """Aggregates over all tuples so far, told after every so many tuples of a key."""
+    """Aggregates over all tuples so far, given after every so many tuples of a key."""
 
     def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.windows = CountWindows(node, inputs, output)

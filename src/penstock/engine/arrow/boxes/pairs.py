@@ -66,9 +66,11 @@ class Pairing:
         start = 0
         while start < len(mine):
             done = ends[start - 1] if start else 0
+            # One tuple at least: it may have more partners than a block holds.
             stop = max(start + 1, int(np.searchsorted(ends, done + BLOCK, "right")))
             size = counts[start:stop]
             one = np.repeat(np.arange(start, stop), size)
+            # 0, 1, 2, ... within the partners of each tuple.
             steps = np.arange(len(one)) - np.repeat(np.cumsum(size) - size, size)
             if len(one):
                 yield mine[one], theirs[first[one] + steps]
@@ -79,9 +81,10 @@ class Pairing:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Left rows, right rows by key and time, and for each left row its first partner and their number."""
         codes, known = self._codes(left, right)
+        # A key with a null equals nothing: such rows take no part.
         mine, theirs = np.flatnonzero(known[: left.num_rows]), np.flatnonzero(known[left.num_rows :])
         times, rank = np.unique(integers(right, STAMP)[theirs], return_inverse=True)
-        # key and rank in time as one number: one sort, two binary searches
+        # Ranks instead of times, so that key and time fit in one int64: one sort, two binary searches.
         step = len(times) + 1
         key_and_time = codes[left.num_rows :][theirs] * step + rank
         order = np.argsort(key_and_time, kind="stable")
@@ -95,6 +98,7 @@ class Pairing:
         """A number for the key of each row of both sides, and whether no part of it is null."""
         columns, known = {}, np.ones(left.num_rows + right.num_rows, bool)
         for number, (a, b) in enumerate(self.node.on):
+            # Numbered together, so that equal keys of both sides get equal numbers.
             column = _both(left.column(a), right.column(b))
             columns[str(number)] = column
             known &= column.is_valid().to_numpy(zero_copy_only=False)
@@ -122,6 +126,7 @@ class Pairing:
 
     def _read(self, left: pa.Table, right: pa.Table, one: np.ndarray, other: np.ndarray) -> pa.Table:
         """The columns that the predicate reads, of these candidates."""
+        # What is not a column of the right side is one of the left.
         sides = {new: (right, old, other) for old, new in self.names}
         columns = {}
         for name in self.reads:
@@ -132,6 +137,7 @@ class Pairing:
     def _put_together(self, left: pa.Table, right: pa.Table, one: np.ndarray, other: np.ndarray) -> pa.Table:
         columns = [left.column(name).take(pa.array(one)) for name in self.left]
         columns += [right.column(name).take(pa.array(other)) for name, _ in self.names]
+        # A pair is as old as its older tuple, and has the number of the left one.
         ts = np.minimum(integers(left, STAMP)[one], integers(right, STAMP)[other])
         return pa.Table.from_arrays(
             [*columns, pa.array(ts), left.column(SEQ).take(pa.array(one))], schema=self.schema
@@ -142,7 +148,7 @@ def _read_columns(node: Join, names: list[str]) -> list[str]:
     """The output columns that the predicate names; SQL does not tell their case apart."""
     known = {name.lower(): name for name in names}
     read = [known[name.lower()] for name in columns_of(node.predicate) if name.lower() in known]
-    # a predicate without columns still needs to know how many candidates there are
+    # A predicate without columns still needs to know how many candidates there are.
     return read or names[:1]
 
 

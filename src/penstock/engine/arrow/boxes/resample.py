@@ -50,6 +50,7 @@ class ResampleLogic(Parts):
         )
         counts = np.maximum(counts, 0)
         pair = np.repeat(np.arange(len(counts)), counts)
+        # 0, 1, 2, ... within the grid points of each pair of neighbours.
         steps = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
         at = (start[pair] // self.node.every + 1 + steps) * self.node.every
         share = (at - start[pair]) / (end[pair] - start[pair])
@@ -61,7 +62,7 @@ class ResampleLogic(Parts):
     ) -> pa.Table:
         shaped = {**dict(zip(rows.column_names, rows.columns, strict=True)), **columns}
         shaped["synthetic"] = pa.array(np.full(rows.num_rows, synthetic))
-        # an actual tuple keeps its own timestamp column, which a box before may have set apart from `_ts`
+        # An actual tuple keeps its own timestamp column, which a box before may have set apart from `_ts`.
         if synthetic and self.output.timestamp in self.output.schema:
             shaped[str(self.output.timestamp)] = to_arrow(at, None, pa.timestamp("us", tz="UTC"))
         shaped[STAMP], shaped[SEQ] = pa.array(at), rows.column(SEQ)

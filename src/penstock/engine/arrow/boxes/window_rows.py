@@ -1,4 +1,4 @@
-"""What a windowed box makes of a closed window: keys, timestamp, then aggregates or what its function gives.
+"""The output rows of a closed window: keys, timestamp, then aggregates or what the function gives.
 
 Partials of windows travel as tables: `_window` (its number), the keys, the stamp (`_ts`: the earliest or
 latest; `_input`, `_seq`: the least), then the columns of the aggregates.
@@ -123,6 +123,7 @@ class Shaper:
 
     def _stamps(self, rows: pa.Table, groups: Groups) -> list[np.ndarray]:
         """(_ts, _input, _seq) of each group: the earliest or latest time, the least input and number."""
+        # The least input and number do not depend on the order in which partials are merged.
         reduce = np.minimum if self.node.stamp == "earliest" else np.maximum
         chosen = {STAMP: reduce, INPUT: np.minimum, SEQ: np.minimum}
         return [
@@ -143,12 +144,14 @@ class Shaper:
         table = pa.table(arrays, schema=self.distinct_schemas[number])
         table = table.filter(table.column(VALUE).is_valid())
         first = groups_of(codes_of(table, tuple(table.column_names))).first
+        # Sorted, to keep the order of arrival.
         return table.take(pa.array(np.sort(first)))
 
     def counted(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> pa.Table:
         """The partials with the number of different values filled in."""
         names = (WINDOW, *self.keys)
         for number, table in distincts.items():
+            # Numbered together, so that a window and key has the same code in both tables.
             both = concat([partials.select(names), table.select(names)], partials.select(names).schema)
             codes = codes_of(both, names, dense=True)
             counts = np.bincount(codes[partials.num_rows :], minlength=codes.max(initial=-1) + 1)
@@ -207,7 +210,7 @@ class Shaper:
             f"a{i}": columns[self._by_call[c.function, c.argument].number]
             for i, c in enumerate(aggregation.calls)
         }
-        # an aggregate without any call (a key alone) still needs the number of rows
+        # An aggregate without any call (a key alone) still needs the number of rows.
         return pa.table(arrays or {"a": pa.nulls(partials.num_rows, pa.int64())})
 
     def _head(self, rows: pa.Table) -> pa.Table:
@@ -240,6 +243,7 @@ class Shaper:
         answer = table_from(self.node, call(self.node, self.node.function, table), self.node.produces)
         for key in self.keys:
             stamp = stamp.append_column(key, rows.column(key).slice(0, 1))
+        # All rows of a window share its stamp: repeat the one row.
         head = self._head(stamp.take(pa.array(np.zeros(answer.num_rows, np.int64))))
         both = {
             **dict(zip(answer.column_names, answer.columns, strict=True)),

@@ -59,19 +59,23 @@ class Spans:
         return inside
 
     def _range(self, starts: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:
-        """First and last window of each place whose end lies in (since, until]."""
+        """The first and last window of each row whose end lies in (since, until]."""
+        # Window k has t if k * every <= t < k * every + size: solve for the least and the largest k.
         first = np.floor_divide(starts - self.size, self.every) + 1
         last = np.floor_divide(starts, self.every)
+        # Windows that had ended by `since` have been given already.
         first = np.maximum(first, self._ended(since) + 1)
         return first, last if until is None else np.minimum(last, self._ended(until))
 
     def _ended(self, at: Bound) -> Bound:
         """The last window that has ended; far back in time where nothing is known."""
+        # An unknown horizon is the least int64: subtracting a size from it would wrap around.
         ended: Bound = np.floor_divide(np.maximum(at, -(2**62)) - self.size, self.every)
         return ended
 
     def of_panes(self, panes: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:
         """Pairs (index of a pane, its window) for the windows with since < end <= until (None: all)."""
+        # No window edge cuts a pane, so its first moment stands for all of it.
         return self._pairs(panes * self.width, since, until)
 
     def of_times(self, ts: np.ndarray, since: Bound, until: Bound | None) -> tuple[np.ndarray, np.ndarray]:
@@ -82,6 +86,7 @@ class Spans:
         first, last = self._range(starts, since, until)
         counts = np.maximum(last - first + 1, 0)
         which = np.repeat(np.arange(len(starts)), counts)
+        # 0, 1, 2, ... for the windows of each row: the position, less where the row begins.
         steps = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
         return which, first[which] + steps
 
@@ -93,5 +98,6 @@ class Spans:
         """True for times all of whose windows have closed."""
         if until is None:
             return np.ones(len(ts), bool)
+        # The last window that has a time starts at the multiple of `every` at or below it.
         done: np.ndarray = np.floor_divide(ts, self.every) * self.every + self.size <= until
         return done

@@ -1,5 +1,6 @@
-"""Tumble and Slide over time (Aurora, Sect. 2.1; A09-A11): aggregates of windows that no tuple can still
-enter.
+"""Tumble and Slide over time: aggregates of closed windows (Aurora, Sect. 2.1; A09-A11).
+
+A window closes when no tuple can enter it any more.
 
 Time is cut into panes (the greatest common divisor of step and size; for Tumble a pane is the window), each
 tuple falls in one pane, and the state holds one partial for each pane and key. A window is the merge of its
@@ -50,6 +51,7 @@ class Panes(Parts):
     def add(self, partials: pa.Table, distincts: dict[int, pa.Table]) -> None:
         """Merge partials of a train into the state."""
         at = self.table.lookup(partials)
+        # Only the panes that the train touches are read and written, so the delta stays small.
         known = self.table.take(at[at >= 0])
         self.table.upsert(self.shaper.merge(concat([known, partials], self.shaper.partial_schema)))
         for number, values in distincts.items():
@@ -109,7 +111,7 @@ class TimeWindows(Parts):
         return partials, distincts, concat([late, failed], DEAD_SCHEMA)
 
     def merge(self, partials: pa.Table, distincts: dict[int, pa.Table] | None = None) -> None:
-        """Take partials (several for one pane and key are well) into the state."""
+        """Merge partials into the state; there may be several for one pane and key."""
         self.panes.add(self.shaper.merge(partials), distincts or {})
 
     def close(self, horizons: tuple[int, ...], *, final: bool) -> Answer:

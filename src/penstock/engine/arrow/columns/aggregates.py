@@ -118,12 +118,14 @@ def lift(slots: list[Slot], rows: pa.Table) -> dict[str, Values]:
 
 def _lift_one(slot: Slot, values: np.ndarray, valid: Mask) -> dict[str, Values]:
     name, function = slot.name, slot.call.function
+    # A null has the value 0 here, so it adds nothing to a sum; it must not count either.
     present = np.ones(len(values), np.int64) if valid is None else valid.astype(np.int64)
     if function == "count":
         return {name: (present, None)}
     if function == "count_distinct":
         return {name: (np.zeros(len(values), np.int64), None)}
     if function in ("sum", "avg") and slot.whole:
+        # Sums of halves of 32 bits cannot overflow on the way, so the order of the terms does not matter.
         wide = values.astype(np.int64)
         return {name: (wide >> 32, None), f"{name}_low": (wide & _LOW, None), f"{name}_n": (present, None)}
     if function in ("sum", "avg", "stddev", "variance"):
@@ -196,12 +198,13 @@ def _extreme(function: str, values: np.ndarray, valid: Mask, groups: Groups) -> 
     ordered = values[groups.order]
     known = None
     if valid is not None:
+        # Nulls take no part: put in their stead what loses against every value.
         ordered = np.where(valid[groups.order], ordered, _neutral(function, values.dtype))
         known = np.logical_or.reduceat(valid[groups.order], groups.starts)
     return _REDUCERS[function](ordered, groups.starts), known
 
 
-# NaN is larger than every number (Spark): fmin passes it over, maximum keeps it
+# NaN is larger than every number (Spark): fmin passes it over, maximum keeps it.
 _REDUCERS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "min": np.fmin.reduceat,
     "max": np.maximum.reduceat,
@@ -220,6 +223,7 @@ def _extreme_of_objects(function: str, values: np.ndarray, valid: Mask, groups: 
     array = pa.array(values, mask=None if valid is None else ~valid, from_pandas=False)
     if pa.types.is_null(array.type):
         return values[groups.first], np.zeros(len(groups.starts), bool)
+    # NumPy cannot take the least of objects for each group: take the least rank instead.
     encoded = one_array(pc.dictionary_encode(array))
     rank = (
         pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy()
@@ -229,6 +233,7 @@ def _extreme_of_objects(function: str, values: np.ndarray, valid: Mask, groups: 
     codes = pc.fill_null(encoded.indices, 0).to_numpy()
     ranks = rank[codes].astype(np.int64)
     best, known = _extreme(function, ranks, valid, groups)
+    # Ranks start at 1; 0 stands for a group without a value.
     back = np.empty(len(rank) + 1, object)
     back[rank] = encoded.dictionary.to_numpy(zero_copy_only=False)
     known_best = best if known is None else np.where(known, best, 0)
@@ -259,6 +264,7 @@ def _finish_sum(slot: Slot, columns: dict[str, Values], type_: pa.DataType) -> t
         total = columns[name][0] + columns[f"{name}_rest"][0]
     elif slot.call.function == "avg":
         low = columns[f"{name}_low"][0]
+        # Both halves in one pair, so that the sum is rounded once.
         total = doubles.add(
             (columns[name][0] * 2.0**32, np.zeros(len(low))), (low.astype(float), np.zeros(len(low)))
         )[0]
@@ -272,6 +278,7 @@ def _finish_sum(slot: Slot, columns: dict[str, Values], type_: pa.DataType) -> t
 def _finish_whole(
     high: np.ndarray, low: np.ndarray, known: np.ndarray, type_: pa.DataType
 ) -> tuple[pa.Array, Failures]:
+    # Carry from the low half; the sum is a BIGINT if the high half then fits in 32 bits.
     carried = high + (low >> 32)
     beyond = known & ((carried >= 2**31) | (carried < -(2**31)))
     total = (np.where(beyond, 0, carried) << 32) + (low & _LOW)
@@ -285,6 +292,7 @@ def _finish_moments(name: str, columns: dict[str, Values], count: np.ndarray, *,
     total, squares = (
         (columns[n][0], columns[n + r][0]) for n, r in ((name, "_rest"), (f"{name}_sq", "rest"))
     )
+    # 2 only avoids a division by zero: these groups become null.
     variance = doubles.variance(total, squares, np.where(known, count, 2).astype(float))
     return to_arrow(np.sqrt(variance) if root else variance, known, pa.float64())
 

@@ -27,8 +27,10 @@ def add(a: Pair, b: Pair) -> Pair:
     """
     with np.errstate(all="ignore"):
         total = a[0] + b[0]
+        # Knuth's two-sum: `rest` is what rounding took from `total`, whichever term is larger.
         shift = total - a[0]
         rest = _finite_rest(total, (a[0] - (total - shift)) + (b[0] - shift) + (a[1] + b[1]))
+        # Add up again, so that `high` is the double nearest to the whole pair.
         high = total + rest
         return high, _finite_rest(high, rest - (high - total))
 
@@ -37,6 +39,7 @@ def product(a: np.ndarray, b: np.ndarray) -> Pair:
     """The exact product of two doubles (near the ends of their range: the rounded one)."""
     with np.errstate(all="ignore"):
         high = a * b
+        # Dekker's product: halves multiply without rounding, so they show what `high` has lost.
         (a1, a2), (b1, b2) = _halves(a), _halves(b)
         rest = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
         return high, np.where(np.isfinite(rest), _finite_rest(high, rest), 0.0)
@@ -55,6 +58,7 @@ def segment_sums(pair: Pair, starts: np.ndarray) -> Pair:
     while len(high) > len(sizes):
         first = np.cumsum(sizes) - sizes
         rank = np.arange(len(high)) - np.repeat(first, sizes)
+        # One pass adds neighbours (0 and 1, 2 and 3, ...). A last row without neighbour waits for the next.
         left = np.flatnonzero(rank % 2 == 0)
         paired = (rank[left] + 1) < np.repeat(sizes, sizes)[left]
         sum_high, sum_rest = high[left], rest[left]
@@ -67,12 +71,14 @@ def segment_sums(pair: Pair, starts: np.ndarray) -> Pair:
 def variance(total: Pair, squares: Pair, count: np.ndarray) -> np.ndarray:
     """The sample variance from sum, sum of squares and count (2 at least)."""
     with np.errstate(all="ignore"):
+        # squares - total * total / count, in pairs: plain doubles would lose the digits of a small variance.
         high, rest = product(total[0], total[0])
         rest = rest + 2.0 * total[0] * total[1]
-        mean = high / count
-        back, lost = product(mean, count)
-        mean_rest = ((high - back) - lost + rest) / count
-        left = add(squares, (-mean, -_finite_rest(mean, mean_rest)))
-        # rounding must not make it negative; NaN stays NaN
+        share = high / count
+        back, lost = product(share, count)
+        # `back + lost` is what the rounded quotient stands for; the difference is the rest of the division.
+        share_rest = ((high - back) - lost + rest) / count
+        left = add(squares, (-share, -_finite_rest(share, share_rest)))
+        # Rounding must not make it negative; NaN stays NaN.
         result: np.ndarray = np.maximum(left[0] + left[1], 0.0) / (count - 1)
         return result

@@ -1,9 +1,8 @@
 """Expressions over whole columns: fast where pyarrow means what Spark means, row by row where it does not.
 
-Every part of an expression gives a column and the rows it is not sure of. Rows that are still unsure at the
-top, because something overflowed, divided by zero or had an odd spelling, are done again one by one
-(`row_by_row`), which gives the value or the reason of the failure. CASE, AND, OR and COALESCE forget the
-doubts about what they did not choose.
+Every part of an expression gives a column and the rows it is not sure of. Rows still unsure at the top (they
+overflowed, divided by zero or had an odd spelling) are computed again one by one (`row_by_row`), which gives
+the value or the reason of the failure. CASE, AND, OR and COALESCE drop doubts about what they did not choose.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def _rows_of(unsure: Column, rows: int) -> np.ndarray:
 def _settled(
     node: Typed, table: pa.Table, values: pa.Array, rows: np.ndarray
 ) -> tuple[pa.Array, dict[int, str]]:
-    """Do the unsure rows again, one by one."""
+    """Compute the unsure rows again, one by one."""
     if not len(rows):
         return values, {}
     again, failures = rows_one_by_one(node, table.select(_columns(node)).take(pa.array(rows)))
@@ -91,6 +90,7 @@ def _evaluate(node: Typed, table: pa.Table) -> Answer:
         lazy = _LAZY.get(node.function)
         return lazy(node, table) if lazy else _strict(node, table)
     except (NotVectorised, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        # No kernel, or Arrow refused the whole column for one row.
         return _left_to_rows(node, table)
 
 
@@ -139,6 +139,7 @@ def _connective(act: Callable[..., Column], *, decisive: bool) -> Callable[[Call
 def _case(node: Call, table: pa.Table) -> Answer:
     *pairs, otherwise = node.args
     values, doubt = _evaluate(otherwise, table)
+    # Backwards: the first condition that is true has the last word.
     for when, then in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
         condition, condition_doubt = _evaluate(when, table)
         chosen, chosen_doubt = _evaluate(then, table)
@@ -153,6 +154,7 @@ def _case(node: Call, table: pa.Table) -> Answer:
 def _coalesce(node: Call, table: pa.Table) -> Answer:
     parts = [_evaluate(arg, table) for arg in node.args]
     doubt = None
+    # A doubt counts only where all arguments in front are NULL.
     for values, own in reversed(parts):
         doubt = _either([own, _where(pc.is_null(values), doubt)])
     return pc.coalesce(*(part[0] for part in parts)), doubt
@@ -177,6 +179,7 @@ def _in(value: Column, *others: Column) -> Column:
     simple = all(isinstance(o, pa.Scalar) and o.is_valid for o in others) and not pa.types.is_floating(
         value.type
     )
+    # is_in has rules of its own for NULL and NaN: use it only for plain constants, and put NULL back.
     if simple and not isinstance(value, pa.Scalar):
         contained = pc.is_in(value, value_set=pa.array([o.as_py() for o in others], value.type))
         return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), contained)

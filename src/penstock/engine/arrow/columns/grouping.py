@@ -51,10 +51,12 @@ def codes_of(table: pa.Table, names: tuple[str, ...], *, dense: bool = False) ->
     Small enough that `groups_of` can sort by it; `dense`: 0, 1, 2, ... in order of appearance.
     """
     codes, size = np.zeros(table.num_rows, np.int64), 1
+    # `groups_of` packs a code and a row number in one int64: this is the room for codes.
     room = 2**62 // max(table.num_rows, 1)
     for name in names:
         more, width = _numbered(*key_values(table.column(name)), room)
         if size * width > room:
+            # Renumber what there is; if that is not enough, the new column too.
             codes, size = _dense(codes)
         if size * width > room:
             more, width = _dense(more)
@@ -76,6 +78,7 @@ def _numbered(values: np.ndarray, valid: Mask, room: int) -> tuple[np.ndarray, i
         (0, room) if values.dtype == object or not len(known) else (int(known.min()), int(known.max()))
     )
     codes, width = (values - low, high - low + 1) if high - low < room else _dense(values)
+    # Null gets a number of its own, behind all others.
     return (codes, width) if valid is None else (np.where(valid, codes, width), width + 1)
 
 
@@ -84,7 +87,7 @@ def groups_of(codes: np.ndarray) -> Groups:
     count = len(codes)
     if not count:
         return Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    # sorting code and place as one number is stable, and much faster than a stable argsort
+    # Sorting code and row number as one number is stable, and much faster than a stable argsort.
     packed = np.sort(codes * count + np.arange(count))
     order, ranked = packed % count, packed // count
     starts = np.flatnonzero(np.diff(ranked, prepend=ranked[0] - 1))

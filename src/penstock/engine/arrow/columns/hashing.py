@@ -1,6 +1,4 @@
-"""Spark's xxhash64 of whole numbers, for many at once: what decides which tuples a Drop box lets through
-(A15).
-"""
+"""Spark's xxhash64 of many whole numbers at once: it decides which tuples a Drop box lets through (A15)."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ _P1, _P2, _P3, _P4, _P5 = (
 
 
 def drop_hash(seed: int, seq: np.ndarray) -> np.ndarray:
-    """Spark's `xxhash64(cast(seed as bigint), _seq)` as unsigned: each value hashed with the hash before as
-    seed.
+    """Spark's `xxhash64(cast(seed as bigint), _seq)` as unsigned.
+
+    Spark hashes several values in turn; each hash is the seed of the next.
 
     >>> drop_hash(0, np.array([1])).tolist()
     [8281773146650252936]

@@ -1,8 +1,8 @@
 """Strict functions over whole columns: pyarrow kernels where they mean what Spark means.
 
-A kernel gives its values and, where it may be wrong or failed, the rows it is not sure of; those are done
-again one by one (`row_by_row`), which knows the reason. So a kernel may be careful too often, never too
-seldom. NotVectorised: this shape is left to the rows altogether.
+A kernel gives its values, and the rows where it may be wrong or has failed. These rows are computed again one
+by one (`row_by_row`), which knows the reason of a failure. So a kernel may doubt too often, but never too
+seldom. NotVectorised: the whole column is left to `row_by_row`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Kernel = Callable[[Call, list[Column]], Answer]
 
 
 class NotVectorised(Exception):  # noqa: N818
-    """No kernel means quite the same: it is done row by row."""
+    """No kernel means quite the same: compute it row by row."""
 
 
 def kernel(node: Call, args: list[Column]) -> Answer:
-    """Values, and the rows that must be done again (None: all sure)."""
+    """The values, and the rows to compute again (None: all are sure)."""
     vectorised = _KERNELS.get(node.function)
     if vectorised is None:
         raise NotVectorised
@@ -90,6 +90,7 @@ def _arithmetic(name: str) -> Kernel:
         if not node.fails:
             return plain(*args), None
         try:
+            # The checked kernel gives up on the whole column when one row overflows.
             return checked(*args), None
         except pa.ArrowInvalid:
             return _overflowing(node, plain, args)
@@ -98,8 +99,9 @@ def _arithmetic(name: str) -> Kernel:
 
 
 def _overflowing(node: Call, plain: Callable[..., Column], args: list[Column]) -> Answer:
-    """Some row overflows: find it by doing the same in a wider type."""
+    """Some row overflows: find it by computing in a wider type."""
     if node.type == "BIGINT":
+        # Doubles are not exact near the limit: count every row from _SURE on as unsure.
         wide = plain(*[pc.cast(arg, pa.float64(), safe=False) for arg in args])
         return plain(*args), pc.greater_equal(pc.abs(wide), _SURE)
     return _narrow(node.type, plain(*[pc.cast(arg, pa.int64()) for arg in args]))
@@ -108,6 +110,7 @@ def _overflowing(node: Call, plain: Callable[..., Column], args: list[Column]) -
 def _narrow(type_: str, wide: Column) -> Answer:
     """A column of int64 or float64 as a smaller whole number; what does not fit is not sure."""
     limit = RANGES[type_] if type_ != "BIGINT" else _SURE
+    # Inverted, so that NaN, which compares as false, is unsure too.
     unsure = pc.invert(pc.and_(pc.greater(wide, -limit), pc.less(wide, limit)))
     return pc.cast(pc.if_else(unsure, pa.scalar(None, wide.type), wide), ARROW[type_], safe=False), unsure
 
@@ -123,6 +126,7 @@ def _whole_division(node: Call, args: list[Column]) -> Answer:
 
 
 def _without(divisor: Column, unsure: Column | None) -> Column:
+    # Arrow raises for the whole column on a zero: let unsure rows divide by 1.
     return divisor if unsure is None else pc.if_else(unsure, pa.scalar(1, divisor.type), divisor)
 
 
@@ -134,6 +138,7 @@ def _remainder(node: Call, args: list[Column]) -> Answer:
         pc.or_(pc.equal(right, 0), pc.equal(right, -1)) if node.fails or _constant(node, 1) == -1 else None
     )
     right = _without(right, unsure)
+    # The quotient is cut towards zero, so the rest has the sign of the dividend, as in Java.
     return pc.subtract(left, pc.multiply(pc.divide(left, right), right)), unsure
 
 
@@ -143,6 +148,7 @@ def _fraction_rest(node: Call, left: Column, right: Column) -> Answer:
     need(divisor is not None)
     with np.errstate(all="ignore"):
         rest = np.fmod(left.to_numpy(zero_copy_only=False), np.asarray(divisor, left.type.to_pandas_dtype()))
+    # NumPy knows no nulls (they became NaN): put them back.
     missing = pc.or_(pc.is_null(left), pc.is_null(right))
     values = pc.if_else(missing, pa.scalar(None, left.type), pa.array(rest, left.type))
     return values, pc.equal(right, 0.0) if node.fails else None
@@ -151,6 +157,7 @@ def _fraction_rest(node: Call, left: Column, right: Column) -> Answer:
 def _pmod(node: Call, args: list[Column]) -> Answer:
     need(node.type in INTEGRAL and not node.fails and _constant(node, 1) > 0)
     rest, unsure = _remainder(node, args)
+    # A negative rest plus a positive divisor cannot overflow.
     return pc.if_else(pc.less(rest, pa.scalar(0, rest.type)), pc.add(rest, args[1]), rest), unsure
 
 
@@ -179,25 +186,28 @@ def _round(node: Call, args: list[Column]) -> Answer:
     need(node.type == "DOUBLE" and 0 <= digits <= 15)
     scaled = pc.multiply(args[0], 10.0**digits)
     whole = pc.round(scaled, round_mode="half_towards_infinity")
-    # far from a tie and small enough, the digits after the point cannot change the answer
+    # Far from a tie and small enough, the digits after the point cannot change the answer.
     near_tie = pc.less(pc.abs(pc.subtract(pc.abs(pc.subtract(scaled, whole)), 0.5)), 1e-6)
     unsure = pc.or_(near_tie, pc.invert(pc.less(pc.abs(scaled), 2.0**30)))
+    # + 0.0: Spark rounds by way of decimals, which have no negative zero.
     return pc.add(pc.divide(whole, 10.0**digits), 0.0), unsure
 
 
 def _logarithm(act: Callable[[Column], Column]) -> Kernel:
     return lambda _node, args: (
+        # Spark gives NULL where there is no logarithm.
         pc.if_else(pc.less_equal(args[0], 0.0), pa.scalar(None, pa.float64()), act(args[0])),
         None,
     )
 
 
 def _sign(x: Column) -> Column:
+    # A zero keeps its sign, as in Java.
     return pc.if_else(pc.equal(x, 0.0), x, pc.sign(x))
 
 
 def _power(_node: Call, args: list[Column]) -> Answer:
-    # C and Java differ only where an exponent is infinite or NaN
+    # C and Java differ only where an exponent is infinite or NaN.
     return pc.power(*args), pc.invert(pc.is_finite(args[1]))
 
 
@@ -206,7 +216,7 @@ def _power(_node: Call, args: list[Column]) -> Answer:
 
 def _letters(act: Callable[[Column], Column]) -> Kernel:
     def change_case(_node: Call, args: list[Column]) -> Answer:
-        # Java maps one letter to several ('ß' to 'SS'), pyarrow does not
+        # Java maps one letter to several ('ß' to 'SS'), pyarrow does not.
         need(pc.all(pc.string_is_ascii(args[0])).as_py() is not False)
         return act(args[0]), None
 
@@ -215,6 +225,7 @@ def _letters(act: Callable[[Column], Column]) -> Kernel:
 
 def _substring(node: Call, args: list[Column]) -> Answer:
     start, length = _constant(node, 1), _constant(node, 2) if len(args) == 3 else 2**31
+    # Positions count from 1. Zero and negative ones have rules of their own: left to the rows.
     need(start is not None and length is not None and start > 0 and length >= 0)
     return pc.utf8_slice_codeunits(args[0], start - 1, start - 1 + length), None
 
@@ -237,6 +248,7 @@ def _search(act: Callable[[Column, str], Column]) -> Kernel:
 def _like(node: Call, args: list[Column]) -> Answer:
     pattern: str = _constant(node, 1)
     inner = pattern.strip("%")
+    # Only text%, %text, %text% and text: other patterns are left to the rows.
     need(not set(inner) & set("%_\\"))
     before, after = pattern.startswith("%"), pattern.endswith("%")
     if before and after:
@@ -250,7 +262,7 @@ def _like(node: Call, args: list[Column]) -> Answer:
 
 
 def _whole_numbers(x: Column) -> np.ndarray:
-    """Microseconds or days as numpy; what stands for NULL does not matter."""
+    """Microseconds or days as numpy, whose // rounds down before 1970 too; NULL becomes 0."""
     need(not isinstance(x, pa.Scalar))
     return np.asarray(
         pc.fill_null(pc.cast(pc.cast(x, pa.int32()) if pa.types.is_date(x.type) else x, pa.int64()), 0)
@@ -259,6 +271,7 @@ def _whole_numbers(x: Column) -> np.ndarray:
 
 def _by_numpy(act: Callable[[np.ndarray], np.ndarray]) -> Kernel:
     def on_numbers(node: Call, args: list[Column]) -> Answer:
+        # The moment is the last argument: date_trunc has its unit in front.
         x = args[-1]
         numbers = pa.array(act(_whole_numbers(x)), mask=np.asarray(pc.is_null(x)))
         return pc.cast(numbers, ARROW[node.type]), None
@@ -276,7 +289,9 @@ def _date_trunc(node: Call, args: list[Column]) -> Answer:
         length = _LENGTHS[unit]
         return _by_numpy(lambda x: x // length * length)(node, args)
     if unit == "week":
+        # 1970-01-01 was a Thursday, and weeks start on Monday.
         return _by_numpy(lambda x: ((x // DAY + 3) // 7 * 7 - 3) * DAY)(node, args)
+    # Without a zone, or Arrow would convert to local time and back.
     naive = pc.cast(pc.cast(micros, pa.int64()), pa.timestamp("us"))
     return pc.cast(pc.cast(pc.floor_temporal(naive, unit=unit), pa.int64()), ARROW["TIMESTAMP"]), None
 
@@ -288,7 +303,7 @@ def _stamp(micros: Column, unsure: Column | None = None) -> Answer:
 
 def _shift(node: Call, args: list[Column]) -> Answer:
     length = _constant(node, 1)
-    # two numbers of this size cannot overflow
+    # Two numbers of this size cannot overflow.
     need(abs(length) < 2**61)
     return _stamp(pc.add(pc.cast(args[0], pa.int64()), length))
 
@@ -296,6 +311,7 @@ def _shift(node: Call, args: list[Column]) -> Answer:
 def _stamp_of(factor: int) -> Kernel:
     def from_number(node: Call, args: list[Column]) -> Answer:
         need(node.args[0].type == "BIGINT")
+        # Within this reach the product cannot wrap around.
         reach = 2**61 // factor
         large = pc.or_(pc.greater(args[0], reach), pc.less(args[0], -reach))
         return _stamp(pc.multiply(args[0], factor), large)
@@ -305,6 +321,7 @@ def _stamp_of(factor: int) -> Kernel:
 
 # ---- casts -------------------------------------------------------------------------------------------------
 
+# So many digits surely fit the type.
 _DIGITS = {"TINYINT": 2, "SMALLINT": 4, "INT": 9, "BIGINT": 18}
 
 
@@ -315,6 +332,7 @@ def _cast(node: Call, args: list[Column]) -> Answer:
     if source in ("TIMESTAMP", "DATE"):
         return _from_time(node, args)
     if target == "STRING":
+        # Arrow spells doubles differently from Java.
         need(source == "BOOLEAN" or source in INTEGRAL)
         return pc.cast(x, pa.string()), None
     if target == "BOOLEAN":
@@ -366,6 +384,7 @@ _KERNELS: dict[str, Kernel] = {
     "year": _calendar(pc.year), "month": _calendar(pc.month), "day": _calendar(pc.day),
     "unix_micros": _sure(lambda x: pc.cast(x, pa.int64())), "unix_seconds": _by_numpy(lambda x: x // _SECOND),
     "unix_millis": _by_numpy(lambda x: x // 1_000),
+    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards.
     "unix_timestamp": lambda _node, args: (pc.divide(pc.cast(args[0], pa.int64()), _SECOND), None),
     "timestamp_seconds": _stamp_of(_SECOND), "timestamp_millis": _stamp_of(1_000),
     "timestamp_micros": _stamp_of(1),

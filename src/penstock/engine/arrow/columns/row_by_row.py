@@ -55,6 +55,7 @@ def rows_one_by_one(node: Typed, table: pa.Table) -> tuple[pa.Array, dict[int, s
         except RowFailure as failure:
             values.append(None)
             failures[number] = failure.reason
+    # Times were computed as whole numbers: store them so, then cast.
     return pa.array(values, _STORED.get(node.type, ARROW[node.type])).cast(ARROW[node.type]), failures
 
 
@@ -66,6 +67,7 @@ def constant(node: Typed) -> pa.Scalar:
 
 def _plain_rows(table: pa.Table) -> list[Row]:
     if not table.num_columns:
+        # An expression without columns still has a value for each row.
         return [{}] * table.num_rows
     plain = [_as_numbers(column) for column in table.columns]
     rows: list[Row] = pa.table(plain, names=table.column_names).to_pylist()
@@ -87,7 +89,7 @@ def value_of(node: Typed, row: Row) -> Value:
     sees_null = _SEES_NULL.get(node.function)
     if sees_null is not None:
         return sees_null(node, row)
-    # all operands, left to right: the first that fails is the reason
+    # All operands, left to right: the first that fails is the reason.
     args = [value_of(arg, row) for arg in node.args]
     return None if any(arg is None for arg in args) else _STRICT[node.function](node, *args)
 
@@ -112,6 +114,7 @@ def _decided(word: bool) -> Act:
 def _case(node: Call, row: Row) -> Value:
     args = list(node.args)
     while len(args) > 1:
+        # What is left at the end is ELSE.
         condition, value, *args = args
         if value_of(condition, row):
             return value_of(value, row)
@@ -188,6 +191,7 @@ def _fixed_width(act: Act) -> Act:
         kind = _NUMPY[node.type]
         try:
             with np.errstate(all="raise" if node.type in INTEGRAL else "ignore"):
+                # Only for scalars does numpy notice that whole numbers overflow; arrays wrap silently.
                 return act(*(kind(arg) for arg in args)).item()
         except FloatingPointError:
             raise RowFailure(f"{node.type} overflow") from None
@@ -212,6 +216,7 @@ def _divide(_node: Call, left: float, right: float) -> float:
 def _whole_division(_node: Call, left: int, right: int) -> int:
     if right == 0:
         raise RowFailure("division by zero")
+    # A fraction is exact, where a quotient of doubles would round; trunc cuts towards zero as Java does.
     return _in_range("BIGINT", math.trunc(Fraction(left, right)))
 
 
@@ -228,7 +233,7 @@ def _pmod(node: Call, left: Value, right: Value) -> Value:
     rest = _rest(node, left, right)
     if not rest < 0:
         return rest
-    # Java adds in INT at least, and wraps; a FLOAT is added as a FLOAT
+    # Java adds in INT at least, and wraps; a FLOAT is added as a FLOAT.
     kind = np.int32 if node.type in ("TINYINT", "SMALLINT") else _NUMPY[node.type]
     with np.errstate(all="ignore"):
         return _rest(node, (kind(rest) + kind(right)).item(), right)
@@ -254,6 +259,7 @@ def _round(node: Call, x: float, digits: int = 0) -> float:
     if not math.isfinite(x):
         return x
     try:
+        # repr: 2.675 is rounded as it is written, not as the double just below it.
         rounded = float(_half_up(Fraction(repr(x)), digits)) + 0.0  # no negative zero
     except OverflowError:
         rounded = math.copysign(math.inf, x)
@@ -261,6 +267,7 @@ def _round(node: Call, x: float, digits: int = 0) -> float:
 
 
 def _half_up(x: Fraction, digits: int) -> Fraction:
+    # No double has digits beyond these; without a bound the power would fill the memory.
     unit = Fraction(10) ** -min(max(digits, -400), 400)
     size = math.floor(abs(x) / unit + Fraction(1, 2)) * unit
     return -size if x < 0 else size
@@ -323,6 +330,7 @@ def _stamp_of_seconds(node: Call, x: Value) -> int | None:
         micros = float(np.float64(x) * _SECOND)
     if not math.isfinite(x):
         return None
+    # Finite seconds, infinite microseconds: 2**63 is out of range, and `_stamp` says so.
     return _stamp(math.trunc(micros)) if math.isfinite(micros) else _stamp(2**63)
 
 
@@ -331,6 +339,7 @@ def _part(unit: str, length: int, within: str) -> Act:
 
     def act(_node: Call, micros: int) -> int:
         moment = np.datetime64(micros, "us")
+        # NumPy floors times before 1970 downwards, as the calendar does.
         return int((_floor(moment, unit) - _floor(moment, within)).astype(np.int64)) // length
 
     return act
@@ -356,6 +365,7 @@ def _calendar(unit: str) -> Act:
     return act
 
 
+# Any Sunday and Monday would do: weeks are counted from them, and % rounds down.
 _SUNDAY = np.datetime64("1969-12-28", "D")
 _MONDAY = np.datetime64("1969-12-29", "D")
 _UNITS = {
@@ -404,16 +414,14 @@ def _to_whole(target: str, x: float) -> int:
         if not math.isfinite(x):
             raise RowFailure(f"{target} overflow")
         if target == "BIGINT" and x == 2.0**63:
-            return (
-                2**63 - 1
-            )  # Spark compares with the limit as a double; Java's cast stops at the largest BIGINT
+            # Spark compares with the limit as a double; Java's cast then stops at the largest BIGINT.
+            return 2**63 - 1
     return _in_range(target, math.trunc(x))
 
 
 def _to_fraction(target: str, x: float) -> float:
-    exact = (
-        x if isinstance(x, float) else np.int64(x)
-    )  # a whole number is rounded once, not by way of a double
+    # A whole number is rounded once, not by way of a double.
+    exact = x if isinstance(x, float) else np.int64(x)
     with np.errstate(all="ignore"):
         return float(np.asarray(exact).astype(_NUMPY[target]))
 
@@ -449,6 +457,7 @@ _TEXTS: dict[str, Callable[[Value], str]] = {
     "DATE": lambda days: str(np.datetime64(days, "D")),
     "TIMESTAMP": casts.timestamp_text,
     "DOUBLE": lambda x: casts.number_text(repr(x)),
+    # The fewest digits that name this FLOAT; as a double it would show many more.
     "FLOAT": lambda x: casts.number_text(str(np.float32(x))),
 }
 
@@ -482,7 +491,7 @@ _STRICT: dict[str, Act] = {
     "month": _calendar("M"), "day": _calendar("D"),
     "dayofweek": _plain(lambda days: _days_since(_SUNDAY, np.datetime64(days, "D")) % 7 + 1),
     "date_trunc": _date_trunc,
-    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards
+    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards.
     "unix_timestamp": _plain(_truncated_seconds), "unix_seconds": _plain(lambda micros: micros // _SECOND),
     "unix_millis": _plain(lambda micros: micros // 1_000), "unix_micros": _plain(lambda micros: micros),
     "timestamp_seconds": _stamp_of_seconds, "timestamp_millis": _plain(lambda x: _stamp(x * 1_000)),
