@@ -1,7 +1,7 @@
-"""The reference engine: rows are dicts, boxes are loops; slow and obvious, so that the other engines can be
-held against it.
+"""The reference engine: slow and obvious, for comparison with the other engines.
 
-Names come when first used: Spark's workers need single modules of it, not the engine.
+Rows are dicts, and boxes are loops. Names are imported on first use, because Spark's workers need single
+modules of it and not the engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The reference engine: takes a network box by box in topological order, train after train.
+"""The reference engine: runs a network box by box in topological order, train after train.
 
-It says what a network means. Other engines are right when they give the same rows (as multisets) for any
-cutting of the input into trains.
+It defines what a network means. Another engine is right if it gives the same rows (as multisets), however the
+input is cut into trains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _ArrowTrain:
 
 
 class LocalEngine:
-    """Runs one network. Crank it with `train` and `finish`, or hand all trains to `run`.
+    """Runs one network. Step through it with `train` and `finish`, or hand all trains to `run`.
 
     >>> from penstock.model.formats.memory import memory
     >>> from penstock.model.formats.rows import rows
@@ -65,7 +65,7 @@ class LocalEngine:
             n.name: SourceLogic(n, clock) for n in network.nodes.values() if isinstance(n, Source)
         }
         self.logics = {n.name: self._logic(n) for n in network.nodes.values() if Trait.ENTERS not in n.traits}
-        # a box promises what it promised before, even when an idle input wakes up behind it
+        # A box promises what it promised before, even when an idle input wakes up behind it.
         self._promised = dict.fromkeys(network.nodes, MIN)
         for node in network.nodes.values():
             if node.traits & (Trait.KEPT | Trait.LEAVES):

@@ -1,6 +1,4 @@
-"""The way into and out of a user's function: rows become Arrow, what comes back becomes rows of the declared
-columns.
-"""
+"""The way into a user's function and back: rows become Arrow, its answer becomes rows again."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ def chosen(schema: Schema, reads: tuple[str, ...]) -> Schema:
 
 
 def call(node: Node, function: Function, *arguments: object) -> Any:
-    """Call it; its failure is the user's, so it says which box and which function."""
+    """Call a user's function; if it fails, the error names the box and the function."""
     try:
         return function.call(*arguments)
     except Exception as error:
@@ -43,7 +41,7 @@ def call(node: Node, function: Function, *arguments: object) -> Any:
 def answered(
     node: Node, function: Function, rows: list[Row], schema: Schema
 ) -> tuple[list[tuple[list[Row], object]], list[tuple[Row, str]]]:
-    """What a stateless function says to rows: to all at once, or one by one if it raises."""
+    """The answers of a stateless function: to all rows at once, or one by one if it raises."""
     try:
         return [(rows, function.call(table_of(rows, schema)))], []
     except Exception as error:
@@ -56,7 +54,7 @@ def answered(
 
 
 def rows_of(node: Node, answer: object, schema: Schema) -> list[Row]:
-    """What a function gave (a table, batch or dict of columns) as rows of the declared columns."""
+    """The answer of a function (a table, batch or dict of columns) as rows of the declared columns."""
     table = pa.table(answer) if isinstance(answer, dict) else answer
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -75,7 +73,7 @@ def rows_of(node: Node, answer: object, schema: Schema) -> list[Row]:
 
 
 def booleans_of(node: Node, answer: Any, length: int) -> list[bool | None]:
-    """What a predicate function gave, one boolean for each tuple."""
+    """The answer of a predicate function: one boolean for each tuple."""
     values = answer.to_pylist() if hasattr(answer, "to_pylist") else list(answer)
     if len(values) != length:
         raise wrong(node, f"{len(values)} values", f"{length}: one boolean for each tuple")

@@ -62,5 +62,6 @@ class ReorderBuffer:
         if stamp is None:  # an unstamped stream is ordered by arrival alone
             return len(horizons) == 1
         own = stamp < horizons[index] or (self.types[index].arrival_order and stamp == horizons[index])
+        # Another input may still send a tuple at its horizon. It sorts first if that input does.
         others = ((stamp, index) < (horizon, j) for j, horizon in enumerate(horizons) if j != index)
         return own and all(others)

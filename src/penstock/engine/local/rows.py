@@ -1,8 +1,7 @@
-"""Tuples as dicts: the visible columns, then `_ts` and `_seq`; their canonical order, and what becomes of a
-bad one.
+"""Tuples as dicts (the visible columns, then `_ts` and `_seq`), their canonical order, and dead letters.
 
-Order is what makes results independent of the cutting into trains: it is total up to equal tuples, and never
-looks at the moment of arrival.
+The order makes results independent of how the input is cut into trains: it is total up to equal tuples, and
+never looks at the moment of arrival.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def value_order(value: Value) -> SortKey:
 
 
 def canonical(row: Row, index: int, columns: Iterable[str]) -> SortKey:
-    """The place of a tuple of input `index` in canonical order."""
+    """The sort key of a tuple of input `index`: sorted by it, tuples are in canonical order."""
     return (value_order(row[STAMP]), index, row[SEQ], *(value_order(row[name]) for name in columns))
 
 
@@ -77,7 +76,7 @@ def frozen(value: Value) -> Value:
     """A value that is equal (and hashes equal) exactly when SQL says so, nulls aside."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
-    # True == 1 in Python, but a BOOLEAN is never compared to a number here: the check refuses it
+    # True == 1 in Python, but a BOOLEAN is never compared to a number here: the check refuses it.
     return value
 
 

@@ -62,12 +62,12 @@ class DiffusedJoin(JoinLogic):
         sent = self._route(in_time)
         reached = self.gate.act(horizons)
         for server in self.servers:
-            # of a final train nothing is kept: only its own tuples can still meet
+            # Of a final train nothing is kept: only its own tuples can still meet.
             self._serve(server, sent[server.number], (inf, inf) if final else reached, answer)
         for server in self.servers:
             self._forget(server, reached, final=final)
         self.reports = [self._report(server, sent[server.number]) for server in self.servers]
-        # the horizons after this train hold for the tuples of the next one
+        # The horizons after this train hold for the tuples of the next one.
         self.roles = step(self.node, self.roles, self.reports, (reached[0], reached[1]), self.forced)
         return answer
 

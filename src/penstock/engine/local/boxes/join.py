@@ -1,6 +1,4 @@
-"""Join (Aurora, Sect. 2.1; A18): pairs of tuples whose distance in time is within a bound. Two lists and two
-loops.
-"""
+"""Join (Aurora, Sect. 2.1; A18): pairs of tuples near in time, by two lists and two loops."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ class JoinLogic:
 
     def _equal(self, left: Row, right: Row) -> bool:
         pairs = ((left[a], right[b]) for a, b in self.node.on)
-        # null equals nothing, not even null
+        # Null equals nothing, not even null.
         return all(a is not None and b is not None and frozen(a) == frozen(b) for a, b in pairs)
 
     def _give(self, left: Row, right: Row, answer: Answer) -> None:

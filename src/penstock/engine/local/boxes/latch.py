@@ -1,4 +1,4 @@
-"""Latch (Aurora, Sect. 2.1; A12): like Tumble, but what it knows about a group stays for ever."""
+"""Latch (Aurora, Sect. 2.1; A12): like Tumble, but it never forgets what it knows about a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.model.types import SEQ, STAMP, Column, Schema, StreamType
 
 
 class TimeLatch:
-    """Aggregates over all tuples so far, told at the end of each window that has some."""
+    """Aggregates over all tuples so far, given at the end of each window that has any."""
 
     def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.shaper = Shaper(node, inputs, output)
@@ -48,7 +48,7 @@ class TimeLatch:
 
 
 class CountLatch:
-    """Aggregates over all tuples so far, told after every so many tuples of a group."""
+    """Aggregates over all tuples so far, given after every so many tuples of a group."""
 
     def __init__(self, node: Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.shaper = Shaper(node, inputs, output)
@@ -132,5 +132,5 @@ class FunctionLatch:
         nulls = sum(new[stamp] is None for new in rows)
         if nulls:
             raise wrong(self.node, f"{nulls} nulls in '{stamp}'", "a timestamp in each row")
-        # which tuple a row stems from is the function's secret, so none of theirs can be its place
+        # Only the function knows which tuple a row comes from, so no `_seq` can be carried over.
         answer.out += [{**new, STAMP: micros(new[stamp]), SEQ: 0} for new in rows]

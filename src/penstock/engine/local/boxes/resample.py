@@ -38,7 +38,7 @@ class ResampleLogic:
 
     def _shape(self, before: Row, behind: Row, at: int, share: float, *, synthetic: bool) -> Row:
         new = {name: _linear(before[name], behind[name], share) for name in self.node.columns}
-        # an actual tuple keeps its own timestamp column, which a box before may have set apart from `_ts`
+        # An actual tuple keeps its own timestamp column, which a box before may have set apart from `_ts`.
         stamp: Row = {str(self.output.timestamp): moment(at)} if synthetic else {}
         row = {**before, **new, **stamp, "synthetic": synthetic}
         return {**{name: row[name] for name in self.output.schema.names}, STAMP: at, SEQ: before[SEQ]}

@@ -1,6 +1,4 @@
-"""Boxes that look at one tuple at a time (Aurora, Sect. 2.1): Filter, Map, Drop, Union, GroupBy, and all that
-passes.
-"""
+"""Boxes that look at one tuple at a time (Aurora, Sect. 2.1): Filter, Map, Drop, Union, GroupBy, others."""
 
 from __future__ import annotations
 
@@ -106,8 +104,9 @@ class DropLogic:
 
 
 def drop_hash(seed: int, seq: int) -> int:
-    """Spark's `xxhash64(cast(seed as bigint), _seq)` read as unsigned: each value hashed with the hash before
-    as seed.
+    """Spark's `xxhash64(cast(seed as bigint), _seq)` as unsigned.
+
+    Spark hashes several values in turn; each hash is the seed of the next.
 
     >>> drop_hash(0, 1)
     8281773146650252936

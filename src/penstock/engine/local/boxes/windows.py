@@ -75,7 +75,7 @@ class Shaper:
         first = stamping(held, self.node.stamp).row
         keys = {key: first[key] for key in self.keys}
         stamp = first[STAMP] if self.node.stamp == "earliest" else max(first[STAMP], end)
-        # its place among equals: the least of all its tuples, which can be found tuple by tuple in any order
+        # The least `_seq` of its tuples: other engines can compute it tuple by tuple, in any order.
         hidden = {STAMP: stamp, SEQ: min(each.row[SEQ] for each in held)}
         try:
             new = self._columns(covered or held, keys, window)
@@ -207,7 +207,7 @@ class CountWindows:
         counted.held.append(held)
         if counted.seen() == counted.window * self.every + self.size:
             self._emit_next(counted, answer)
-        # tuples in front of the next window are needed no more
+        # No later window needs the tuples in front of the next one.
         done = min(counted.window * self.every - counted.base, len(counted.held))
         if done > 0:
             counted.held, counted.base = counted.held[done:], counted.base + done

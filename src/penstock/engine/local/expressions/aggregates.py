@@ -1,5 +1,6 @@
-"""Aggregates over a list of tuples, with Spark's meaning: nulls do not count, empty gives null, NaN is the
-largest.
+"""Aggregates over a list of tuples, with Spark's meaning.
+
+Nulls do not count, an empty list gives null, and NaN is the largest number.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def _aggregate(call: AggregateCall, values: list[Value], window: Window | None) 
     if call.function in ("window_start", "window_end"):
         return _edge(call.function, window)
     if call.function in ("first", "last"):
-        # the only ones that see nulls: Spark's default is RESPECT NULLS
+        # The only ones that see nulls: Spark's default is RESPECT NULLS.
         return values[0 if call.function == "first" else -1] if values else None
     return _FUNCTIONS[call.function]([value for value in values if value is not None])
 

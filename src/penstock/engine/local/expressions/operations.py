@@ -137,7 +137,7 @@ def _pmod(node: Call) -> Operation:
         total = first + n
         if type_ == "FLOAT":
             return rest(float32(total), n)
-        # Java adds in INT at least, and wraps
+        # Java adds in INT at least, and wraps.
         return rest(
             _wrapped(total, "BIGINT" if type_ == "BIGINT" else "INT") if type_ in INTEGRAL else total, n
         )
@@ -175,7 +175,7 @@ def _round(node: Call) -> Operation:
         return lambda x, *_: x if digits >= 0 else _whole(node.type, int(half_up(x)))
 
     def act(x: float, *_: int) -> float:
-        # + 0.0: a BigDecimal knows no negative zero
+        # + 0.0: a BigDecimal knows no negative zero.
         return x if math.isnan(x) or math.isinf(x) else float(half_up(repr(x))) + 0.0
 
     return _number(node.type, act)
@@ -277,7 +277,7 @@ def _date_trunc(node: Call) -> Operation:
         length = _LENGTHS[unit]
         return lambda _, micros: micros // length * length
     if unit == "week":
-        # 1970-01-01 was a Thursday, weeks start on Monday
+        # 1970-01-01 was a Thursday, weeks start on Monday.
         return lambda _, micros: ((micros // DAY + 3) // 7 * 7 - 3) * DAY
     return lambda _, micros: _first_day(unit, micros // DAY) * DAY
 
@@ -316,7 +316,7 @@ def _to_integral(source: str, target: str) -> Operation:
         if not math.isfinite(x):
             raise ExpressionFailure(f"{target} overflow")
         # Spark compares with the limit as a double, which is 2^63, and Java's cast then stops at the largest
-        # BIGINT
+        # BIGINT.
         return _LONG - 1 if target == "BIGINT" and x == float(_LONG) else _whole(target, int(x))
 
     return act
@@ -381,7 +381,7 @@ _OPERATIONS: dict[str, Callable[[Call], Operation]] = {
     "second": _plain(lambda micros: micros // _SECOND % 60), "year": _plain(lambda days: date_of(days).year),
     "month": _plain(lambda days: date_of(days).month), "day": _plain(lambda days: date_of(days).day),
     "dayofweek": _plain(lambda days: (days + 4) % 7 + 1), "date_trunc": _date_trunc,
-    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards
+    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards.
     "unix_timestamp": _plain(lambda micros: int(math.copysign(abs(micros) // _SECOND, micros))),
     "unix_seconds": _plain(lambda micros: micros // _SECOND),
     "unix_millis": _plain(lambda micros: micros // 1_000), "unix_micros": _plain(lambda micros: micros),
