@@ -70,10 +70,10 @@ def die(script: str, *words: object) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "times"),
     [
-        (f"{_ORACLE}.roads", "_add", 3),
-        (f"{_ORACLE}.trips", "find_entries", 2),
-        (f"{_ORACLE}.tolls", "quote", 1),
-        (f"{_ORACLE}.run", "write_expected", 1),
+        (f"{_ORACLE}.rules.roads", "_add", 3),
+        (f"{_ORACLE}.rules.trips", "find_entries", 2),
+        (f"{_ORACLE}.rules.tolls", "quote", 1),
+        (f"{_ORACLE}.validation", "write_expected", 1),
     ],
 )
 def test_a_killed_validation_goes_on(source, tmp_path, module, name, times):
