@@ -1,1 +1,1 @@
-"""The command line: one module a topic, joined in `main`."""
+"""The command line: one module for each topic, joined in `main`."""

@@ -20,8 +20,9 @@ def demo(
         bool, typer.Option("--short", help="Without a clock, as fast as it can be answered.")
     ] = False,
 ) -> None:
-    """Run Linear Road on a small city: traffic, history, all five kinds of answers on Spark, each one
-    validated.
+    """Run Linear Road on a small city and validate every answer.
+
+    Generates traffic and history, then answers all five kinds of requests on Spark.
     """
     codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}
     with refusals(codes, files=out):

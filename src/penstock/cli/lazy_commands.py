@@ -1,8 +1,7 @@
-"""Commands that are imported when they are called: `penstock lr drive` must not wait for the parser of
-networks.
+"""Import a command only when it is called: `penstock lr drive` must not wait for the network parser.
 
-A topic is a Typer made of a table: command name -> (module, function). Given the words of the command line,
-only the module of the command that they name is imported; for help, or for a word that is none, all of them.
+A topic is a Typer app built from a table: command name -> (module, function). Only the module of the command
+named on the command line is imported. For help, or for an unknown word, all of them are.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Table = Mapping[str, tuple[str, str]]
 
 
 def fill(app: typer.Typer, table: Table, words: Sequence[str]) -> typer.Typer:
-    """Register the command that the first word names, or all."""
+    """Register the command that the first word names, or all of them."""
     chosen = [words[0]] if words and words[0] in table else list(table)
     for name in chosen:
         module, function = table[name]

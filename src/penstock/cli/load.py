@@ -1,4 +1,4 @@
-"""NET on the command line: a Network in a Python file, or a YAML file."""
+"""The NET argument of the command line: a Network in a Python file, or a YAML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NET_HELP = "A network: `file.py:name`, `file.py` with one Network in it, or a YA
 
 
 def load_network(net: str) -> Network:
-    """The network that NET names."""
+    """Load the network that NET names."""
     file, name = _file_and_name(net)
     path = Path(file)
     if not path.exists():
@@ -32,7 +32,7 @@ def load_network(net: str) -> Network:
 
 
 def _file_and_name(net: str) -> tuple[str, str]:
-    """A file may have a colon in its own name."""
+    """Split NET into file and name; the file's own name may contain a colon."""
     if Path(net).exists():
         return net, ""
     file, colon, name = net.rpartition(":")
@@ -65,9 +65,9 @@ def _from_python(path: Path, name: str) -> Network:
 
 @contextmanager
 def _users_file(path: Path) -> Iterator[None]:
-    """What the user's own code raises is told with the line of their file.
+    """Report what the user's own code raises, with the line of their file.
 
-    Penstock's errors name their line themselves.
+    Penstock's own errors already name their line.
     """
     try:
         yield
@@ -90,7 +90,7 @@ def _raised(path: Path, error: BaseException) -> PenstockError:
 
 
 def _by_value(module: object) -> None:
-    """Functions of the file go to the tasks as they are: workers on other machines do not have the file."""
+    """Pickle the file's functions by value, because workers on other machines do not have the file."""
     try:
         from pyspark import cloudpickle
     except ImportError:  # the model alone works without Spark

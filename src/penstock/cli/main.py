@@ -46,7 +46,7 @@ While it runs, or afterwards, ask its connection points: penstock query CHECKPOI
 
 
 def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line, with the commands that these words need."""
+    """Build the command line with only the commands that these words need."""
     app = typer.Typer(
         name="penstock",
         help=_HELP,
@@ -67,7 +67,7 @@ def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def app() -> None:
-    """What the command `penstock` runs."""
+    """Run the command `penstock`."""
     penstock_app(sys.argv[1:])()
 
 

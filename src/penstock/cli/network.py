@@ -22,8 +22,9 @@ Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
 
 def check(net: Net) -> None:
-    """Check a network: names, columns, types, windows, QoS. Prints what is wrong with file and line, exit
-    code 2.
+    """Check a network: names, columns, types, windows, QoS.
+
+    Prints each error with file and line, and exits with code 2.
     """
     with refusals():
         network = load_network(net)
@@ -42,7 +43,7 @@ def explain(
         Path | None, typer.Option("--checkpoint", help="Also say what its diffused joins have chosen there.")
     ] = None,
 ) -> None:
-    """Print the network as text: each box, what it reads and gives, and how it is laid out on Spark."""
+    """Print the network as text: each box, its inputs and outputs, and its layout on Spark."""
     with refusals():
         network = load_network(net)
         check_network(network)
@@ -57,7 +58,7 @@ def explain(
 
 
 def layout_text(network: object) -> str:
-    """Which boxes run natively and which share a stage, by sub-network."""
+    """Describe by sub-network which boxes run natively and which share a stage."""
     from penstock.engine.spark.layout.plan import lay_out
 
     assert isinstance(network, Network)
@@ -73,7 +74,7 @@ def layout_text(network: object) -> str:
 
 
 def _spread(stage: Stage, network: Network) -> str:
-    """Where the tuples of a stage go, in words."""
+    """Say where the tuples of a stage go."""
     if stage.keys is None:
         return "any partition"
     if stage.spread:

@@ -1,4 +1,4 @@
-"""`penstock query`: ask a checkpoint's connection points, also while another process runs the network."""
+"""`penstock query`: query a checkpoint's connection points, even while another process runs the network."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def query(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
-    """Ask connection points in Spark SQL: all that is retained there.
+    """Query connection points in Spark SQL, over everything they retain.
 
-    With --follow (one point), then what comes, nothing twice.
+    With --follow (one point only), then print new rows as they come, each once.
     """
     with refusals():
         if form not in _FORMS:
@@ -55,7 +55,7 @@ def query(
         try:
             _ask(checkpoint, parse(checkpoint, sql), follow=follow, limit=limit, form=form)
         except BrokenPipeError:
-            # whoever read us has seen enough; what is still buffered has nowhere to go
+            # The reader of our output has closed the pipe. Whatever is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
 
@@ -96,13 +96,13 @@ def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, for
                     leases,
                 )
     except KeyboardInterrupt:
-        # the way to end --follow, whatever it is doing just then
+        # Ctrl-C is how a user ends --follow, at any moment.
         if not follow:
             raise
 
 
 def _once(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
-    """All that is retained."""
+    """Answer once, from everything that is retained."""
     for name in asked.points:
         if name == DEAD:
             spark.createDataFrame(DeadLetters(checkpoint).read()).createOrReplaceTempView(DEAD)
@@ -113,7 +113,7 @@ def _once(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: Exit
 
 
 def _follow(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
-    """What is retained, then what comes, until Ctrl-C or until as many rows as were asked for are shown."""
+    """Show retained rows, then new ones, until Ctrl-C or until the requested number of rows is shown."""
     reader, lease = _reader(checkpoint, asked.points[0], leases)
     first, begun = lease.position + 1, False
     while not shown.full:
@@ -132,7 +132,7 @@ def _pause() -> None:
 
 
 def _reader(checkpoint: Path, name: str, leases: ExitStack) -> tuple[PointReader, ReaderLease]:
-    """The lease keeps what we are about to read from being deleted by the process that runs the network."""
+    """Open the point with a lease, so that the running network does not delete what we are about to read."""
     reader = PointReader(checkpoint, name)
     return reader, leases.enter_context(take_lease(reader, f"query-{time.time_ns()}", seconds=60.0))
 
@@ -143,8 +143,9 @@ def _newest(reader: PointReader) -> int:
 
 
 def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> None:
-    """The point's entries from `first` to `last` as a table of Spark: the files that may hold what is asked
-    for.
+    """Make the point's entries from `first` to `last` a Spark table.
+
+    Only files that may hold matching rows are read.
     """
     from pyspark.sql import functions as F
 
@@ -170,7 +171,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
 
 
 def _answer(spark: Any, sql: str) -> Any:
-    """What Spark says to it; what it objects to is told in a sentence."""
+    """Run the query; report Spark's objection, if any, in one sentence."""
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
 
@@ -184,8 +185,9 @@ def _answer(spark: Any, sql: str) -> Any:
 
 @dataclass
 class Shown:
-    """Shows answers as they come: the header of a CSV once and first, at most `limit` rows over all (None, 0:
-    no limit).
+    """Shows answers as they come: the header of a CSV once, and at most `limit` rows in all.
+
+    A limit of None or 0 means no limit.
     """
 
     limit: int | None
@@ -202,7 +204,7 @@ class Shown:
         rows = table.slice(0, left).to_pylist()
         if rows or not self.begun:
             _FORMS[self.form](table.column_names, rows, header=not self.begun)
-            sys.stdout.flush()  # whoever reads a pipe wants each row when it is there
+            sys.stdout.flush()  # whoever reads the pipe wants each row at once
         self.begun, self.rows = True, self.rows + len(rows)
         if table.num_rows > left:
             typer.echo(f"... and {table.num_rows - left:,} more (--limit 0 shows all)", err=True)

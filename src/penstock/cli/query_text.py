@@ -1,9 +1,8 @@
-"""What a query on a checkpoint asks: which connection points, which of their files, and whether it can be
-followed.
+"""What a query on a checkpoint asks: which points, which of their files, and whether it can be followed.
 
-What is not surely understood costs only time or is refused: a condition chooses files only where it stands
-right at the stored table, and a query is followed only if all of it, inner queries too, looks at one tuple at
-a time.
+When in doubt, this module is careful. A condition selects files only where it stands directly at the stored
+table; otherwise all files are read. A query is followed only if all of it, inner queries included, looks at
+one tuple at a time; otherwise it is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from penstock.model.expressions.binding import Dialect
 from penstock.model.expressions.functions import names
 
 DEAD = "dead_letters"
-# what needs more than the tuple at hand, wherever in the query it stands
+# These need more than the current tuple, wherever they stand in the query.
 _WHOLE: dict[type[exp.Expression], str] = {
     exp.Group: "GROUP BY",
     exp.Having: "HAVING",
@@ -39,7 +38,7 @@ _WHOLE: dict[type[exp.Expression], str] = {
     exp.Join: "JOIN",
     exp.SetOperation: "UNION",
 }
-# functions of one tuple that networks do not have, but people ask with
+# Functions of one tuple that networks do not have, but that people use in queries.
 _MORE_SCALARS = (
     "array",
     "date_add",
@@ -73,9 +72,10 @@ _MORE_SCALARS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A query: its text, the points it reads, the condition on the stored columns (one point only), and what
-    is not
-    tuple by tuple in it ('' if nothing).
+    """A query: its text, the points it reads, and what restricts it.
+
+    The condition covers stored columns, for queries on one point only. Also recorded is the part of the query
+    that needs more than one tuple ('' if none does).
     """
 
     sql: str
@@ -85,7 +85,7 @@ class Asked:
 
 
 def parse(checkpoint: Path, sql: str) -> Asked:
-    """Read the SELECT; refuse what is none, or asks for a point that is not there."""
+    """Read the SELECT; refuse anything else, and points that do not exist."""
     if not checkpoint.is_dir():
         raise PenstockError(f"{checkpoint} is no checkpoint: there is no such directory")
     try:
@@ -102,7 +102,7 @@ def parse(checkpoint: Path, sql: str) -> Asked:
 
 
 def _points(tree: exp.Query, known: list[str], checkpoint: Path) -> Iterator[str]:
-    by_lower = {name.lower(): name for name in known}  # as Spark, which looks at no case
+    by_lower = {name.lower(): name for name in known}  # like Spark, ignore case
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
@@ -115,7 +115,7 @@ def _points(tree: exp.Query, known: list[str], checkpoint: Path) -> Iterator[str
 
 
 def _stored_condition(tree: exp.Query) -> str:
-    """The WHERE of a SELECT right from a table: only there are its columns surely the stored ones."""
+    """The WHERE of a SELECT directly from a table: only there are its columns surely the stored ones."""
     at = tree.args.get("from_") or tree.args.get("from")
     table = at.this if at is not None else None
     plain = (
@@ -133,7 +133,7 @@ def _stored_condition(tree: exp.Query) -> str:
 
 
 def _whole(tree: exp.Query, sql: str) -> str:
-    """What in the query looks at more than one tuple, or may do so."""
+    """Find what in the query looks, or may look, at more than one tuple."""
     for node in tree.walk():
         for kind, word in _WHOLE.items():
             if isinstance(node, kind):
@@ -144,8 +144,9 @@ def _whole(tree: exp.Query, sql: str) -> str:
 
 
 def _unsure(sql: str) -> Iterable[str]:
-    """Functions that may be aggregates: all that are not known to look at one tuple. Here each keeps its
-    written name.
+    """Functions that may be aggregates: all that are not known to look at one tuple.
+
+    Each keeps its written name here.
     """
     scalars = {name.lower() for name in (*names(), *_MORE_SCALARS)}
     try:

@@ -1,8 +1,7 @@
 """How a command refuses: the error as text on standard error, an exit code, and no traceback.
 
-Every command runs under `refusals()`, so people see one dialect: what is wrong, what was found, what was
-expected, a hint. `penstock --verbose` adds the traceback, and lets Spark log what it otherwise keeps to
-itself.
+Every command runs under `refusals()`, so all errors read alike: what is wrong, what was found, what was
+expected, a hint. `penstock --verbose` adds the traceback and Spark's log.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ VERBOSE = "PENSTOCK_VERBOSE"
 
 
 def be_verbose() -> None:
-    """Show tracebacks, Spark's log and our own from now on, also in processes that we start."""
+    """From now on show tracebacks, Spark's log and our own, also in processes that we start."""
     os.environ[VERBOSE] = "1"
     logging.basicConfig(level=logging.INFO)
 
 
 def is_verbose() -> bool:
-    """Whether somebody asked to see more than the answer."""
+    """Whether the user asked for verbose output."""
     return os.environ.get(VERBOSE) == "1"
 
 
@@ -45,17 +44,17 @@ def is_verbose() -> bool:
 def refusals(
     codes: Mapping[type[PenstockError], int] | None = None, *, files: Path | str | None = None
 ) -> Iterator[None]:
-    """Turn what Penstock raises on purpose, and files that cannot be used, into a refusal.
+    """Turn Penstock's own errors, and files that cannot be used, into a refusal.
 
-    `codes`: exit codes by kind of error, the first kind that fits; all others get 2.
-    `files`: what the command writes. Systems and libraries often do not name the file of a failed write.
+    `codes`: exit codes by kind of error; the first kind that fits counts, and all others get 2. `files`: what
+    the command writes. Systems and libraries often do not name the file of a failed write.
     """
     try:
         yield
     except PenstockError as error:
         refuse(str(error), _exit_code(error, codes or {}))
     except OSError as error:
-        # Without a file name it is not about the user's files: a broken pipe, a full socket.
+        # Without a file name the error is not about the user's files: a broken pipe, a full socket.
         file = error.filename or files
         if file is None:
             raise
@@ -67,9 +66,9 @@ def _exit_code(error: PenstockError, codes: Mapping[type[PenstockError], int]) -
 
 
 def refuse(problem: str, code: int = BAD_INPUT) -> NoReturn:
-    """Say what is wrong on standard error and leave with an exit code.
+    """Say what is wrong on standard error and exit.
 
-    Verbose, with the traceback above it.
+    In verbose mode, the traceback comes first.
     """
     if is_verbose() and sys.exc_info()[0] is not None:
         traceback.print_exc()

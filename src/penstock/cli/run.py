@@ -36,9 +36,9 @@ def run(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
-    """Run a network. Ctrl-C finishes the train in hand and stops.
+    """Run a network. Ctrl-C finishes the current train and stops.
 
-    The same checkpoint goes on where it stopped.
+    Run again with the same checkpoint, the network resumes where it stopped.
     """
     with refusals():
         network = load_network(net)
@@ -58,7 +58,7 @@ def run(
         with StopSignal().on_signals() as stop:
             try:
                 runtime.start()
-                stop.take_signals()  # Spark has put its own handler there
+                stop.take_signals()  # Spark has installed its own handler
                 _watch(runtime, stop, quiet=quiet)
             finally:
                 status = runtime.status() if runtime.records is not None else None
@@ -68,7 +68,7 @@ def run(
 
 
 def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
-    """Until the input is used up (`--once`), a signal comes, or something fails."""
+    """Watch until the input is used up (`--once`), a signal comes, or something fails."""
     from rich.console import Console
     from rich.live import Live
 
@@ -95,7 +95,7 @@ def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
 
 
 def view(network: Any, status: Status) -> Any:
-    """The live picture: a table of sub-networks, one of arrows, one of outputs."""
+    """The live view: a table of sub-networks, one of arrows, one of outputs."""
     from rich.console import Group
     from rich.table import Table
 
@@ -131,7 +131,7 @@ def view(network: Any, status: Status) -> Any:
 
 
 def _arrows(status: Status) -> Any:
-    """What flows into each box and out of it: in all, a second, in the last train. '~': partly estimated."""
+    """Tuples into and out of each box: in all, a second, in the last train. '~' marks estimates."""
     from rich.table import Table
 
     arrows = Table()

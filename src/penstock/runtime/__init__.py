@@ -1,4 +1,4 @@
-"""Running a network: its sub-networks as queries, changing and steering them, and what is recorded."""
+"""Running a network: its sub-networks as queries, how to change and steer them, and what is recorded."""
 
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.session import local_session

@@ -1,4 +1,4 @@
-"""What was attached while the network runs: views become part of it, and leave it again without a trace."""
+"""Views attached while the network runs: they become part of it, and leave no trace when detached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.store.points.manifest import point_path
 
 
 def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
-    """The same with names that the network does not use: unnamed boxes count from one in every network."""
+    """Rename boxes whose names the network already uses: unnamed boxes count from one in every network."""
     for name in [n for n in sub.network.nodes if n not in (*sub.inputs, *sub.points) and n in network.nodes]:
         number = 1
         while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in network.nodes:
@@ -23,9 +23,9 @@ def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
 
 
 def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
-    """The network and the views that were attached to it.
+    """The network together with the views attached to it.
 
-    What is attached to a point that is gone is refused.
+    Refuses a view attached to a point that no longer exists.
     """
     grown = network
     for sub in attached.values():
@@ -44,14 +44,14 @@ def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
 
 
 def without_view(network: Network, view: SubNetwork) -> Network:
-    """The network without the boxes of a view that was attached to it."""
+    """The network without the boxes of an attached view."""
     gone = set(view.network.nodes) - set(view.inputs)
     nodes = [node for node in network.nodes.values() if node.name not in gone]
     return Network.of(network.name, nodes, groups=network.groups)
 
 
 def must_not_be_read(sub: SubNetwork, others: Iterable[SubNetwork]) -> None:
-    """Refuse to take away a point that another sub-network reads."""
+    """Refuse to remove a point that another sub-network reads."""
     for other in others:
         read = set(sub.points) & set(other.inputs)
         if read and other is not sub:
@@ -60,5 +60,5 @@ def must_not_be_read(sub: SubNetwork, others: Iterable[SubNetwork]) -> None:
 
 
 def delete_point(checkpoint: Path, name: str) -> None:
-    """Delete what a point or view has retained: its only writer is gone for good."""
+    """Delete what a point or view has retained, once its only writer is gone for good."""
     shutil.rmtree(point_path(checkpoint, name), ignore_errors=True)

@@ -1,6 +1,4 @@
-"""Changing a network while it runs: attach, detach and replace sub-networks (Aurora, Sect. 2.2 and 4.1; A30,
-A42).
-"""
+"""Changing a running network: attach, detach, replace sub-networks (Aurora, Sect. 2.2, 4.1; A30, A42)."""
 
 from __future__ import annotations
 
@@ -55,11 +53,12 @@ class Attaching(RunningQueries):
         qos: QoS | None = None,
         resume: bool = False,
     ) -> SubnetworkQuery:
-        """Start an ad-hoc query at a connection point: all that is retained there, then what comes (A30).
+        """Start an ad-hoc query at a connection point: first all that is retained, then new tuples (A30).
 
-        It runs until it is detached. It may join other points in:
-        `lambda s: s.join(s.network.stream("other"), on="k", within="1 minute")`.
-        With `resume` it continues where a query of this name was when the runtime was last stopped.
+        It runs until it is detached. It may join other points: `lambda s: s.join(s.network.stream("other"),
+        on="k", within="1 minute")`.
+
+        With `resume` it continues where a query of this name was when the runtime last stopped.
         """
         with self._lock:
             self._must_be_free(name)
@@ -76,7 +75,7 @@ class Attaching(RunningQueries):
         qos: QoS | None = None,
         resume: bool = False,
     ) -> SubnetworkQuery:
-        """Start a view at a connection point (A28): always up to date, and queries can attach to it."""
+        """Start a view at a connection point (A28). It is always up to date, and queries can attach to it."""
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
@@ -100,9 +99,9 @@ class Attaching(RunningQueries):
     def attach_subnetwork(
         self, sub: SubNetwork, *, lease: float | None = None, prepare: Prepare | None = None, **given: Any
     ) -> SubnetworkQuery:
-        """Run one more sub-network beside the others, for rooms above; `detach` ends it.
+        """Run one more sub-network beside the others, for higher layers; `detach` ends it.
 
-        `prepare` is called before the first train. `given`: trains or inputs of its own kind, see
+        `prepare` is called before the first train. `given` passes trains or inputs of its own kind, see
         SubnetworkQuery.
         """
         with self._lock:
@@ -118,7 +117,7 @@ class Attaching(RunningQueries):
             raise NetworkError(f"the name '{name}' is taken", where=caller(), hint=hint)
 
     def detach(self, name: str) -> None:
-        """End an ad-hoc query, a view or an output; the others do not notice. The name is free afterwards."""
+        """End an ad-hoc query, a view or an output without disturbing the others. Its name becomes free."""
         with self._lock:
             query = self.running(name)
             must_not_be_read(query.sub, [other.sub for other in self.queries.values()])
@@ -139,10 +138,10 @@ class Attaching(RunningQueries):
             delete_point(self.checkpoint, point)
 
     def replace(self, network: Network, *, fresh_state: bool = False) -> dict[str, float]:
-        """Change sub-networks while the others run: hold, drain, change, release (A42). Gives each one's
-        blip, seconds.
+        """Change sub-networks while the others run: hold, drain, change, release (A42).
 
-        A changed stateful box needs `fresh_state=True`: it starts anew from where its input stands.
+        Returns the blip of each one in seconds. A changed stateful box needs `fresh_state=True`: it starts
+        anew from the current position of its input.
         """
         with self._lock:
             check(network)
@@ -151,7 +150,7 @@ class Attaching(RunningQueries):
             changed = [sub for sub in subs if not self._runs_unchanged(sub)]
             gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]
             claim(self.checkpoint, network, subs, self.box_facts(subs), fresh=fresh_state)
-            for sub in reversed(gone):  # readers before what they read
+            for sub in reversed(gone):  # stop readers before what they read
                 self.detach(sub.name)
             self.network, self.subs = grown, subs
             blips = {sub.name: self._swap(sub, fresh_state=fresh_state) for sub in changed}
@@ -163,7 +162,7 @@ class Attaching(RunningQueries):
         return query is not None and same(query.sub.network, sub.network)
 
     def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
-        """Stop a sub-network and start the new one in its place; gives the seconds between."""
+        """Stop a sub-network and start the new one in its place; returns the seconds between."""
         started = time.monotonic()
         old = self.queries.pop(sub.name, None)
         if old is not None:

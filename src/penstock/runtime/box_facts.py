@@ -1,7 +1,6 @@
-"""What the state of each stateful box rests on: configuration, input, function, and where the state lies.
+"""What the state of each stateful box depends on: configuration, input, function, and where it is stored.
 
-A checkpoint keeps these facts. State that rests on other facts than those of the network at hand must not be
-used.
+A checkpoint keeps these facts. State whose facts differ from those of the current network must not be used.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
         for name, stage in lay_out(sub, fuse=fuse).home.items():
             node = sub.network.nodes[name]
             if Trait.STATEFUL in node.traits:
-                # One entry is spread by Spark's hash of its keys, several by a hash of their own, and the
-                # state lies accordingly.
+                # The hash decides where the state lies. A single entry is spread by Spark's hash of its keys,
+                # several by a hash of their own.
                 entries = "one" if len(stage.entries) == 1 else "several"
                 known[name] = {
                     "place": f"{sub.name}/{stage.name}",
@@ -48,8 +47,9 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
 
 
 def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
-    """A join that looks keys up in a point has seen those only: with other ranges its state would lack
-    partners.
+    """The key ranges of a join that looks keys up in a point.
+
+    The join has seen only those keys. With other ranges its state would lack partners.
     """
     if not isinstance(node, Join):
         return {}
@@ -75,7 +75,7 @@ def _text(value: object) -> str:
 
 
 def same(one: Network, other: Network) -> bool:
-    """The same nodes, the same code in their functions, the very same lists and callbacks at their ends."""
+    """Whether nodes, the code of their functions, and the lists and callbacks at their ends are the same."""
     return one == other and all(_same_code(one.nodes[name], node) for name, node in other.nodes.items())
 
 

@@ -1,8 +1,6 @@
-"""Which network a checkpoint belongs to: the sub-networks that have read up to somewhere, the boxes whose
-state it holds.
+"""Which network a checkpoint belongs to: the sub-networks with a position in it, the boxes with state in it.
 
-A changed or vanished box is refused with advice, and so is a sub-network that would read again what it has
-read.
+A changed or vanished box is refused with advice. So is a sub-network that would read its input a second time.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ class CheckpointError(PenstockError):
 
 
 class _Identity(TypedDict):
-    """What a checkpoint says of itself."""
+    """What a checkpoint records about itself."""
 
     network: str
     homes: dict[str, SubnetworkHome]
     boxes: BoxFacts
-    feeds: dict[str, list[str]]  # stateful box -> the points and outputs that it has a way to
+    feeds: dict[str, list[str]]  # stateful box -> the points and outputs that its tuples reach
 
 
 def settled(checkpoint: Path, subs: Sequence[SubNetwork], *, moved: bool = False) -> tuple[SubNetwork, ...]:
@@ -51,16 +49,16 @@ def settled(checkpoint: Path, subs: Sequence[SubNetwork], *, moved: bool = False
 
 
 def known_subnetworks(checkpoint: Path) -> dict[str, SubnetworkHome]:
-    """The sub-networks that the checkpoint knows, also those that do not run now."""
+    """The sub-networks that the checkpoint knows, including those that do not run now."""
     return _read(checkpoint)["homes"]
 
 
 def claim(
     checkpoint: Path, network: Network, subs: Sequence[SubNetwork], boxes: BoxFacts, *, fresh: bool = False
 ) -> None:
-    """Take the checkpoint for this network, or say what changed since it was made and what can be done.
+    """Claim the checkpoint for this network, or say what has changed since it was made and what to do.
 
-    `fresh`: state is made anew, so boxes may have changed.
+    `fresh`: state is rebuilt, so boxes may have changed.
     """
     checkpoint.mkdir(parents=True, exist_ok=True)
     before = _read(checkpoint)
@@ -83,7 +81,7 @@ def claim(
 
 
 def forget_subnetwork(checkpoint: Path, name: str) -> None:
-    """Let go of a sub-network that has left for good, and of its boxes."""
+    """Remove a sub-network that has left for good, and its boxes."""
     if (checkpoint / _FILE).exists():
         known = _read(checkpoint)
         known["homes"].pop(name, None)
@@ -92,7 +90,7 @@ def forget_subnetwork(checkpoint: Path, name: str) -> None:
 
 
 def claim_attached(query_dir: Path, sub: SubNetwork, boxes: BoxFacts) -> None:
-    """The same for an ad-hoc query that continues where it stopped: its own directory knows its boxes."""
+    """Claim an ad-hoc query that resumes: its own directory knows its boxes."""
     path = query_dir / "boxes.json"
     query_dir.mkdir(parents=True, exist_ok=True)
     for name, before in (cast("BoxFacts", read_record(path)) if path.exists() else {}).items():
@@ -117,7 +115,7 @@ def _write(checkpoint: Path, identity: _Identity) -> None:
 
 
 def _home(fact: Mapping[str, Fact]) -> str:
-    """The sub-network in whose directory the state of a box lies."""
+    """The sub-network whose directory holds the state of a box."""
     return str(fact["place"]).split("/", maxsplit=1)[0]
 
 
@@ -133,7 +131,7 @@ def _check_network(checkpoint: Path, network: Network, known: str) -> None:
 
 
 def _check_boxes(checkpoint: Path, network: Network, before: _Identity, boxes: BoxFacts) -> None:
-    """Refuse state that was made by another configuration, or by a box that is gone."""
+    """Refuse state made by another configuration, or by a box that no longer exists."""
     for name, fact in before["boxes"].items():
         if name not in boxes:
             _check_gone_with_its_ends(checkpoint, network, boxes, name, before["feeds"].get(name, []))
@@ -144,9 +142,9 @@ def _check_boxes(checkpoint: Path, network: Network, before: _Identity, boxes: B
 def _check_gone_with_its_ends(
     checkpoint: Path, network: Network, boxes: Iterable[str], name: str, ends: Sequence[str]
 ) -> None:
-    """A box may go with all that it fed.
+    """Allow a box to leave together with everything it fed.
 
-    Else it was renamed or cut out, and what it remembers would be lost.
+    Otherwise it was renamed or cut out, and its state would be lost.
     """
     still_there = next((end for end in ends if end in network.nodes), None)
     if still_there is None:
@@ -181,7 +179,7 @@ def _changed(
 
 
 def _lost(before: BoxFacts, boxes: BoxFacts, running: set[str]) -> BoxFacts:
-    """Boxes that left a sub-network which runs on: time goes by without them, so their state is of no use.
+    """Boxes that left a sub-network which still runs: time passes without them, so their state is useless.
 
     A sub-network that does not run now may come back; its boxes keep their state.
     """
@@ -197,7 +195,7 @@ def _delete_state(checkpoint: Path, lost: BoxFacts, boxes: BoxFacts) -> None:
 
 
 def _feeds(subs: Iterable[SubNetwork], boxes: Iterable[str]) -> dict[str, list[str]]:
-    """Which points and outputs of its sub-network each stateful box has a way to."""
+    """The points and outputs of its sub-network that each stateful box leads to."""
     feeds: dict[str, list[str]] = {}
     for sub in subs:
         reached: dict[str, set[str]] = {}

@@ -1,7 +1,8 @@
-"""Where a sub-network lives in the checkpoint: under the name that its outputs and points have always had.
+"""Where a sub-network lives in the checkpoint: under the name it first had.
 
-Sub-networks are named after their first end, which changes when an end is added or removed. How far one has
-read lies under the name it first had, so that name is kept: under another one it would read everything again.
+Sub-networks are named after their first end, which changes when an end is added or removed. The read position
+is stored under the first name, so that name is kept: under a new one the sub-network would read everything
+again.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from penstock.rewrite.subnetworks import SubNetwork
 
 
 class SubnetworkHome(TypedDict):
-    """What is written down of a sub-network."""
+    """The record of a sub-network."""
 
-    ends: list[str]  # points and outputs, also former ones
+    ends: list[str]  # points and outputs, including former ones
     inputs: list[str]
     boxes: list[str]  # the stateful ones
 
@@ -34,10 +35,10 @@ def ends_of(sub: SubNetwork) -> list[str]:
 def settle(
     subs: Sequence[SubNetwork], known: Mapping[str, SubnetworkHome], *, moved: bool = False
 ) -> tuple[SubNetwork, ...]:
-    """The sub-networks under the names of the homes they already have; new ones under a name that is free.
+    """Give each sub-network the name of the home it already has, and each new one a free name.
 
-    Two homes cannot become one, nor one two: how far each has read would be unknown. `moved`: other inputs
-    are meant.
+    Two homes cannot become one, nor one two: their read positions would be unknown. `moved`: the change of
+    inputs is intended.
     """
     taken: dict[str, SubNetwork] = {}
     for sub in subs:
@@ -51,7 +52,7 @@ def settle(
 def _owner(
     sub: SubNetwork, known: Mapping[str, SubnetworkHome], taken: Mapping[str, SubNetwork]
 ) -> str | None:
-    """The home that a sub-network has already; None if it is new."""
+    """The home that a sub-network already has; None if it is new."""
     mine = {*ends_of(sub), *_stateful(sub)}
     owners = [name for name, home in known.items() if mine & {*home["ends"], *home["boxes"]}]
     if len(owners) > 1:
@@ -63,7 +64,7 @@ def _owner(
 
 
 def homes_of(subs: Sequence[SubNetwork], known: Mapping[str, SubnetworkHome]) -> dict[str, SubnetworkHome]:
-    """What to write down. An end that left may come back; its rows until now are out already."""
+    """The homes to record. An end that left may come back; its rows so far have been written."""
     homes = dict(known)
     for sub in subs:
         former = known[sub.name]["ends"] if sub.name in known else []
@@ -85,9 +86,9 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _check_inputs(sub: SubNetwork, home: SubnetworkHome) -> None:
-    """An input may come or go.
+    """Allow an input to be added or removed, but not swapped.
 
-    Outputs would get one in place of another from its beginning, which is refused.
+    A swap is refused: the outputs would get the new input from its beginning, in place of the old one.
     """
     gone, new = set(home["inputs"]) - set(sub.inputs), set(sub.inputs) - set(home["inputs"])
     if not gone or not new:

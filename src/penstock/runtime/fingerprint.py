@@ -1,8 +1,8 @@
-"""A user's code as a short hash: a changed comment keeps it, a changed line, constant or captured value does
-not.
+"""A user's code as a short hash.
 
-State rests on the function that made it, so a checkpoint must notice another one. What a function calls by
-name is not followed: a change in a helper is the user's to know.
+Changing a comment keeps the hash. Changing a line, a constant or a captured value changes it. State depends
+on the function that made it, so a checkpoint must notice a different one. Functions that it calls by name are
+not followed: the user must know when a helper has changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
 
 def fingerprint(function: Any) -> str:
-    """Twelve digits that stand for the code of a function, class, partial or callable object.
+    """Twelve digits that identify the code of a function, class, partial or callable object.
 
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
     True
@@ -27,7 +27,7 @@ def fingerprint(function: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """What the value is made of, the same in every process: no addresses, no order of sets."""
+    """Describe the value identically in every process: no addresses, no set order."""
     value = getattr(value, "py_func", value)  # what numba compiled
     if isinstance(value, _PLAIN):
         return repr(value)
@@ -55,7 +55,7 @@ def _code(code: CodeType, doc: str | None = None) -> str:
 
 def _function(function: FunctionType) -> str:
     captured = [_cell(cell) for cell in function.__closure__ or ()]
-    # a class that its method refers to (super) would be followed round and round: its name must do
+    # A method may refer to its own class (super). Use only the class's name, or the walk would never end.
     inner = [c.__qualname__ if isinstance(c, type) else _text(c) for c in captured]
     defaults = _text([function.__defaults__, function.__kwdefaults__])
     return f"{_code(function.__code__, function.__doc__)} {inner} {defaults}"
@@ -86,7 +86,7 @@ def _hidden(name: str) -> bool:
 
 
 def _object(value: Any) -> str:
-    if hasattr(value, "__func__"):  # a bound method: its code, and what it is bound to
+    if hasattr(value, "__func__"):  # a bound method: its code, and the object it is bound to
         return f"{_text(value.__func__)} of {_object(value.__self__)}"
     if type(value).__module__ == "builtins":
         return getattr(value, "__qualname__", type(value).__qualname__)

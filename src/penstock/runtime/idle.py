@@ -1,6 +1,7 @@
-"""When a running network is idle: every sub-network has looked at its inputs and found nothing to do.
+"""When a running network is idle: every sub-network has checked its inputs and found nothing to do.
 
-Waiting for a quiet while would not do: on a busy machine nothing happens for seconds although input is there.
+Waiting for a quiet period is not enough: on a busy machine nothing may happen for seconds although input
+waits.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from penstock.engine.spark.trains.query import SubnetworkQuery
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sub-network was at one moment."""
+    """The state of a sub-network at one moment."""
 
     train: int  # the number of its newest ticket
-    drained: bool  # no train under way
-    looks: int  # at its inputs, in vain
-    at_rest: bool  # its input is used up, or held: it looks no more
+    drained: bool  # no train is running
+    looks: int  # at its inputs, without finding any
+    at_rest: bool  # its input is used up or held: it no longer looks
 
 
 def progress_of(query: SubnetworkQuery) -> Progress:
-    """What a query has done so far."""
+    """The current progress of a query."""
     at_rest = query.finished.is_set() or query.steering.held
     return Progress(query.last, query.drained(), query.looks, at_rest)
 
 
 def any_train(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bool:
-    """Whether a train has run or runs since, so that others may have new input.
+    """Whether a train has started since, so that others may have new input.
 
     >>> one, other = Progress(3, True, 10, False), Progress(4, False, 10, False)
     >>> any_train({"a": one}, {"a": one}), any_train({"a": one}, {"a": other})
@@ -41,9 +42,9 @@ def any_train(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bo
 
 
 def is_idle(before: Mapping[str, Progress], now: Mapping[str, Progress]) -> bool:
-    """Whether no train ran in between, and every sub-network looked at all its inputs and left them alone.
+    """Whether no train ran in between, and every sub-network checked all its inputs in vain.
 
-    The first look that ends may have begun before another sub-network's last train: only the second one
+    The first check that ends may have begun before another sub-network's last train, so only the second one
     counts.
 
     >>> before = {"a": Progress(3, True, 10, False)}

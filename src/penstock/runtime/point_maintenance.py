@@ -1,4 +1,4 @@
-"""The background task of connection points: compaction and retention now and then, and leases kept alive."""
+"""The background task of connection points: regular compaction and retention, and lease renewal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("penstock")
 
 
 class PointUsers(Protocol):
-    """As much of a runtime as maintenance looks at: who reads and writes points, and where these lie."""
+    """What maintenance needs of a runtime: who reads and writes points, and where they are stored."""
 
     @property
     def checkpoint(self) -> Path: ...
@@ -28,8 +28,9 @@ class PointUsers(Protocol):
 
 
 class PointMaintenance:
-    """One thread for a runtime, and a last round when the run ends: a short run retains no more than a long
-    one.
+    """One thread for a runtime, and a last round when the run ends.
+
+    Thanks to the last round, a short run retains no more than a long one.
     """
 
     def __init__(self, runtime: PointUsers, *, every: float = 10.0) -> None:
@@ -42,9 +43,9 @@ class PointMaintenance:
         return self
 
     def stop(self) -> None:
-        """End the thread and go round once more.
+        """End the thread and run one last round.
 
-        Call it when the trains have stopped, so that it sees them all.
+        Call it after the trains have stopped, so that the round sees them all.
         """
         self._stop.set()
         self._thread.join(60)
@@ -55,10 +56,10 @@ class PointMaintenance:
             self.once()
 
     def once(self, *, ended: bool = False) -> None:
-        """One round: leases first, so that nothing is deleted that a slow reader needs.
+        """One round. Leases come first, so that nothing a slow reader needs is deleted.
 
         A failure is retried in the next round. It stops neither the trains nor the rest of this round. When
-        the trains have `ended`, no reader holds more than it has not read.
+        the trains have `ended`, readers hold only what they have not read.
         """
         unsure: set[str] = set()
         for query in list(self._runtime.queries.values()):
@@ -71,11 +72,11 @@ class PointMaintenance:
                     self._maintain(query, name)
 
     def _renewed(self, query: SubnetworkQuery, source: PointInput, ended: bool) -> bool:
-        """False if the reader's lease may still be renewed later: until then nothing it needs may go."""
+        """Renew the reader's lease. False: it may succeed later, so keep what the reader needs."""
         try:
             source.renew(ended=ended)
         except LeaseLostError as lost:
-            # It holds nothing any more; its own next train will fail and say so.
+            # It no longer holds anything. Its own next train will fail and say so.
             _LOG.warning("point maintenance: sub-network '%s': %s", query.sub.name, lost)
         except Exception:
             _LOG.exception("point maintenance: lease of sub-network '%s'", query.sub.name)

@@ -1,9 +1,9 @@
 """Spark's own view of our queries: what each micro-batch took around the train, from trigger to commit.
 
-PySpark turns each progress event into Python objects value by value, some hundred calls between JVM and
-Python. In a driver whose threads are busy every one of them waits for its turn: measured at four trains a
-second, 0.2 of a core for nothing, and a queue of events that grows until Spark drops them. So this listener
-takes the event as one text.
+PySpark converts each progress event into Python objects value by value, with some hundred calls between JVM
+and Python. In a driver with busy threads each call waits for its turn. Measured at four trains a second, this
+wasted 0.2 of a core, and the queue of events grew until Spark dropped them. So this listener takes the event
+as one text.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ PREFIX = "penstock-"
 
 
 class TriggerListener(StreamingQueryListener):
-    """Keeps for each of our sub-networks the seconds of its last trigger that were not the train's own."""
+    """Keeps, for each of our sub-networks, the seconds that its last trigger took beyond the train."""
 
     def __init__(self, trigger: dict[str, float]) -> None:
         self._trigger = trigger
 
     def take(self, progress: dict[str, Any]) -> None:
-        """One progress event, as Spark's JSON has it."""
+        """Take one progress event in Spark's JSON form."""
         name, took = progress.get("name") or "", progress["durationMs"]
         if name.startswith(PREFIX) and "addBatch" in took:
             around = took.get("triggerExecution", 0) - took["addBatch"]
             self._trigger[name.removeprefix(PREFIX)] = around / 1000
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """The plain way in, should Spark call it."""
+        """Take an event the usual way, should Spark call it."""
         self.take(json.loads(event.progress.json))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
@@ -51,7 +51,7 @@ class TriggerListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """What `addListener` hands to the JVM."""
+        """The object that `addListener` hands to the JVM."""
         if not hasattr(self, "_wrapped"):
             jvm = SparkContext._jvm
             assert jvm is not None
@@ -60,7 +60,7 @@ class TriggerListener(StreamingQueryListener):
 
 
 class _Unconverted:
-    """The JVM's interface of a listener, without the conversion of events."""
+    """The JVM's listener interface, without converting events."""
 
     def __init__(self, listener: TriggerListener) -> None:
         self._listener = listener
@@ -78,6 +78,6 @@ class _Unconverted:
         pass
 
     class Java:
-        """What py4j looks for."""
+        """The attribute that py4j looks for."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

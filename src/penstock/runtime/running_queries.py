@@ -1,7 +1,7 @@
-"""The streaming queries of a running network: what every topic of a runtime works on.
+"""The streaming queries of a running network, which all parts of a runtime work on.
 
 Each sub-network is one query with a checkpoint of its own. Connection points between them hold what the next
-one has not read, so one can be stopped, changed and started again while the others go on (A42, A43).
+one has not read. So one can be stopped, changed and restarted while the others go on (A42, A43).
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ class RunningQueries:
         self._lock = threading.RLock()
 
     def running_records(self) -> TrainRecords:
-        """The records of the run; without one, nothing can be attached or looked at."""
+        """The records of the run; without a run, nothing can be attached or inspected."""
         if self.records is None:
             raise PenstockError(f"network '{self.network.name}' is not running", hint="start() it first")
         return self.records
 
     def running(self, name: str) -> SubnetworkQuery:
-        """The query of a sub-network, by its name."""
+        """The query of a sub-network, by name."""
         if name not in self.queries:
             raise PenstockError(f"nothing named '{name}' is running; {did_you_mean(name, self.queries)}")
         return self.queries[name]
 
     def on_train(self, listener: TrainListener) -> None:
-        """Have a function called after each committed train, in the thread that ran it: it must be quick."""
+        """Call a function after each committed train, in the thread that ran it. It must be quick."""
         self._listeners.append(listener)
 
     def box_facts(self, subs: tuple[SubNetwork, ...]) -> BoxFacts:
-        """What the state of the stateful boxes rests on."""
+        """What the state of the stateful boxes depends on."""
         return facts(subs, self.settings.partitions, fuse=self.settings.fuse)
 
     def begin(
@@ -79,7 +79,7 @@ class RunningQueries:
     ) -> SubnetworkQuery:
         """Start the query of a sub-network.
 
-        `given`: trains or inputs of its own kind, see SubnetworkQuery.
+        `given` passes trains or inputs of its own kind, see SubnetworkQuery.
         """
         settings = self.settings
         steering = Steering(settings.policy, self.drop_rates, settings.clock)
@@ -103,7 +103,7 @@ class RunningQueries:
         return query.start()
 
     def too_many_dead_letters(self) -> bool:
-        """Whether more tuples were refused than the run may have."""
+        """Whether more tuples were refused than the run allows."""
         limit = self.settings.dead_letter_limit
         return limit is not None and self.records is not None and self.records.dead > limit
 
@@ -112,13 +112,14 @@ class RunningQueries:
         for listener in self._listeners:
             listener(done)
         if self.too_many_dead_letters():
-            # No further train leaves; check, wait and status say why.
+            # No further train starts; check, wait and status say why.
             for steering in self._steering.values():
                 steering.held = True
 
     def _upstream_done(self, sub: SubNetwork) -> bool:
-        """Whether all writers of the points it reads have finished: only then has a `once` run seen
-        everything.
+        """Whether all writers of the points it reads have finished.
+
+        Only then has a `once` run seen everything.
         """
         writers = [query for query in self.queries.values() if set(query.sub.points) & set(sub.inputs)]
         return all(query.finished.is_set() for query in writers)

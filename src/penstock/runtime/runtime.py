@@ -32,12 +32,12 @@ _LOOK = 0.02  # seconds between two looks while waiting
 
 
 class Runtime(Attaching, Steered):
-    """Runs a network on Spark, on the session given or one of its own; `with` starts and stops it.
+    """Runs a network on Spark, on the given session or one of its own; `with` starts and stops it.
 
     `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run
-    when more than so many tuples had to be refused. `policy` decides the length of trains, see
-    `penstock.engine.contract.policy`. `nice`: how much lower the priority of a session of our own is than
-    that of this process.
+    when more tuples than that are refused. `policy` decides the length of trains, see
+    `penstock.engine.contract.policy`. `nice` lowers the priority of a session of our own below that of this
+    process.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Runtime(Attaching, Steered):
         super().__init__(network, Path(checkpoint).resolve(), settings, once=once)
         self._master, self._nice = master, nice
         self._spark = spark
-        self._ours = False  # the session is ended by whoever made it
+        self._ours = False  # whoever made the session ends it
         self._maintenance: PointMaintenance | None = None
 
     # -- start and stop
@@ -78,18 +78,18 @@ class Runtime(Attaching, Steered):
         return self
 
     def _take_session(self) -> None:
-        """The session that was given, the one that runs already, or one of our own, which we end."""
+        """Use the given session, the one already running, or one of our own, which we end."""
         self._ours = self._spark is None and not one_runs()
         self._spark = for_trains(self._spark or local_session(self._master, nice=self._nice))
 
     def stop(self) -> None:
-        """Finish the trains in hand, leave windows open, end what this runtime started."""
+        """Finish the current trains, leave windows open, and end what this runtime started."""
         try:
             for query in list(self.queries.values()):
                 query.stop()
         finally:
             if self._maintenance is not None:
-                self._maintenance.stop()  # its last round sees the last trains
+                self._maintenance.stop()  # the last round sees the last trains
         if self.records is not None:
             self.records.close()
         if self._ours and self._spark is not None:
@@ -97,9 +97,9 @@ class Runtime(Attaching, Steered):
             self._spark, self._ours = None, False
 
     def finish(self) -> None:
-        """No more input will come: take what is there, close all windows and end, as `once` does.
+        """Declare the input complete: read what is there, close all windows and end, as `once` does.
 
-        `wait` for it.
+        Call `wait` afterwards.
         """
         with self._lock:
             self.once = True
@@ -117,7 +117,7 @@ class Runtime(Attaching, Steered):
     # -- wait
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until a `once` run is through, or the time is up (False). Raises what went wrong."""
+        """Wait until a `once` run has finished; False on timeout. Raises what went wrong."""
         until = None if timeout is None else time.monotonic() + timeout
         while not all(query.finished.is_set() and query.drained() for query in self.queries.values()):
             self.check()
@@ -128,9 +128,10 @@ class Runtime(Attaching, Steered):
         return True
 
     def wait_idle(self, timeout: float = 60.0) -> bool:
-        """Wait until every sub-network has read all that is there, or the time is up (False).
+        """Wait until every sub-network has read all its input; False on timeout.
 
-        What is put into a source before the call has then left by the outputs, as far as windows are closed.
+        Whatever was put into a source before the call has then left through the outputs, as far as windows
+        are closed.
         """
         until, before = time.monotonic() + timeout, self._progress()
         while time.monotonic() < until:
@@ -149,7 +150,7 @@ class Runtime(Attaching, Steered):
     # -- status
 
     def check(self) -> None:
-        """Raise what went wrong in any sub-network, or when too many tuples were refused."""
+        """Raise what went wrong in any sub-network, or if too many tuples were refused."""
         for query in list(self.queries.values()):
             query.check()
         if self.too_many_dead_letters():

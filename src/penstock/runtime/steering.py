@@ -1,5 +1,6 @@
-"""Steering a network while it runs: drop rates, masters of diffused joins, length of trains. All hold from
-the next train on.
+"""Steering a running network: drop rates, masters of diffused joins, length of trains.
+
+Each change takes effect with the next train.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from penstock.runtime.running_queries import RunningQueries
 
 
 class Steered(RunningQueries):
-    """The part of a runtime that a scheduler or a shedder talks to."""
+    """The part of a runtime that schedulers and shedders use."""
 
     def set_drop_rate(self, box: str, rate: float) -> None:
         """Change the share of tuples that a Drop box drops."""
@@ -29,7 +30,7 @@ class Steered(RunningQueries):
     def set_master(self, join: str, scheme: str | None) -> None:
         """Set the master of a diffused join: 'left', 'right' or 'hash'.
 
-        None leaves it to what is measured.
+        None lets measurements decide.
         """
         joins = {
             node.name: node for node in self.network.nodes.values() if isinstance(node, Join) and node.spread
@@ -61,7 +62,7 @@ class Steered(RunningQueries):
                 self.records.event("train_length", name, length=length, interval=interval)
 
     def restore_drop_rates(self) -> None:
-        """Drop rates that were in force when the last run ended hold on."""
+        """Restore the drop rates that were in force when the last run ended."""
         for sub in self.subs:
             log = TrainLog(self.checkpoint / "queries" / sub.name)
             ticket = log.ticket(log.last())
@@ -78,7 +79,7 @@ def _check_scheme(join: Join, scheme: str | None) -> None:
 
 
 def _changed_policy(policy: TrainPolicy, length: int | None, interval: float | None) -> TrainPolicy:
-    """The policy with another length or interval; one that is not ours decides for itself."""
+    """The policy with another length or interval; a policy that is not ours decides for itself."""
     if not isinstance(policy, AsSoonAsPossible):
         return policy
     return AsSoonAsPossible(length or policy.length, policy.interval if interval is None else interval)

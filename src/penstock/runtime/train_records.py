@@ -1,9 +1,7 @@
-"""What is recorded about a running network: trains, counts, latencies, events, in the catalog (A53).
+"""What the catalog records about a running network: trains, counts, latencies, events (A53). And its status.
 
-And its status.
-
-Two feeds: the engine tells about each committed train, and a StreamingQueryListener adds what only Spark
-knows, the floor of a micro-batch: how long a trigger took around the train itself.
+There are two feeds. The engine reports each committed train. A StreamingQueryListener adds what only Spark
+knows: the floor of a micro-batch, which is the time a trigger took around the train itself.
 """
 
 from __future__ import annotations
@@ -28,15 +26,16 @@ from penstock.runtime.progress_listener import TriggerListener
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import BoxCount, Latency, TrainRecord
 
-_TRAINS = 32  # rates are those of so many trains
+_TRAINS = 32  # rates cover this many trains
 _WINDOW = 512  # latency samples kept for each output
 _LATENCY_EVERY = 2.0  # seconds between two latency records of an output
 
 
 @dataclass(frozen=True)
 class SubnetworkStatus:
-    """One sub-network now. `train`: seconds of the work in its last train, `trigger`: with what Spark adds
-    around it.
+    """The current state of one sub-network.
+
+    `train`: seconds of work in its last train. `trigger`: the same plus what Spark adds around it.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Status:
 
 @dataclass(frozen=True)
 class BoxFlow:
-    """What goes into a box and out of it now: tuples a second, and in its last train with tuples."""
+    """The current flow into and out of a box: tuples a second, and in its last train with tuples."""
 
     rate_in: float = 0.0
     rate_out: float = 0.0
@@ -91,7 +90,7 @@ class _Running:
 
 
 class TrainRecords:
-    """The catalog's feed; all methods may be called from any thread."""
+    """Feeds the catalog; all methods may be called from any thread."""
 
     def __init__(self, checkpoint: Path, network: Network, subs: tuple[SubNetwork, ...], spark: Any) -> None:
         self.catalog = Catalog(checkpoint / "catalog.db")
@@ -110,7 +109,7 @@ class TrainRecords:
         spark.streams.addListener(self._listener)
 
     def network(self, network: Network, subs: tuple[SubNetwork, ...]) -> None:
-        """Keep this version of the network."""
+        """Record this version of the network."""
         homes = {
             name: sub.name
             for sub in subs
@@ -120,8 +119,8 @@ class TrainRecords:
         try:
             text, form = to_yaml(network), "yaml"
         except PenstockError:
-            # Python iterables, memory sinks and the like have no text form; the picture in words is kept
-            # instead
+            # Python iterables, memory sinks and the like have no text form, so keep a description in words
+            # instead.
             text, form = network.explain(), "explain"
         self.catalog.record_network(network.name, text, network.nodes.values(), form=form, subnetworks=homes)
 
@@ -130,11 +129,11 @@ class TrainRecords:
         self.catalog.record_location(name, "query", path)
 
     def event(self, kind: str, subject: str, **detail: Any) -> None:
-        """Note that something was changed while running."""
+        """Record a change made while running."""
         self.catalog.record_event(kind, subject, **detail)
 
     def train_done(self, done: TrainDone) -> None:
-        """Take note of a committed train."""
+        """Record a committed train."""
         now = time.time()
         boxes = tuple(_box_count(done.commit, name) for name in done.commit.counts)
         record = TrainRecord(done.subnetwork, done.ticket.train, done.started, now, done.ticket.rows, boxes)
@@ -150,7 +149,7 @@ class TrainRecords:
         self._spread(done)
 
     def _spread(self, done: TrainDone) -> None:
-        """Note when a diffused join changed its scheme, and what was measured before it did."""
+        """Record when a diffused join changed its scheme, and what was measured before."""
         for name, roles in done.ticket.joins.items():
             chosen = {key: getattr(roles, key) for key in ("epoch", "scheme", "servers", "rates", "share")}
             if name not in self._epochs:
@@ -170,9 +169,9 @@ class TrainRecords:
         mine.idle = tuple(done.ticket.idle)
 
     def _outputs(self, done: TrainDone, now: float) -> None:
-        """Latency from arrival to sink of the oldest tuple behind those that left now: its way through the
-        points
-        above, and what it waited in a backlog, included.
+        """Latency from arrival to sink of the oldest tuple behind those that left now.
+
+        It includes the way through the points above and the time spent in a backlog.
         """
         since = done.ticket.since
         if since is None:
@@ -187,7 +186,7 @@ class TrainRecords:
                     self.catalog.record_latency(latency)
 
     def status(self, queries: dict[str, SubnetworkQuery]) -> Status:
-        """How things stand."""
+        """The current status."""
         with self._lock:
             subs = tuple(self._status(name) for name in queries)
             now = time.time()
@@ -217,7 +216,7 @@ class TrainRecords:
         )
 
     def close(self) -> None:
-        """Write what is not written yet and let go of Spark."""
+        """Write what is still pending and detach from Spark."""
         for name, samples in self._latency.items():
             latency = Latency.of(name, time.time(), samples)
             if latency is not None:
@@ -255,7 +254,7 @@ def _box_count(commit: Commit, name: str) -> BoxCount:
 
 
 def _flow(passed: deque[_BoxTrain], now: float) -> BoxFlow:
-    """Rates from the first of the trains remembered until now, so that they fall when nothing comes."""
+    """Rates from the first remembered train until now, so that they fall when nothing comes."""
     last, later = passed[-1].count, list(passed)[1:]
     span = now - passed[0].time
     rates = [

@@ -13,7 +13,7 @@ _TEXT = "Load-diffused joins: the paper's cluster, simulated."
 
 
 def diffusion_app(words: Sequence[str] = ()) -> typer.Typer:
-    """The topic `diffusion`, with the commands that these words need."""
+    """Build the topic `diffusion` with only the commands that these words need."""
     app = typer.Typer(help=_TEXT, no_args_is_help=True)
     app.callback()(_group)
     return fill(app, COMMANDS, words)

@@ -48,13 +48,14 @@ def simulate(
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same figures.")] = 1,
 ) -> None:
-    """Simulate the paper's cluster: 100 heterogeneous servers, SSP static and adaptive (both master rules),
-    LLF.
+    """Simulate the paper's cluster: 100 heterogeneous servers under static SSP, adaptive SSP and LLF.
 
-    Runs the paper's experiments SE1 (throughput against servers per join), SE2 (utilisation), SE3 (balance)
-    and SE4 (changing rates), draws them, and prints claim by claim whether it holds here. Costs are the
-    paper's: 50 units a join operation, 10 a received tuple, servers of 1,000 to 5,000 units a second and
-    1,000 to 2,000 tuples.
+    Adaptive SSP runs with both master rules. The experiments are the paper's: SE1 (throughput against servers
+    per join), SE2 (utilisation), SE3 (balance) and SE4 (changing rates). The command draws them and prints,
+    claim by claim, whether the claim holds here.
+
+    Costs are the paper's too: 50 units for a join operation, 10 for a received tuple. A server has 1,000 to
+    5,000 units a second and room for 1,000 to 2,000 tuples.
     """
     with refusals():
         from penstock.diffusion.experiments import SERVERS, Setup

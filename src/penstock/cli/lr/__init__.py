@@ -1,1 +1,1 @@
-"""`penstock lr`: one module a command."""
+"""`penstock lr`: one module for each command."""

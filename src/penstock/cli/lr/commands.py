@@ -1,7 +1,6 @@
-"""`penstock lr`: the tools of Linear Road for any engine, and Linear Road on Penstock. Only `run` imports
-Spark.
+"""`penstock lr`: Linear Road tools for any engine, and Linear Road on Penstock.
 
-Each tool's module holds plain functions; this one only gives them their names.
+Each tool's module holds plain functions; this one only gives them their names. Only `run` imports Spark.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ COMMANDS = {
 
 
 def lr_app(words: Sequence[str] = ()) -> typer.Typer:
-    """The topic `lr`, with the commands that these words need."""
+    """Build the topic `lr` with only the commands that these words need."""
     text = (
         "Linear Road: run and rate it on Penstock; generator, history, driver and validator for any engine."
     )
@@ -41,7 +40,7 @@ def _group() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`app`: the whole topic, made when somebody asks for it."""
+    """Build `app`, the whole topic, when somebody asks for it."""
     if name != "app":
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return lr_app()

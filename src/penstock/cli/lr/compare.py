@@ -18,7 +18,7 @@ def compare(
     a: Annotated[Path, typer.Argument(metavar="A.json", help="rating.json or run.json.")],
     b: Annotated[Path, typer.Argument(metavar="B.json", help="Another one of the same kind.")],
 ) -> None:
-    """Compare two ratings or two runs: the figures with their ratio B / A, and where their ground differs."""
+    """Compare two ratings or two runs: each figure with its ratio B / A, and how their conditions differ."""
     with refusals():
         lines = compare_results(load(a), load(b))
     console = Console(width=None if Console().is_terminal else 140)

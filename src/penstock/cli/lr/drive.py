@@ -1,7 +1,7 @@
-"""`penstock lr drive` (and `history`, from its own module): options in, one report out.
+"""`penstock lr drive` (`history` has its own module): options in, one report out.
 
-Standard output may carry the rows, so everything said to people goes to standard error. Exit codes: 0 valid,
-2 bad options or files, 3 the run is not valid (fell behind, target lost), 130 stopped.
+Standard output may carry the rows, so all messages go to standard error. Exit codes: 0 valid, 2 bad options
+or files, 3 the run is not valid (it fell behind or lost its target), 130 stopped.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def drive(
 
 
 def _check_json(file: Path | None) -> None:
-    """Refuse before the drive what would be found only after it."""
+    """Check before the drive that the report can be written after it."""
     if file is not None and (file.is_dir() or not file.parent.is_dir()):
         what = "it is a directory" if file.is_dir() else f"there is no directory {file.parent}"
         raise InputError(f"--json {file} cannot be written: {what}.")
@@ -101,7 +101,7 @@ def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport
         _console.print(_prepared(slices), highlight=False)
         if to is None:
             return None
-        # The copies are in the slices now.
+        # The slices already contain the copies.
         plan = DrivePlan(
             prepare,
             to=to,

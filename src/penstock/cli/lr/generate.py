@@ -1,5 +1,6 @@
-"""`penstock lr generate` and `penstock lr describe`: options, progress on stderr, one sentence for what is
-wrong.
+"""`penstock lr generate` and `penstock lr describe`.
+
+Progress goes to standard error. An error is reported in one sentence.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _failures() -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            # numpy's errors carry neither a file nor the system's words.
+            # numpy's errors carry neither a file name nor the system's message.
             reason = error.strerror or f"it is cut short ({error}); is the disk full"
             refuse(f"{error.filename or 'the output'} cannot be read or written: {reason}.", FAILED)
         except BrokenProcessPool:
@@ -112,7 +113,7 @@ def describe(
         ),
     ] = None,
 ) -> None:
-    """Describe an input: counts, rates, speeds, density, accidents, tolls, and the dirt in it."""
+    """Describe an input: counts, rates, speeds, density, accidents, tolls, and malformed rows."""
     with _failures():
         from penstock.linear_road import describe_input
         from penstock.linear_road.describe.show import draw, plot_directory, tables, write_json

@@ -57,8 +57,9 @@ def _summary(out: Path, manifest: dict[str, Any]) -> str:
 
 @contextmanager
 def bars(console: Console, *names: str) -> Iterator[tuple[Report, ...]]:
-    """A progress bar for each step of a long command, drawn once a second: drawing must not cost more than
-    the work.
+    """Show a progress bar for each step of a long command.
+
+    Bars are drawn once a second, so that drawing never costs more than the work.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(

@@ -67,7 +67,7 @@ def rate(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
-    """Find the largest L that is answered in real time, all right and none late: double, bisect, confirm."""
+    """Find the largest L answered in real time, all correct and none late: double, bisect, confirm."""
     with refusals({RateError: FAILED}, files=out):
         plan = RatePlan(
             out,
@@ -86,7 +86,7 @@ def rate(
             keep=keep,
         )
         result = _rated(plan)
-    # Drawing needs matplotlib, which a wrong option need not wait for.
+    # Import drawing late: a wrong option should be refused before matplotlib loads.
     from penstock.linear_road.report import rating_page, write_page
 
     page = write_page(out / PAGE, rating_page(result))
@@ -104,7 +104,7 @@ def _rated(plan: RatePlan) -> dict[str, Any]:
 
 
 def _or_less(given: float | None, usual: float, most: float | None) -> float:
-    """What was given, or the usual, but not more than the largest L."""
+    """Return the given value or the default, but never more than the largest L."""
     if given is not None:
         return given
     return usual if most is None else min(usual, most)
@@ -112,7 +112,7 @@ def _or_less(given: float | None, usual: float, most: float | None) -> float:
 
 @contextmanager
 def _watched() -> Iterator[Watcher]:
-    """A bar for the steps of the preparation, a line for each trial."""
+    """Show a bar for the steps of the preparation and a line for each trial."""
     with Progress(console=_console, disable=not _console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
 
@@ -128,7 +128,7 @@ def _watched() -> Iterator[Watcher]:
 
 
 def line(trial: Trial) -> str:
-    """One trial in words."""
+    """Describe one trial in a line."""
     tolls = trial["latency"].get("0", {})
     times = f"tolls p99 {_seconds(tolls.get('p99'))} s, max {_seconds(tolls.get('max'))} s"
     counts = f"{_count(trial['late'])} late, {_count(trial['wrong'])} wrong"
@@ -136,7 +136,7 @@ def line(trial: Trial) -> str:
 
 
 def outcome(trial: Trial) -> str:
-    """PASS, FAIL or VOID, and why if it is not plain from the figures."""
+    """PASS, FAIL or VOID, with the reason if the figures do not show it."""
     if trial["void"]:
         return f"VOID ({trial['void']})"
     if trial.get("crashed"):
@@ -147,7 +147,7 @@ def outcome(trial: Trial) -> str:
 
 
 def table_of(result: dict[str, Any]) -> Table:
-    """Every trial: rates, response times by type as p50/p95/p99/max, what was late or wrong, what it cost."""
+    """List every trial: rates, response times by type as p50/p95/p99/max, late and wrong answers, cost."""
     table = Table(title=f"Linear Road, mode {result['mode']}: L = {result['rating']:g}", title_justify="left")
     for name in ("L", "min", "in/s", "out/s", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""):
         table.add_column(name, justify="right")
@@ -196,7 +196,7 @@ def _count(value: int | None) -> str:
 
 
 def show(result: dict[str, Any], out: Path) -> None:
-    """The table, what the figure is not, and where everything lies."""
+    """Show the table, what the figure does not say, and where the files are."""
     console = Console(width=None if sys.stdout.isatty() else 240)
     console.print(table_of(result))
     word = "confirmed" if result["confirmed"] else "NOT confirmed"

@@ -80,7 +80,7 @@ def run(
 
 
 def leave(record: dict[str, Any]) -> None:
-    """End with the exit code that fits."""
+    """Exit with the code that fits the outcome."""
     if not record["finished"]:
         raise typer.Exit(STOPPED)
     if record["driver"].get("late_seconds"):

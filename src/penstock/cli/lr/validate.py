@@ -41,7 +41,7 @@ def validate(
         ),
     ] = None,
 ) -> None:
-    """Check the answers of any system to a Linear Road input: exit 0 only if every one holds."""
+    """Check any system's answers to a Linear Road input; exit 0 only if every answer is right."""
     if not (answers or expected or why):
         refuse("Nothing to do: give --answers FILE|DIR, --expected FILE or --why VID,TIME.")
     ask = _vid_and_time(why) if why else None
@@ -57,7 +57,7 @@ def validate(
             work=work,
             progress=step,
         )
-    # Piped into a file the table must not be cut at 80 columns.
+    # When piped into a file, the table must not be cut at 80 columns.
     wide = None if Console().is_terminal else 160
     if verdict.resumed:
         typer.echo("Went on with the work of a run that was stopped.", err=True)
@@ -83,7 +83,7 @@ def _vid_and_time(text: str) -> tuple[int, int]:
 
 @contextmanager
 def _progress() -> Iterator[Step]:
-    """A bar on stderr: so many steps, the one at hand by its share."""
+    """Show a bar on stderr: the number of steps, and the share of the current one that is done."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

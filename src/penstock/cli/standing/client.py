@@ -1,5 +1,6 @@
-"""`penstock standing register | invoke | list | unregister | follow | streams`: a client of the service,
-without Spark.
+"""`penstock standing register | invoke | list | unregister | follow | streams`: a client of the service.
+
+The client does not import Spark.
 """
 
 from __future__ import annotations
@@ -79,14 +80,14 @@ def unregister(context: typer.Context, handle: Handle) -> None:
 
 
 def streams(context: typer.Context, form: Form = "table") -> None:
-    """List what queries may name, with columns and retention."""
+    """List the streams that queries may name, with columns and retention."""
     with refusals():
         rows = _ask(context, "GET", "/streams")
         _show(["stream", "columns", "keep", "tuples", "now"], rows, form)
 
 
 def follow(context: typer.Context, handle: Handle) -> None:
-    """Print what comes into the answer (+) and leaves it (-), until Ctrl-C."""
+    """Print rows that enter the answer (+) and leave it (-), until Ctrl-C."""
     with refusals():
         try:
             for change in _changes(context, handle):

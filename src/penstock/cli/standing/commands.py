@@ -30,7 +30,7 @@ penstock standing invoke HANDLE
 
 
 def standing_app(words: Sequence[str] = ()) -> typer.Typer:
-    """The topic `standing`, with the commands that these words need."""
+    """Build the topic `standing` with only the commands that these words need."""
     app = typer.Typer(help=_HELP, no_args_is_help=True)
     app.callback()(_group)
     return fill(app, COMMANDS, words)

@@ -18,8 +18,8 @@ from penstock.model.errors import PenstockError
 if TYPE_CHECKING:
     from penstock.runtime import Runtime
 
-# Clients wait for answers, trains may take a little longer (docs/performance/standing.md):
-SWITCH_INTERVAL = 0.0005  # seconds that a train's thread may hold the interpreter while an answer needs it
+# Answer clients quickly, even if trains take a little longer (docs/performance/standing.md):
+SWITCH_INTERVAL = 0.0005  # seconds a train's thread may hold the interpreter while an answer waits
 NICE = 5  # Spark and its workers yield the processor to this process
 
 
@@ -72,7 +72,7 @@ def serve(
 ) -> None:
     """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops.
 
-    Handles and results are there again at the next start.
+    Handles and results survive a restart.
     """
     with refusals():
         require_web()
@@ -100,8 +100,9 @@ def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
 
 
 def _found_here(folder: Path) -> tuple[str | None, Path | None]:
-    """What there is to serve if nothing was named: the only checkpoint here, else the only file with a
-    network.
+    """Find what to serve if nothing was named.
+
+    That is the only checkpoint in this folder, else the only file with a network.
     """
     checkpoints = sorted(path.parent for path in folder.glob(".penstock/*/catalog.db"))
     if len(checkpoints) == 1:
@@ -120,7 +121,7 @@ def _found_here(folder: Path) -> tuple[str | None, Path | None]:
 
 
 def _may_hold_a_network(path: Path) -> bool:
-    """By its text: files are not run to find out."""
+    """Judge a file by its text, without running it."""
     kinds = {
         ".py": ("penstock", "Network("),
         ".yaml": ("network:", "boxes:"),
