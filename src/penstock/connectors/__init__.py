@@ -1,1 +1,1 @@
-"""What reads sources and writes outputs: the contract, and one module a system. No Spark here."""
+"""What reads sources and writes outputs: the contract, and one module for each system. No Spark here."""

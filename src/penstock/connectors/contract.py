@@ -1,11 +1,11 @@
 """The contract between an engine and a connector.
 
-An engine asks an `Input` for at most so many tuples beyond a `Position`. The answer, `Taken`, names slices:
-pieces of input that never change, so a train can be read again. Slices and the new position go into the
-train's ticket as plain JSON. Tasks then ask each slice for its bytes and for its tuples. Tuples leave through
+An engine asks an `Input` for a limited number of tuples beyond a `Position`. The answer, `Taken`, names
+slices: pieces of input that never change, so a train can be read again. Slices and the new position go into
+the train's ticket as plain JSON. Tasks then ask each slice for its bytes and its tuples. Tuples leave through
 a `Sink`.
 
-Nothing here knows an engine, so a connector is tested without one.
+Nothing here depends on an engine, so a connector can be tested without one.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class TicketPart:
     """
 
     def plain(self) -> dict[str, JSON]:
-        """For the ticket."""
+        """The form for the ticket."""
         return {_CLASS: _name_of(type(self)), **vars(self)}
 
     @classmethod
     def of(cls, plain: Mapping[str, JSON]) -> Self:
-        """From the ticket."""
+        """Read the ticket's form."""
         fields = dict(plain)
         part = _class_of(str(fields.pop(_CLASS)))(**fields)
         if not isinstance(part, cls):
@@ -57,14 +57,14 @@ def _class_of(name: str) -> type[Any]:
 
 
 def load_class(name: str) -> type[Any]:
-    """The class that 'module:Class' names."""
+    """Load the class that 'module:Class' names."""
     module, _, path = name.partition(":")
     kind: type[Any] = getattr(import_module(module), path)
     return kind
 
 
 class Position(TicketPart):
-    """How far an input has been read. Each input has its own class of them."""
+    """How far an input has been read. Each input has its own class of position."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ class Slice(TicketPart, ABC):
         """The source's columns with `_seq`, the place in arrival order, and the rows that are not tuples."""
 
     def tuples(self, source: Source) -> Decoded:
-        """Read and decode in one place."""
+        """Read and decode in one step."""
         return self.decode(source, self.read())
 
     @abstractmethod
     def weight(self) -> int:
-        """About how many bytes there are to read, so that tasks get even shares."""
+        """The approximate number of bytes to read, so that tasks get even shares."""
 
     def key_group(self) -> int:
-        """The group of keys it belongs to, if its source is partitioned by its writer."""
+        """The group of keys it belongs to, if the writer partitions the source."""
         return 0
 
     def whole_file(self) -> str | None:
-        """The path, if the bytes are all bytes of one file: an engine may then read it in its own way."""
+        """The path, if the slice is one whole file: an engine may then read it in its own way."""
         return None
 
 
@@ -115,9 +115,9 @@ class RefusedInput(TypedDict):
 class Taken:
     """What an input gives to a train: slices of a source, or entries of a connection point.
 
-    `newest`: its largest time in microseconds, if that is known unread. `arrived`: when the oldest of its
-    tuples came to the network, in seconds. `more`: there is more to take now. `horizon` and `idle`: what the
-    input itself knows about later tuples.
+    `newest`: its largest time in microseconds, if known without reading. `arrived`: when the oldest of its
+    tuples entered the network, in seconds. `more`: more input is available now. `horizon` and `idle`: what
+    the input itself knows about later tuples.
     """
 
     slices: Sequence[TicketPart]
@@ -135,25 +135,25 @@ _Position = TypeVar("_Position", bound=Position)
 
 
 class Input(ABC, Generic[_Position]):
-    """One source, seen from the driver. `directory` is where it keeps what it must remember."""
+    """One source, seen from the driver. In `directory` it keeps what it must remember."""
 
     @abstractmethod
     def __init__(self, source: Source, directory: Path) -> None: ...
 
     @abstractmethod
     def take(self, position: _Position | None, limit: int) -> Taken:
-        """Up to `limit` tuples beyond the position (None: from the beginning). Must not wait for input."""
+        """Take up to `limit` tuples beyond the position (None: the beginning). Must not wait for input."""
 
     def committed(self, position: _Position | None) -> None:
-        """Learn that no train will ask again for anything before the position. Most inputs need not know."""
+        """Learn that no train will ask again for anything before the position. Most inputs ignore this."""
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Which output a sink writes. `run` tells the files of this run from those of any other."""
+    """Which output a sink writes. `run` distinguishes the files of this run from those of any other."""
 
     output: str
     schema: Schema
@@ -172,13 +172,13 @@ class Sink:
     """Where one output's tuples go: either a `TaskSink` or a `DriverSink`."""
 
     def start(self, moves: Sequence[Sequence[str]]) -> None:
-        """Prepare for the first train; `moves` of the last commit may still have to be made."""
+        """Prepare for the first train; `moves` of the last commit may still be pending."""
 
 
 class TaskSink(Sink, ABC):
-    """Written by the tasks that have the tuples.
+    """A sink written by the tasks that have the tuples.
 
-    It is pickled to them. A train that runs again writes the same.
+    It is pickled and sent to them. A replayed train writes the same files.
     """
 
     @abstractmethod
@@ -187,7 +187,7 @@ class TaskSink(Sink, ABC):
 
 
 class DriverSink(Sink, ABC):
-    """Gets each train's tuples in the driver, in order, once the train is committed.
+    """A sink that gets each train's tuples in the driver, in order, once the train is committed.
 
     After a crash a train may come again.
     """

@@ -1,7 +1,7 @@
-"""A feed: a directory whose writer lists its deliveries. See `model.formats.feed` for the form of the list.
+"""A feed: a directory whose writer lists its deliveries. See `model.formats.feed` for the list's format.
 
-The list makes three things cheap: nobody scans a directory, nobody counts lines, and a delivery is seen as a
-whole or not at all. So a train always ends where a delivery ends.
+The list saves work: nobody scans a directory or counts lines. A delivery is seen as a whole or not at all, so
+a train always ends where a delivery ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class FeedPosition(Position):
-    """The byte behind the last line of the list that was taken, and the time of the last delivery."""
+    """The byte after the last line taken from the list, and the time of the last delivery."""
 
     byte: int = 0
     at: int = -1
@@ -93,7 +93,7 @@ def _feed_of(source: Source) -> Feed:
 
 
 def _checked(source: Source, columns: object) -> pa.Table:
-    """What the decoder gave, with exactly the source's columns."""
+    """The decoder's table, with exactly the source's columns."""
     table = pa.table(columns) if isinstance(columns, dict) else columns
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -130,7 +130,7 @@ def _refused(data: bytes | memoryview, lines: Sequence[int], reasons: Sequence[s
 
 @dataclass(frozen=True)
 class _Delivery:
-    """A line of the list that was read and not yet taken; `end` is the byte behind it."""
+    """A line of the list that was read but not yet taken; `end` is the byte after it."""
 
     end: int
     at: int
@@ -142,10 +142,10 @@ class _Delivery:
 
 
 class FeedInput(Input[FeedPosition]):
-    """Gives whole deliveries, as they are listed."""
+    """Gives whole deliveries, in the order of the list."""
 
     def __init__(self, source: Source, directory: Path) -> None:
-        del directory  # the list remembers all
+        del directory  # the list remembers everything
         self._path = Path(_feed_of(source).path)
         self._listing = self._path / LISTING
         self._waiting: list[_Delivery] = []
@@ -159,7 +159,7 @@ class FeedInput(Input[FeedPosition]):
         while self._waiting and (not rows or (rows < limit and rows + self._waiting[0].rows <= limit)):
             delivery = self._waiting.pop(0)
             if delivery.at <= at.at:
-                # a writer that was stopped has delivered this one again
+                # A writer that was stopped has delivered this one again.
                 at = FeedPosition(delivery.end, at.at)
                 continue
             at = FeedPosition(delivery.end, delivery.at)
@@ -196,7 +196,7 @@ class FeedInput(Input[FeedPosition]):
 
 
 def _written(path: str) -> float | None:
-    """When the file of a delivery was written; deliveries come in order, so the first one tells."""
+    """When a delivery's file was written; deliveries come in order, so the first one is enough."""
     try:
         return Path(path).stat().st_mtime
     except OSError:

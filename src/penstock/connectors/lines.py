@@ -22,7 +22,7 @@ LineReader = Callable[[str], RowValues]
 def decode_lines(
     schema: Schema, lines: Sequence[bytes], first: int, read: LineReader, comment: bytes = b""
 ) -> Decoded:
-    """Read line by line. An empty line or a comment is no row, but it counts as a line."""
+    """Read line by line. Empty lines and comments are not rows, but they count as lines."""
     rows: list[RowValues] = []
     places: list[int] = []
     refused: list[Refusal] = []
@@ -31,7 +31,7 @@ def decode_lines(
         if not stripped or (comment and stripped.startswith(comment)):
             continue
         try:
-            # bytes that are no UTF-8 pass into BINARY columns only
+            # Invalid UTF-8 is accepted in BINARY columns only.
             rows.append(read(stripped.decode("utf-8", "surrogateescape")))
             places.append(place)
         except (ValueError, OverflowError, RecursionError) as error:
@@ -47,7 +47,7 @@ def _table(schema: Schema, rows: Sequence[RowValues]) -> pa.Table:
 
 
 def json_object_reader(schema: Schema, pattern: TimePattern | None) -> LineReader:
-    """Lines that are JSON objects; a member that is missing is null."""
+    """Read lines that are JSON objects; a missing member is null."""
 
     def read(text: str) -> RowValues:
         row = json.loads(text)
@@ -59,7 +59,7 @@ def json_object_reader(schema: Schema, pattern: TimePattern | None) -> LineReade
 
 
 def json_row_reader(schema: Schema) -> LineReader:
-    """Lines that are JSON objects, or lists with a value for each column."""
+    """Read lines that are JSON objects, or lists with a value for each column."""
 
     def read(text: str) -> RowValues:
         row = json.loads(text)

@@ -1,4 +1,4 @@
-"""From a description to the class that does the work: it is named by the description and loaded here."""
+"""From a description to the class that does the work: the description names it, this module loads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.model.formats.description import SinkFormat
 
 
 def input_for(source: Source, directory: Path) -> Input[Any]:
-    """The input of a source; `directory` is where it keeps what it must remember."""
+    """The input of a source; it keeps what it must remember in `directory`."""
     opened: Input[Any] = _class(source.format.input, source.format.name)(source, directory)
     return opened
 

@@ -1,4 +1,4 @@
-"""A made-up stream that counts up with the clock."""
+"""A synthetic stream that counts up with the clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class RatePosition(Position):
-    """When the stream began, in microseconds, and the number of rows that were taken."""
+    """When the stream began, in microseconds, and the number of rows taken."""
 
     start: int
     row: int = 0
@@ -28,7 +28,7 @@ class RatePosition(Position):
 
 @dataclass(frozen=True)
 class RateSlice(Slice):
-    """So many rows from number `row` on."""
+    """A number of rows, starting with number `row`."""
 
     row: int
     rows: int
@@ -39,7 +39,7 @@ class RateSlice(Slice):
         return b""
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        del data  # the numbers say it all
+        del data  # the numbers are enough
         values = np.arange(self.row, self.row + self.rows, dtype=np.int64)
         stamps = pa.array(self.start + values * _SECOND // self.rate)
         types = arrow_schema(source.schema, hidden=False)
@@ -51,10 +51,10 @@ class RateSlice(Slice):
 
 
 class RateInput(Input[RatePosition]):
-    """Counts up at so many rows a second since the first train."""
+    """Counts up at a fixed number of rows a second since the first train."""
 
     def __init__(self, source: Source, directory: Path) -> None:
-        del directory  # the position remembers all
+        del directory  # the position is enough
         assert isinstance(source.format, Rate)
         self._rate = source.format.rows_per_second
 

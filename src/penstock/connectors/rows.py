@@ -1,4 +1,4 @@
-"""A Python iterable: its rows are kept in files as they are read, so that a train can be read again."""
+"""A Python iterable: its rows are written to files as they are read, so that a train can be read again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SUFFIX = "jsonl"
 
 @dataclass(frozen=True)
 class RowsPosition(Position):
-    """The number of rows that were taken."""
+    """The number of rows taken."""
 
     row: int = 0
 
 
 @dataclass(frozen=True)
 class SpoolFile(Slice):
-    """Rows in a file of JSON lines, the first of which has the number `row`."""
+    """Rows in a file of JSON lines; the first has the number `row`."""
 
     path: str
     row: int
@@ -50,7 +50,7 @@ class SpoolFile(Slice):
 class RowsInput(Input[RowsPosition]):
     """Reads the iterable when rows are asked for.
 
-    A file of the spool is named by the number of its last row.
+    A spool file is named after the number of its last row.
     """
 
     def __init__(self, source: Source, directory: Path) -> None:
@@ -79,9 +79,9 @@ class RowsInput(Input[RowsPosition]):
         return min(end for end in numbers_in(self._directory, _SUFFIX) if end > start)
 
     def _pull(self, limit: int) -> int:
-        """Read on in the iterable.
+        """Read more from the iterable.
 
-        After a restart it begins anew, so rows that are spooled already are skipped.
+        After a restart it begins anew, so rows already in the spool are skipped.
         """
         if self._iterator is None:
             self._iterator = self._rows.begin()

@@ -1,4 +1,4 @@
-"""Tables that connectors give: tuples with their place in arrival order, and refused rows."""
+"""Tables that connectors return: tuples with their place in arrival order, and refused rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def first_seq(number: int, row: int = 0) -> int:
 
 
 def with_seq(table: pa.Table, places: np.ndarray) -> pa.Table:
-    """The table with `_seq` behind its columns."""
+    """The table with `_seq` after its columns."""
     return table.append_column(SEQ, pa.array(places, pa.int64()))
 
 
 def counted_from(table: pa.Table, first: int) -> Decoded:
-    """Tuples that are all sound, numbered from `first` on."""
+    """Tuples that are all valid, numbered from `first`."""
     return Decoded(with_seq(table, np.arange(first, first + table.num_rows)), NOTHING_REFUSED)
 
 

@@ -1,6 +1,6 @@
-"""From JSON and Python values to what a column holds, with a reason where that cannot be.
+"""From JSON and Python values to column values, with a reason where that is impossible.
 
-The reference engine has a converter of its own. They share nothing, so that comparing the engines proves
+The reference engine has its own converter. They share nothing, so that comparing the engines proves
 something.
 """
 
@@ -21,13 +21,13 @@ _BITS: Mapping[str, int] = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 6
 
 
 def from_json(value: object, type_: str, column: str, pattern: TimePattern | None = None) -> Value:
-    """A JSON value as a value of its column; ValueError with the column's name where that cannot be."""
+    """A JSON value as a column value; ValueError with the column's name where that is impossible."""
     if isinstance(value, dict) and set(value) == {"base64"} and type_ == "BINARY":
         return base64.b64decode(value["base64"])
     if type_ in INTEGRAL and isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str):
-        value.encode()  # refuses what was no UTF-8, and halves of characters
+        value.encode()  # refuses invalid UTF-8 and lone surrogates
     try:
         if pattern is not None and type_ == "TIMESTAMP" and isinstance(value, str):
             return pattern.read(value)
@@ -37,7 +37,7 @@ def from_json(value: object, type_: str, column: str, pattern: TimePattern | Non
 
 
 def as_json(value: object) -> object:
-    """What JSON lacks: bytes as base64, times as ISO text; anything else as its text, to be refused later."""
+    """Convert what JSON lacks: bytes to base64, times to ISO text, all else to text that is refused later."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     return value.isoformat() if isinstance(value, date | time) else repr(value)
@@ -71,7 +71,7 @@ def _double(value: object, type_: str = "DOUBLE") -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _no(value, "DOUBLE")
     try:
-        # a FLOAT holds what four bytes can
+        # Round to what a FLOAT's four bytes can hold.
         return float(value) if type_ == "DOUBLE" else float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         raise ValueError(f"{value!r} is out of the range of {type_}") from None

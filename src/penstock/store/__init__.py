@@ -1,3 +1,1 @@
-"""What outlives a process: connection point tables, leases, dead letters and the catalog. No Spark import
-here.
-"""
+"""What outlives a process: connection point tables, leases, dead letters and the catalog. No Spark import."""

@@ -1,7 +1,7 @@
-"""Crashes on demand: kill -9 of this very process at a named point of the code, as power loss would do it.
+"""Crashes on demand: kill -9 of this process at a named point of the code, like a power loss.
 
-Set PENSTOCK_CRASH_AT="point:n" and the process kills itself the n-th time that it reaches
-`crash_point("point")`. Each process counts for itself. Unset, a crash point is a call of an empty function.
+Set PENSTOCK_CRASH_AT="point:n", and the process kills itself the n-th time it reaches `crash_point("point")`.
+Each process counts for itself. If the variable is unset, a crash point calls an empty function.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VARIABLE = "PENSTOCK_CRASH_AT"
 
 
 def crash_at(point: str, times: int = 1) -> dict[str, str]:
-    """The environment in which to start a process that shall die the n-th time it reaches the point.
+    """The environment for a process that is to die the n-th time it reaches the point.
 
     >>> crash_at("after_sink", 3)[VARIABLE]
     'after_sink:3'
@@ -23,7 +23,7 @@ def crash_at(point: str, times: int = 1) -> dict[str, str]:
 
 
 def parse_plan(text: str) -> tuple[str, int]:
-    """Point and number of "point:n"; n is 1 if left out.
+    """Parse "point:n" into point and number; n is 1 if left out.
 
     >>> parse_plan("after_sink:3"), parse_plan("after_sink")
     (('after_sink', 3), ('after_sink', 1))
@@ -45,7 +45,7 @@ def _armed(plan: str) -> Callable[[str], None]:
         if name == point:
             left -= 1
             if left == 0:
-                # no handler, no finally, no flush may run: that is what the kill tests are about
+                # No handler, finally or flush may run: the kill tests depend on it.
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return reached

@@ -1,7 +1,7 @@
-"""Dead letters: tuples that could not be read or whose expression failed, kept with the reason and the place.
+"""Dead letters: tuples that could not be read or whose expression failed, with the reason and the place.
 
-One file for each train and partition, named by them: a replayed train writes the same file again, so a letter
-is there once. Nothing else of the run depends on this table.
+Each train and partition has one file, named after both. A replayed train writes the same file again, so each
+letter is kept once. Nothing else in the run depends on this table.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class DeadLetters:
         self.path = Path(root) / "dead_letters"
 
     def append(self, subnetwork: str, train: int, letters: pa.Table, *, part: int | str = 0) -> int:
-        """Write the letters of one partition of a train; gives how many there are.
+        """Write the letters of one partition of a train; returns how many there are.
 
-        Columns raw, reason, source, offset, box; a missing one is null, and `train` is filled in.
+        Columns: raw, reason, source, offset, box. A missing one is null, and `train` is filled in.
         """
         path = self._file(subnetwork, train, part)
         if letters.num_rows == 0:
-            path.unlink(missing_ok=True)  # a replay that has none must not keep those of the first attempt
+            path.unlink(missing_ok=True)  # a replay without letters must not keep those of the first attempt
             return 0
         path.parent.mkdir(parents=True, exist_ok=True)
         sink = pa.BufferOutputStream()
@@ -63,8 +63,9 @@ class DeadLetters:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
-        """How many letters by 'reason', 'box' or 'source', most first. The times of late tuples make no
-        difference.
+        """Count letters by 'reason', 'box' or 'source', most frequent first.
+
+        Late tuples count under one reason, whatever their times.
         """
         if column not in SCHEMA.names:
             raise StoreError(
@@ -77,7 +78,7 @@ class DeadLetters:
         return dict(counted.most_common())
 
     def count(self, subnetwork: str | None = None) -> int:
-        """How many letters there are, from the files' footers alone: the run's limit asks for it."""
+        """How many letters there are, from the files' footers alone. The run's limit uses this."""
         return sum(_rows(path) for path in self._files(subnetwork, -1, None))
 
     def _file(self, subnetwork: str, train: int, part: int | str) -> Path:
@@ -99,7 +100,7 @@ class DeadLetters:
 
 
 def _quoted(name: str) -> str:
-    # Dots too: '..' is a name like any other here, and must not lead out of the table.
+    # Escape dots too: '..' is a valid name here and must not lead out of the table.
     return quote(name, safe="").replace(".", "%2E")
 
 

@@ -1,8 +1,8 @@
-"""Files that are whole or absent, and found out if they are neither.
+"""Files that are either whole or absent; anything else is detected.
 
-A file is written aside, flushed to disk and renamed, then its directory is flushed: a process killed at any
-moment leaves the old file, the new one, or a `.tmp` that no reader looks at. Records carry a checksum, so a
-file that a disk or a careless copy has torn is refused instead of believed.
+A file is written under a temporary name, flushed to disk and renamed; then its directory is flushed. A
+process killed at any moment leaves the old file, the new one, or a `.tmp` that no reader looks at. Records
+carry a checksum, so a file torn by a disk or a careless copy is refused.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def checksum(data: bytes | memoryview) -> int:
 
 @contextmanager
 def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> Iterator[Path]:
-    """Give a path aside to write to: it becomes `path` if the block succeeds, and vanishes if it fails.
+    """Yield a temporary path to write to. It becomes `path` if the block succeeds and vanishes if it fails.
 
-    `sync=False` leaves out the flush for files that can be rebuilt; `sync_parent=False` is for writing
-    several files into one directory, which the caller then flushes once with `sync_directory`.
+    `sync=False` skips the flush, for files that can be rebuilt. `sync_parent=False` is for writing several
+    files into one directory, which the caller then flushes once with `sync_directory`.
 
     >>> import tempfile
     >>> answers = Path(tempfile.mkdtemp()) / "answers.csv"
@@ -50,7 +50,7 @@ def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> It
     >>> answers.read_text()
     '0,1'
     """
-    # Pid, thread and counter: orphans of a killed driver may be writing the same name at the same time.
+    # Use pid, thread and counter: orphans of a killed driver may be writing the same name at the same time.
     aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.{next(_counter)}{TEMPORARY}")
     try:
         yield aside
@@ -94,7 +94,7 @@ def _flush(path: Path, flags: int) -> None:
 
 
 def check_length(path: Path, size: int) -> None:
-    """Refuse a file that is missing or not as long as it was committed, without reading it."""
+    """Refuse a file that is missing or differs from its committed length, without reading it."""
     try:
         length = path.stat().st_size
     except FileNotFoundError:
@@ -104,7 +104,7 @@ def check_length(path: Path, size: int) -> None:
 
 
 def read_checked(path: Path, size: int, crc: int) -> bytes:
-    """The bytes of a file of known length and checksum; anything else is refused."""
+    """Read a file of known length and checksum; refuse anything else."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> N
 def read_record(path: Path) -> dict[str, Any]:
     """Read what `write_record` wrote.
 
-    A torn or changed file raises CorruptFileError, none FileNotFoundError.
+    A torn or changed file raises CorruptFileError, a missing one FileNotFoundError.
     """
     head, _, rest = path.read_bytes().partition(b"\n")
     try:
@@ -171,12 +171,13 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
             return
         yield True
     finally:
-        os.close(descriptor)  # closing gives the lock back, also when the process is killed
+        os.close(descriptor)  # closing releases the lock, also when the process is killed
 
 
 def remove_litter(directory: Path, *, seconds: float = 600.0) -> int:
-    """Delete files left aside by killed processes, once they are so old that nobody can still be writing
-    them.
+    """Delete temporary files of killed processes.
+
+    Only files too old to be still written are deleted.
     """
     removed = 0
     for path in directory.glob(f".*{TEMPORARY}"):

@@ -1,4 +1,4 @@
-"""What the store refuses, with what was found, what was expected and a hint, as everywhere in Penstock."""
+"""The store's errors: what was found, what was expected and a hint, as everywhere in Penstock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from penstock.model.errors import PenstockError
 
 
 class StoreError(PenstockError):
-    """Something on disk is not as it should be."""
+    """Something on disk is not as expected."""
 
 
 class CorruptFileError(StoreError):
-    """A committed file is shorter, longer or other than what was committed."""
+    """A committed file has another length or content than what was committed."""
 
 
 class MissingFileError(StoreError):
@@ -22,4 +22,4 @@ class HistoryLostError(StoreError):
 
 
 class LeaseLostError(StoreError):
-    """A reader's lease ran out and was taken away; what it had not read may be gone."""
+    """A reader's lease expired and was removed; what the reader had not read may be gone."""

@@ -1,7 +1,7 @@
-"""File names, built and parsed in one place: tickets, state versions, spools, staged and final files,
-deliveries.
+"""File names, built and parsed in one place.
 
-Numbers are padded with zeros, so that names sort in the order of their numbers.
+Covers tickets, state versions, spools, staged and final files, and deliveries. Numbers are padded with zeros,
+so names sort in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Delivery(NamedTuple):
 
 
 def number_text(number: int) -> str:
-    """The number of a train, an entry or a version as it stands in a name.
+    """The number of a train, an entry or a version as written in a name.
 
     >>> number_text(7)
     '000000000007'
@@ -37,7 +37,7 @@ def number_text(number: int) -> str:
 
 
 def numbered(folder: Path, number: int, suffix: str = "json") -> Path:
-    """The file of one number: a ticket, a commit, a version of state, a part of a spool."""
+    """The file of one number: a ticket, a commit, a state version, a part of a spool."""
     return folder / f"{number_text(number)}.{suffix}"
 
 
@@ -47,7 +47,7 @@ def numbers_in(folder: Path, suffix: str = "json") -> Iterator[int]:
 
 
 def numbered_part(number: int, part: int | str) -> str:
-    """The stem of one of several files of a number.
+    """The stem of one of several files with the same number.
 
     >>> numbered_part(7, 2), numbered_part(7, "late")
     ('000000000007-00002', '000000000007-late')
@@ -56,7 +56,7 @@ def numbered_part(number: int, part: int | str) -> str:
 
 
 def number_of(name: str) -> int:
-    """The number in front of a name that `numbered` or `numbered_part` made.
+    """The number at the start of a name that `numbered` or `numbered_part` made.
 
     >>> number_of("000000000007-00002.parquet")
     7
@@ -65,7 +65,7 @@ def number_of(name: str) -> int:
 
 
 def part_text(part: int) -> str:
-    """The number of a partition or of a part as it stands in a name.
+    """The number of a partition or part as written in a name.
 
     >>> part_text(2)
     '00002'
@@ -74,7 +74,7 @@ def part_text(part: int) -> str:
 
 
 def final_file(folder: str, owner: str, train: int, part: int, suffix: str) -> str:
-    """Where a file of an output belongs. A train that runs again writes the same names.
+    """The final path of an output file. A replayed train writes the same names.
 
     >>> final_file("out", "jams-1f2e", 7, 0, "csv")
     'out/part-jams-1f2e-00000007-00000.csv'
@@ -83,17 +83,17 @@ def final_file(folder: str, owner: str, train: int, part: int, suffix: str) -> s
 
 
 def staged_file(folder: str, train: int, part: int, suffix: str) -> Path:
-    """A new name for a file that waits for its commit: no two attempts ever share one."""
+    """A new name for a file that waits for its commit. No two attempts ever share a name."""
     return Path(folder) / STAGING / f"{train:08d}-{part_text(part)}-{uuid.uuid4().hex}.{suffix}"
 
 
 def staged_folder(folder: str, train: int) -> Path:
-    """A new folder for what Spark's own writer leaves."""
+    """A new folder for the files of Spark's own writer."""
     return Path(folder) / STAGING / f"{train:08d}-{uuid.uuid4().hex}"
 
 
 def staged_nameless(folder: str) -> Path:
-    """A new name for a file that its own task moves to its place."""
+    """A new name for a file that its own task moves into place."""
     return Path(folder) / STAGING / uuid.uuid4().hex
 
 
@@ -107,7 +107,7 @@ def delivered_file(second: int, group: int, suffix: str) -> str:
 
 
 def delivery_of(path: str) -> Delivery | None:
-    """What `delivered_file` put into a name; None for any other name.
+    """Parse a name that `delivered_file` made; None for any other name.
 
     >>> delivery_of("/feed/t000075-g002.csv"), delivery_of("rows.csv")
     (Delivery(second=75, group=2), None)

@@ -1,7 +1,7 @@
 """Arrow tables as bytes: the one writer and the one reader of the Arrow stream format.
 
-Tables travel this way between tasks, into state files and over HTTP. Everybody who needs bytes of a table
-comes here.
+Tables travel this way between tasks, into state files and over HTTP. All code that needs a table's bytes uses
+this module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def to_ipc(table: pa.Table) -> pa.Buffer:
-    """The table as one buffer of the Arrow stream format.
+    """The table as one buffer in the Arrow stream format.
 
     >>> from_ipc(to_ipc(pa.table({"vid": [7, 8]}))).to_pydict()
     {'vid': [7, 8]}
@@ -22,11 +22,11 @@ def to_ipc(table: pa.Table) -> pa.Buffer:
 
 
 def ipc_bytes(table: pa.Table) -> bytes:
-    """The same as Python bytes, for those who pickle them or put them into a record."""
+    """The same as Python bytes, for pickling or for a record."""
     data: bytes = to_ipc(table).to_pybytes()
     return data
 
 
 def from_ipc(data: bytes | memoryview | pa.Buffer) -> pa.Table:
-    """What `to_ipc` wrote. The table lies over the given bytes and does not copy them."""
+    """Read what `to_ipc` wrote. The table uses the given bytes without copying them."""
     return pa.ipc.open_stream(data).read_all()

@@ -1,1 +1,1 @@
-"""Files: which there are, how they are cut into slices and decoded, and how outputs are written."""
+"""Files: how they are found, cut into slices and decoded, and how outputs are written."""

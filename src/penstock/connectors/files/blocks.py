@@ -1,7 +1,7 @@
-"""Text in blocks: the quick way parses a whole block, the slow way parses it line by line.
+"""Text in blocks: the fast path parses a whole block, the slow path parses line by line.
 
-A block with anything wrong in it goes the slow way. So good rows next to a bad one are kept, and the bad one
-is refused with its text and the reason.
+A block with any error takes the slow path. So good rows next to a bad one are kept, and the bad one is
+refused with its text and the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LinesDecoder = Callable[[list[bytes], int], Decoded]
 
 
 def decode_blocks(data: bytes, first: int, quick: BlockDecoder, slow: LinesDecoder) -> Decoded:
-    """All at once if every row is sound, else block by block, else line by line."""
+    """Parse everything at once if every row is sound, else block by block, else line by line."""
     whole = quick(data, first)
     if whole is not None:
         return whole

@@ -1,4 +1,4 @@
-"""CSV into columns: by Arrow's parser where it agrees with Spark's, by a parser of our own elsewhere."""
+"""CSV into columns: with Arrow's parser where it agrees with Spark's, otherwise with our own."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from penstock.model.types import INTEGRAL, Schema, arrow_schema
 
 _BOM = b"\xef\xbb\xbf"
 _UTC = pa.timestamp("us", tz="UTC")
-# years 1 to 9999, in microseconds: what a Python datetime can hold
+# Years 1 to 9999, in microseconds: the range of a Python datetime.
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 def decode_csv(schema: Schema, options: Options, data: bytes, first: int) -> Decoded:
-    """The rows of whole lines; `first` is the place of the first one."""
+    """Decode the rows of whole lines; `first` is the place of the first one."""
     csv = _Csv.of(schema, options)
     return decode_blocks(data, first, csv.quick, csv.slow)
 
@@ -73,7 +73,7 @@ class _Csv:
     def _by_arrow(self, data: bytes) -> pa.Table:
         types = {f.name: f.type for f in arrow_schema(self.schema, hidden=False)}
         times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
-        # times are read as text first: Arrow takes one form of them only, Spark and people several
+        # Read times as text first: Arrow accepts only one form, Spark and people use several.
         types |= dict.fromkeys(times, pa.string())
         table = pacsv.read_csv(
             pa.BufferReader(data),
@@ -108,7 +108,7 @@ class _Csv:
         return _plain_times(column) if self.pattern is None else _by_pattern(column, self.pattern)
 
     def slow(self, lines: list[bytes], first: int) -> Decoded:
-        """Line by line, with a reason for each that is refused."""
+        """Parse line by line, with a reason for each refused line."""
         split = _splitter(self.sep, self.quote)
 
         def read(text: str) -> RowValues:
@@ -128,7 +128,7 @@ class _Csv:
             return None
         if type_ == "BINARY":
             return text.encode("utf-8", "surrogateescape")
-        text.encode()  # refuses what was no UTF-8
+        text.encode()  # refuses invalid UTF-8
         if type_ == "STRING":
             return text
         pattern = self.pattern if type_ == "TIMESTAMP" else None
@@ -144,7 +144,7 @@ class _Csv:
 
 
 def _by_pattern(column: pa.ChunkedArray, pattern: TimePattern) -> pa.Array:
-    """Each different text is read once."""
+    """Parse a column of times, each distinct text once."""
     encoded = column.combine_chunks().dictionary_encode()
     times = pa.array([pattern.read(text) for text in encoded.dictionary.to_pylist()], _UTC)
     return times.take(encoded.indices)
@@ -175,7 +175,7 @@ def _first_that_fits(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _has_hex(data: bytes) -> bool:
-    """Only Arrow takes 0x1F for a number; texts that have it further in do not matter."""
+    """Whether a field may start with a hex number such as 0x1F: Arrow reads it as a number, Spark does not."""
     return (b"0x" in data or b"0X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
 
 
@@ -188,7 +188,7 @@ def _has_blank_line(data: bytes) -> bool:
 
 
 def _splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
-    """Cuts a line into its fields, as Arrow does; with each whether it was quoted."""
+    """Split a line into its fields, as Arrow does, and note whether each was quoted."""
     other, q = f"[^{re.escape(sep)}]*", re.escape(quote or '"')
     field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
 
@@ -210,7 +210,7 @@ def _splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
 
 
 def _parsed(text: str, type_: str) -> Value:
-    """As with Arrow, numbers may have spaces around them."""
+    """Parse a field. As with Arrow, numbers may have spaces around them."""
     if "_" in text:
         raise ValueError(text)
     bare = text.strip(" \t")
@@ -227,7 +227,7 @@ def _parsed(text: str, type_: str) -> Value:
 
 
 def _seconds(text: str) -> int | float | str:
-    """A number of seconds if the text is one."""
+    """The number of seconds, if the text is one."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:

@@ -1,4 +1,4 @@
-"""Which files a path has brought, in which order and when: so a folder is a stream that can be read again."""
+"""Which files a path has brought, in which order and when. It makes a folder a stream that can be reread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOG = "files.jsonl"
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file of the stream: it is read up to the size that it had when it was discovered."""
+    """A file of the stream. It is read up to the size it had when discovered."""
 
     path: str
     size: int
@@ -26,12 +26,12 @@ class KnownFile:
 
 
 class FileLog:
-    """The files of a path in order of discovery, remembered on disk so that each keeps its number."""
+    """The files of a path in order of discovery, stored on disk so that each keeps its number."""
 
     def __init__(self, path: str, directory: Path) -> None:
         self._path, self._log = Path(path), directory / _LOG
         directory.mkdir(parents=True, exist_ok=True)
-        # files that are there when the network first looks have come to it just now
+        # Files present when the network first looks count as arriving just now.
         self._born = 0.0 if self._log.exists() else time.time()
         self.known: list[KnownFile] = self._remembered() if self._log.exists() else []
         self._names = {file.path for file in self.known}
@@ -39,23 +39,22 @@ class FileLog:
     def _remembered(self) -> list[KnownFile]:
         lines = self._log.read_text().splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
-            # The process died while it wrote the last line. That file is discovered again. The log is
-            # replaced as a whole, because the numbers of all files depend on it.
+            # The process died while writing the last line. That file is discovered again. The log is replaced
+            # as a whole, because the numbers of all files depend on it.
             lines.pop()
             write_bytes(self._log, "".join(lines).encode(), sync=False)
         return [KnownFile(*json.loads(line)) for line in lines]
 
     def discover(self) -> None:
-        """Look for new files. A file must be whole when its name appears, as for Spark's own file source."""
+        """Look for new files. As for Spark's file source, a file must be complete when its name appears."""
         first = self._unknown()
         if not first:
             return
-        # A listing is not of one moment: it may lack a file that came while it was made, and have one that
-        # came still later. The next listing has both, so its files of that time or before belong to this
-        # look, in its order.
+        # A listing is not atomic: it may miss a file that came while it was made, yet show a later one. The
+        # next listing has both. So its files up to that time belong to this look, in its order.
         until = max(stat.st_mtime_ns for stat in first.values())
         both = {name: s for name, s in self._unknown().items() if name in first or s.st_mtime_ns <= until}
-        # if a file was moved here, only the time of its change of name tells when it came
+        # For a file moved here, only the time of its renaming tells when it came.
         fresh = sorted(
             (s.st_mtime_ns, name, s.st_size, max(s.st_ctime, self._born)) for name, s in both.items()
         )
@@ -73,11 +72,11 @@ class FileLog:
         return min((self.known[number].arrived for number in numbers), default=None)
 
     def _unknown(self) -> dict[str, os.stat_result]:
-        """The new files. A folder holds all that ever came, so a known file costs no more than its name."""
+        """The new files. A folder holds all files that ever came, so a known file must cost only its name."""
         files = {}
         for name in self._listed():
             if name not in self._names and name.rpartition("/")[2][:1] not in "._":
-                with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+                with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
                     stat = os.stat(name)  # noqa: PTH116 - a Path for each name would cost more than the call
                     if S_ISREG(stat.st_mode):
                         files[name] = stat

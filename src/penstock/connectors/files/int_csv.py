@@ -1,7 +1,7 @@
-"""CSV of whole numbers, at memory speed: what leaves a network is often nothing else.
+"""CSV of whole numbers, at memory speed: many outputs contain nothing else.
 
-Arrow's writer formats every value through a general path; numbers need none of it. Whole numbers and decimals
-(which are whole numbers with a point) are written by one compiled loop; anything else is left to Arrow.
+Arrow's writer formats every value through a general path, which numbers do not need. One compiled loop writes
+whole numbers and decimals (whole numbers with a point); anything else is left to Arrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def int_csv(table: pa.Table, sep: str = ",") -> bytes | None:
-    r"""The rows as CSV without a header, or None if a column is no number, has nulls, or is a wide decimal.
+    r"""The rows as CSV without header, or None if a column is no number, has nulls, or is a wide decimal.
 
     >>> from decimal import Decimal
     >>> decimals = pa.array([Decimal("0.050"), Decimal("-7.125")], pa.decimal128(12, 3))
@@ -40,7 +40,7 @@ def int_csv(table: pa.Table, sep: str = ",") -> bytes | None:
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[Array, int] | None:
-    """A column as int64, and how many of its digits stand behind the point."""
+    """A column as int64, and how many digits come after the decimal point."""
     if column.null_count:
         return None
     if pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):

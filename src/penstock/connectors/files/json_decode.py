@@ -11,7 +11,7 @@ from penstock.model.types import Schema
 
 
 def decode_json(schema: Schema, options: Options, data: bytes, first: int) -> Decoded:
-    """The rows of whole lines; `first` is the place of the first one."""
+    """Decode the rows of whole lines; `first` is the place of the first one."""
     pattern = dict(options).get("timestampFormat")
     read = json_object_reader(schema, None if pattern is None else time_pattern(pattern))
 
@@ -19,7 +19,7 @@ def decode_json(schema: Schema, options: Options, data: bytes, first: int) -> De
         return decode_lines(schema, lines, place, read)
 
     def quick(block: bytes, place: int) -> Decoded | None:
-        # the row parser is the only one that keeps Spark's meaning of missing and ill-typed members
+        # Only the row parser treats missing and ill-typed members as Spark does.
         few = block.count(b"\n") <= QUICK_ROWS
         return slow(block.removesuffix(b"\n").split(b"\n"), place) if few else None
 

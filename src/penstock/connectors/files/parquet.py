@@ -1,6 +1,6 @@
-"""Parquet: whole files where they fit into a train, else runs of row groups.
+"""Parquet: whole files where they fit into a train, otherwise runs of row groups.
 
-Whole files and row groups are never mixed in one train, so an engine may read whole files in its own way.
+A train never mixes whole files and row groups, so an engine may read whole files in its own way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.model.formats.files import Files
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
 
-_ROW_BYTES = 20  # about what a row weighs
+_ROW_BYTES = 20  # the assumed size of a row
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class RowGroups(Slice):
 class WholeParquet(Slice):
     """A whole file.
 
-    `least` and `latest`: the extent of its times in microseconds. `nulls`: how many rows have no time.
-    `nulls` is None if the footer does not tell.
+    `least` and `latest`: the range of its times in microseconds. `nulls`: how many rows have no time, or None
+    if the footer does not say.
     """
 
     path: str
@@ -101,7 +101,7 @@ class WholeParquet(Slice):
 
 @dataclass
 class _Cut:
-    """A train in the making."""
+    """A train under construction."""
 
     at: ParquetPosition
     left: int
@@ -111,7 +111,7 @@ class _Cut:
     def takes_whole(self, path: str, rows: int) -> bool:
         """Whether the file can be read whole.
 
-        Spark tells files apart by their names, so these must differ.
+        Spark tells files apart by name, so names must differ.
         """
         mixed = any(isinstance(s, RowGroups) or _same_name(s.path, path) for s in self.slices)
         return self.at.group == 0 and rows <= self.left and not mixed
@@ -123,7 +123,7 @@ class _Cut:
 class ParquetFiles(Input[ParquetPosition]):
     """Cuts Parquet files by their footers.
 
-    A file whose footer cannot be read, or does not fit, is refused.
+    A file whose footer cannot be read or does not match is refused.
     """
 
     def __init__(self, source: Source, directory: Path) -> None:
@@ -146,7 +146,7 @@ class ParquetFiles(Input[ParquetPosition]):
         )
 
     def _add(self, cut: _Cut, limit: int) -> bool:
-        """Take the next piece, or refuse the file; False: it belongs to the next train."""
+        """Take the next piece or refuse the file. False: it belongs to the next train."""
         number, path = cut.at.file, self._log.known[cut.at.file].path
         try:
             footer = _footer(path, self._source.schema)
@@ -192,7 +192,7 @@ def _footer(path: str, schema: Schema) -> pq.FileMetaData:
 
 
 def _reads_as(have: pa.DataType, want: pa.DataType) -> bool:
-    """What Spark's reader takes for a column without loss."""
+    """The types that Spark's reader accepts for a column without loss."""
     widths: Sequence[pa.DataType] = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
     if have in widths and want in widths:
         return widths.index(have) <= widths.index(want)
@@ -200,9 +200,9 @@ def _reads_as(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def _extent(footer: pq.FileMetaData, column: str | None) -> tuple[int | None, int | None, int | None]:
-    """The smallest and the largest time in a file, and how many rows have none.
+    """The smallest and largest time in a file, and how many rows have none.
 
-    All None if its footer does not tell.
+    All None if the footer does not say.
     """
     least: list[int] = []
     latest: list[int] = []
@@ -235,7 +235,7 @@ def _same_name(one: str, other: str) -> bool:
 
 
 def _groups_within(footer: pq.FileMetaData, first: int, limit: int) -> tuple[int, int]:
-    """Row groups from `first` that hold at most `limit` rows, but one at least."""
+    """Row groups from `first` that hold at most `limit` rows, but at least one group."""
     group, count = first, 0
     while group < footer.num_row_groups:
         rows = footer.row_group(group).num_rows

@@ -1,8 +1,8 @@
 """Outputs as files. They are staged beside their final place and moved there when the train is committed.
 
-A file's final name tells output, run, train and partition. A train that runs again writes the same files;
-another checkpoint, or a query that was attached anew, writes others beside them. Staged names are unique, so
-an orphan of a killed driver that still writes harms nobody.
+A file's final name identifies output, run, train and partition. A replayed train writes the same files.
+Another checkpoint, or a query attached anew, writes others beside them. Staged names are unique, so an orphan
+of a killed driver that still writes does no harm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Choices = Mapping[str, str]
 
 @dataclass(frozen=True)
 class FilesSink(TaskSink):
-    """Writes an output's share of a train to a staged file, or, if the output is stamped, into place."""
+    """Writes a train's share of an output to a staged file or, if the output is stamped, into place."""
 
     to: Files
     target: Target
@@ -52,7 +52,7 @@ class FilesSink(TaskSink):
         return Written(moves=((str(staged), final),))
 
     def _show(self, table: pa.Table, final: str) -> None:
-        """Write and show a file right here; one that is there already was complete, and stays."""
+        """Write a file and make it visible at once; an existing one is complete and stays."""
         if os.path.exists(final):  # noqa: PTH110 - once for each file, in the hot path
             return
         aside = staged_nameless(self.to.path)
@@ -66,18 +66,18 @@ class FilesSink(TaskSink):
         _WRITERS[self.to.name](table, path, dict(self.to.options))
 
     def final(self, train: int, part: int) -> str:
-        """Where a file of this output belongs."""
+        """The final path of a file of this output."""
         owner = f"{self.target.output}-{self.target.run}"
         return final_file(self.to.path, owner, train, part, self.to.name)
 
 
 def publish(moves: Iterable[Iterable[str]]) -> None:
-    """Move staged files to their places; what is moved already stays moved."""
+    """Move staged files into place; files already moved stay there."""
     emptied = set()
     for staged, final in moves:
         folder = Path(staged).parent
         if folder.parent.name == STAGING:
-            emptied.add(folder)  # Spark's writer had a folder of its own
+            emptied.add(folder)  # Spark's writer has its own folder
         if Path(staged).exists():
             Path(final).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staged, final)  # noqa: PTH105 - replace on purpose: a replay overwrites with the same rows
@@ -92,7 +92,8 @@ def publish(moves: Iterable[Iterable[str]]) -> None:
 def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: float = 3600.0) -> None:
     """Delete staged files of attempts that never committed, once nobody can still be writing them.
 
-    `moves`: of the last commit, which a crash may have kept from being published; they stay, however old.
+    `moves` are those of the last commit. A crash may have prevented their publishing, so they stay, however
+    old.
     """
     needed = {path for staged, _ in moves for path in (Path(staged), Path(staged).parent)}
     for entry in Path(path).glob(f"{STAGING}/*"):
@@ -114,7 +115,7 @@ def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
         path.write_bytes(text)
         return
     table = _times_as_text(table)
-    # Arrow quotes either every text or none; none reads better, but only where no text needs it
+    # Arrow quotes either every text or none. None reads better, but only works if no text needs quotes.
     if not _has_empty_text(table):
         with contextlib.suppress(pa.ArrowInvalid):
             pacsv.write_csv(table, path, _csv_options(header, sep, "none"))
@@ -127,7 +128,7 @@ def _csv_options(header: bool, sep: str, quoting: str) -> pacsv.WriteOptions:
 
 
 def _has_empty_text(table: pa.Table) -> bool:
-    """An empty text and a null would look the same without quotes."""
+    """Whether a text is empty: without quotes it would look like null."""
     texts = [c for c in table.columns if pa.types.is_string(c.type)]
     return any(pc.any(pc.equal(column, "")).as_py() for column in texts)
 

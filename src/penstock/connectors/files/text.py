@@ -1,4 +1,4 @@
-"""CSV and JSON lines: files are cut into byte ranges that end at line ends."""
+"""CSV and JSON lines: files are cut into byte ranges at line ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEWLINE = 10
 
 @dataclass(frozen=True)
 class TextPosition(Position):
-    """The file to read next, and the byte and the line in it."""
+    """The next file to read, and the byte and line in it."""
 
     file: int = 0
     byte: int = 0
@@ -36,7 +36,7 @@ class TextPosition(Position):
 class ByteRange(Slice):
     """Whole lines of a file.
 
-    `line` is the number of the first; `header` lines at its beginning are no rows.
+    `line` is the number of the first. The first `header` lines are not rows.
     """
 
     path: str
@@ -91,7 +91,7 @@ class TextFiles(Input[TextPosition]):
         return Taken(slices, at, limit - left, more=more, arrived=arrived)
 
     def _cut(self, at: TextPosition, limit: int) -> tuple[ByteRange | None, int, TextPosition]:
-        """The next range, how many lines it has, and the position behind it."""
+        """The next range, its number of lines, and the position after it."""
         file = self._log.known[at.file]
         path = Path(file.path)
         header = self._header_lines(path) if self._header and at.byte == 0 else 0
@@ -101,7 +101,7 @@ class TextFiles(Input[TextPosition]):
         return piece, lines, TextPosition(at.file + 1) if end >= file.size else behind
 
     def _header_lines(self, path: Path) -> int:
-        """How many lines the header takes, with the comments in front of it."""
+        """How many lines the header takes, including comments before it."""
         if not self._comment:
             return 1
         with path.open("rb") as file:
@@ -110,7 +110,7 @@ class TextFiles(Input[TextPosition]):
 
 
 def cut_lines(path: Path, start: int, size: int, limit: int) -> tuple[int, int]:
-    """Where the byte range of at most `limit` lines from `start` ends, and how many lines it has."""
+    """Find the end of a byte range of at most `limit` lines from `start`, and its number of lines."""
     at, lines, last_end = start, 0, start
     with path.open("rb") as file:
         file.seek(start)
@@ -125,9 +125,9 @@ def cut_lines(path: Path, start: int, size: int, limit: int) -> tuple[int, int]:
                 last_end = at + int(ends[-1]) + 1
             lines, at = lines + len(ends), at + len(block)
     if at >= size:
-        # the last line may lack its end
+        # The last line may lack its end.
         return size, lines + (0 if _ends_with_newline(path, size) else 1)
-    # stop at the last line end seen; a single line that is longer than a slice is taken whole
+    # Stop at the last line end seen. A single line longer than a slice is taken whole.
     return (last_end, lines) if lines else _one_long_line(path, start, size)
 
 

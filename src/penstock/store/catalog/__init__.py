@@ -1,1 +1,1 @@
-"""The catalog: what the network is and how it has been doing, in SQLite (A53, A93)."""
+"""The catalog: what the network is and how it has performed, in SQLite (A53, A93)."""

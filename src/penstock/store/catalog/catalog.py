@@ -1,9 +1,9 @@
-"""The catalog: what the network is and how it has been doing, in SQLite (Aurora, Sect. 6, keeps it in an
-embedded store: A93).
+"""The catalog: what the network is and how it has performed, in SQLite.
 
-Any thread and any process may open it: a thread has its own connection, readers never wait for writers (WAL),
-and writers wait for one another. It stays bounded: the records of old trains are summed up and deleted, so
-that counts over all time remain exact while their history is cut.
+Aurora (Sect. 6) keeps it in an embedded store, too (A93). Any thread and any process may open it. Each thread
+has its own connection. Readers never wait for writers (WAL), and writers wait for one another. The catalog
+stays bounded: records of old trains are summed up and deleted. So counts over all time stay exact, while
+their history is cut.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SqlValue = None | int | float | str
 
 
 class Catalog:
-    """The catalog of a checkpoint, `<checkpoint>/catalog.db`; made on first use.
+    """The catalog of a checkpoint, `<checkpoint>/catalog.db`; created on first use.
 
-    `keep`: how many trains of each sub-network, latency windows of each output and events keep a record of
-    their own.
+    `keep`: how many trains of each sub-network, latency windows of each output, and events keep their own
+    record.
     """
 
     def __init__(self, path: Path | str, *, keep: int = 10_000) -> None:
@@ -51,7 +51,7 @@ class Catalog:
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Switching to WAL does not wait for others by itself, hence the lock.
+        # Switching to WAL does not wait for other processes, hence the lock.
         with durable.locked(self.path.with_name(self.path.name + ".lock")):
             self._prepare()
 
@@ -84,7 +84,7 @@ class Catalog:
         db: sqlite3.Connection | None = getattr(self._own, "db", None)
         if db is None:
             db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            # The catalog only tells what happened; after a power cut it may lack the last moments.
+            # The catalog only reports what happened, so it may lose the last moments before a power cut.
             db.execute("PRAGMA synchronous = NORMAL")
             self._own.db = db
             self._connections.append(db)
@@ -105,7 +105,7 @@ class Catalog:
         return self._db().execute(sql, values).fetchall()
 
     def close(self) -> None:
-        """Close the connections of all threads; none may be using the catalog."""
+        """Close the connections of all threads; no thread may be using the catalog."""
         while self._connections:
             self._connections.pop().close()
         self._own = threading.local()
@@ -120,9 +120,9 @@ class Catalog:
         subnetworks: Mapping[str, str] | None = None,
         at: float | None = None,
     ) -> int:
-        """Keep a version of the network and its topology.
+        """Record a version of the network and its topology.
 
-        The same text as the newest one makes no new version.
+        A text equal to the newest version's makes no new version.
         """
         digest = hashlib.sha256(f"{name}\n{form}\n{text}".encode()).hexdigest()
         with self._writing() as db:
@@ -160,7 +160,7 @@ class Catalog:
         return Topology(chosen, records, tuple(ArrowRecord(*row) for row in arrows))
 
     def record_train(self, record: TrainRecord) -> None:
-        """Keep what a train did; a replayed one takes the place of its first attempt."""
+        """Record what a train did; a replayed train replaces its first attempt."""
         sub, train = record.subnetwork, record.train
         with self._writing() as db:
             db.execute("DELETE FROM box_counts WHERE subnetwork = ? AND train = ?", (sub, train))
@@ -171,7 +171,7 @@ class Catalog:
             self._roll_up(db, sub)
 
     def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
-        # In batches of a tenth: summing up at every train would cost more than the record itself.
+        # Sum up in batches of a tenth: doing it for every train would cost more than the record itself.
         oldest = "SELECT train FROM trains WHERE subnetwork = ? ORDER BY train DESC LIMIT 1 OFFSET ?"
         if db.execute(oldest, (subnetwork, self.keep + self.keep // 10)).fetchone() is None:
             return
@@ -209,7 +209,7 @@ class Catalog:
         return {row[0]: _box_count(row) for row in rows}
 
     def selectivity(self, box: str, last: int | None = None) -> float | None:
-        """Tuples out for each tuple in, over all time or the last trains; None if none came."""
+        """Tuples out for each tuple in, over all time or the last trains; None if none came in."""
         if last is None:
             rows = self._rows("SELECT selectivity FROM selectivities WHERE box = ?", box)
             return rows[0][0] if rows else None
@@ -219,7 +219,7 @@ class Catalog:
         return value
 
     def record_latency(self, latency: Latency) -> None:
-        """Keep the figures of one window of an output."""
+        """Record the figures of one window of an output."""
         with self._writing() as db:
             insert = f"INSERT INTO latencies ({LATENCY}) VALUES (?, ?, ?, ?, ?, ?, ?)"
             row = db.execute(insert, astuple(latency)).lastrowid
@@ -236,7 +236,7 @@ class Catalog:
         return [Latency(*row) for row in self._rows(sql, output, last)][::-1]
 
     def record_location(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
-        """Say where something is kept; the last word counts."""
+        """Record where something is kept; a later record replaces an earlier one."""
         with self._writing() as db:
             db.execute(
                 "INSERT OR REPLACE INTO locations VALUES (?, ?, ?, ?)", (name, kind, str(path), _now(at))
@@ -250,7 +250,7 @@ class Catalog:
         ]
 
     def record_event(self, kind: str, subject: str, at: float | None = None, **detail: Any) -> None:
-        """Keep what happened; details are anything JSON can say, as in `blip=0.31`."""
+        """Record an event; details are anything JSON can hold, as in `blip=0.31`."""
         with self._writing() as db:
             row = (kind, subject, _now(at), json.dumps(detail))
             db.execute("INSERT INTO events (kind, subject, time, detail) VALUES (?, ?, ?, ?)", row)

@@ -1,4 +1,4 @@
-"""What diffused joins have chosen while they ran (S12), in words: from the events that the catalog keeps."""
+"""What diffused joins chose while they ran (S12), in words, from the events in the catalog."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from penstock.store.catalog.catalog import Catalog
 
 
 def join_choices_text(network: Network, checkpoint: Path) -> str:
-    """What the diffused joins of a network that ran, or runs, have chosen: from the catalog of its
-    checkpoint.
-    """
+    """Describe what a network's diffused joins have chosen, from the catalog of its checkpoint."""
     if not (checkpoint / "catalog.db").exists():
         return f"chosen in {checkpoint}\n  no train has run yet"
     catalog = Catalog(checkpoint / "catalog.db")

@@ -1,4 +1,4 @@
-"""What goes into the catalog and comes out of it: plain records, one for each kind of thing that is kept."""
+"""The catalog's records: one plain type for each kind of thing it keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NetworkVersion:
-    """A network as it was at some time: its text (YAML, or a pickle as text) and the hash of that."""
+    """A version of a network: its text (YAML, or a pickle as text) and the hash of that text."""
 
     version: int
     name: str
@@ -54,8 +54,8 @@ class Topology:
 class BoxCount:
     """What one box did in one train, or over many.
 
-    `estimated`: in some trains it was not counted but guessed from the others. `wall`, `cpu`: seconds in the
-    tasks; 0 for native boxes, whose cost Spark does not tell.
+    `estimated`: in some trains the figure was estimated from others instead of counted. `wall`, `cpu`:
+    seconds in the tasks; 0 for native boxes, whose cost Spark does not report.
     """
 
     box: str
@@ -95,7 +95,7 @@ class TrainRecord:
 
 @dataclass(frozen=True)
 class Totals:
-    """All trains of a sub-network so far, those included whose own records are no longer kept."""
+    """All trains of a sub-network so far, including those whose own records are gone."""
 
     subnetwork: str
     trains: int

@@ -1,4 +1,4 @@
-"""The tables of the catalog, and how records of single trains become sums."""
+"""The tables of the catalog, and how records of single trains are summed up."""
 
 from __future__ import annotations
 

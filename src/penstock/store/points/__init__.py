@@ -1,3 +1,1 @@
-"""Connection points as retained tables: entries in sorted files, leases, compaction, retention (A25, A26,
-A70).
-"""
+"""Connection points as retained tables: sorted files, leases, compaction, retention (A25, A26, A70)."""

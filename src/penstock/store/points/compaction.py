@@ -1,8 +1,7 @@
 """Compaction: many small entries become few files sorted by the storage key (Aurora, Sect. 4.2: A70, A71).
 
-Every row keeps its entry number, so a reader positioned in the middle of what was merged still reads exactly
-the rest. Segments are merged when they are of similar size, so a row is rewritten a logarithmic number of
-times.
+Every row keeps its entry number, so a reader positioned in the middle of a merged range still reads exactly
+the rest. Segments of similar size are merged, so a row is rewritten a logarithmic number of times.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _ENTRIES = pa.schema(
 class Sizes:
     """How much is merged at once, and how finely the result is cut."""
 
-    min_entries: int = 32  # wait until the log holds so many
+    min_entries: int = 32  # wait until the log holds this many
     file_rows: int = 1 << 17
     segment_rows: int = 1 << 21  # also what one pass holds in memory
     segment_entries: int = 100_000
@@ -55,7 +54,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a pass did."""
+    """The result of a pass."""
 
     generation: int
     entries: int
@@ -67,9 +66,9 @@ class Compaction:
 def compact(
     root: Path | str, name: str, sizes: Sizes | None = None, *, clock: Clock = time.time
 ) -> Compaction | None:
-    """Merge the log of a connection point; None if there is too little to do or another process is at it.
+    """Merge the log of a connection point; None if there is too little to do or another process is merging.
 
-    The newest entry stays in the log: it is the one that a restarted producer may commit again.
+    The newest entry stays in the log, because a restarted producer may commit it again.
     """
     sizes = sizes or Sizes()
     reader = PointReader(root, name)
@@ -86,7 +85,7 @@ def compact(
 
 
 def _prefix(entries: Sequence[PointEntry], sizes: Sizes) -> list[PointEntry]:
-    """The oldest entries, as many as a segment holds, at least one."""
+    """The oldest entries: as many as fit in a segment, at least one."""
     taken: list[PointEntry] = []
     rows = 0
     extent: Extent = (None, None)
@@ -139,7 +138,7 @@ def _merge(
     with durable.locked(manifest.switch_lock):
         head = manifest.head()
         if head is None or head.edition != reader.edition:
-            # An entry was replaced while we merged its old content: leave it to the next pass.
+            # An entry was replaced while we merged its old content. Leave it to the next pass.
             _discard(manifest, written)
             return None
         segments = (*base.segments[: len(base.segments) - len(merged)], written)

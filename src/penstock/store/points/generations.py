@@ -1,8 +1,7 @@
-"""From one base to the next: the atomic switch of compaction and retention, and the deletion of what nobody
-needs.
+"""From one base to the next: the atomic switch of compaction and retention, and deletion of unused files.
 
-A file that a new base does without is only noted as retired. It is deleted when every live lease holds that
-base or a later one, so a reader in the middle of an old plan is not harmed.
+A file that a new base no longer needs is first marked as retired. It is deleted once every live lease holds
+that base or a later one, so a reader in the middle of an old plan is safe.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from penstock.store.points.manifest import BASES, DATA, LOG, Base, DataFile, Man
 
 
 def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[PointEntry] = ()) -> Base:
-    """Make `after` the truth, retiring what it no longer names, and the log records of `entries`.
+    """Make `after` the current base; retire the files it no longer names and the log records of `entries`.
 
     Call it under the switch lock.
     """
@@ -39,12 +38,12 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
 
 
 def sweep(manifest: Manifest, clock: Clock = time.time, *, grace: float = 600.0) -> int:
-    """Delete retired files that no lease holds, and what killed processes left behind; gives how many."""
+    """Delete retired files that no lease holds, and leftovers of killed processes; returns how many."""
     with durable.locked(manifest.switch_lock):
         oldest = min((lease.generation for lease in reap(manifest, clock)), default=None)
         base = manifest.base()
         done = [path for generation, path in base.retired if oldest is None or generation <= oldest]
-        # Log records before data files: a reader that still finds the record still finds its files.
+        # Delete log records before data files: a reader that still finds the record must find its files.
         paths = [manifest.path / path for path in sorted(done, key=lambda path: not path.startswith(LOG))]
         paths += _orphans(manifest, base, grace)
         deleted = sum(_delete(path) for path in paths)
@@ -58,7 +57,7 @@ def _names(segments: Iterable[Segment]) -> list[str]:
 
 
 def _orphans(manifest: Manifest, base: Base, grace: float) -> list[Path]:
-    """Staged files of trains that were committed without them, and files of a compaction that was killed."""
+    """Staged files of trains that were committed without them, and files of a killed compaction."""
     log = manifest.numbers()
     latest = max([*log, base.through])
     named = {f.name for number in log if number > base.through for f in _files(manifest, number)}

@@ -1,9 +1,9 @@
-"""Leases: what a running reader still needs is not deleted, and a dead reader does not hold it for ever.
+"""Leases: they protect what a running reader still needs, and expire when the reader dies.
 
-A successor of a queue holds a tail, the oldest tuple it still needs (Aurora, Sect. 4.2: A63, A64); here the
-tail is a small file with the reader's position, which any process can write next to the table. It expires by
-itself unless it is renewed; `seconds=None` makes one that stays until released, for the network's own
-sub-networks, which must find their place after any pause.
+In Aurora each successor of a queue holds a tail, the oldest tuple it still needs (Sect. 4.2: A63, A64). Here
+the tail is a small file with the reader's position, which any process can write next to the table. It expires
+unless it is renewed. With `seconds=None` it stays until released. The network's own sub-networks use such
+leases, because they must find their place after any pause.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lease:
 
 
 def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
-    """The leases that have not run out, by reader."""
+    """The leases that have not expired, by reader."""
     now = clock()
     return sorted(
         (lease for lease in _leases(manifest).values() if lease.live(now)), key=lambda lease: lease.reader
@@ -46,9 +46,9 @@ def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
 
 
 def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
-    """Take away the leases that have run out and give the live ones.
+    """Remove expired leases and return the live ones.
 
-    Under the switch lock, before deleting.
+    Call it under the switch lock, before deleting.
     """
     now, kept = clock(), []
     for path, lease in _leases(manifest).items():
@@ -70,12 +70,12 @@ def _leases(manifest: Manifest) -> dict[Path, Lease]:
 
 
 class ReaderLease:
-    """A lease in its reader's hand.
+    """A lease held by its reader.
 
     Call `renew(position)` between trains: plans made before it are no longer protected. Call `renew()` from
-    anywhere, also while a train is being read, to stay alive. Neither writes more often than `every` seconds:
-    a lease that lags holds too much, never too little. Call `settle()` when no train runs any more, so that
-    it does not lag for good.
+    anywhere, also while a train is being read, to stay alive. Neither writes more often than every `every`
+    seconds: a lease that lags holds too much, never too little. Call `settle()` when no train runs any more,
+    so that the lease does not lag for good.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class ReaderLease:
 
     @property
     def position(self) -> int:
-        """The last entry that the reader has done with."""
+        """The last entry that the reader has finished."""
         return self._position
 
     def renew(self, position: int | None = None) -> None:
-        """Say that the reader lives, and, with a position, that it is done with everything up to there."""
+        """Report that the reader lives and, with a position, that it has finished everything up to there."""
         with self._mutex:
             self._position = max(self._position, -1 if position is None else position)
             now = self._clock()
@@ -109,7 +109,7 @@ class ReaderLease:
                 self._renew(now, between_trains=position is not None)
 
     def settle(self) -> None:
-        """Write down the reader's position, however short the time since it was last written."""
+        """Write the reader's position, even if it was written only just before."""
         with self._mutex, durable.locked(self._reader.manifest.switch_lock):
             self._renew(self._clock(), between_trains=True)
 
@@ -129,7 +129,7 @@ class ReaderLease:
         self._lease, self._written = lease, now
 
     def release(self) -> None:
-        """Give the lease back; the reader needs nothing any more."""
+        """Release the lease; the reader needs nothing any more."""
         self._path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -150,8 +150,8 @@ def take_lease(
 ) -> ReaderLease:
     """Hold everything after `position` (None: everything retained) for a reader of this name.
 
-    Taking it again under the same name, after a restart, replaces the one before. The reader is brought up to
-    date, so plans made from here on are protected.
+    Taking it again under the same name, after a restart, replaces the previous lease. The reader is brought
+    up to date, so plans made from here on are protected.
     """
     with durable.locked(reader.manifest.switch_lock):
         reader.reload()

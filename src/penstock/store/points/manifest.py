@@ -1,10 +1,10 @@
 """The manifest of a connection point: which files hold which entries.
 
-An entry is what one train of the producer brought; it lives in a log record of its own, linked to the entry
-before it, so that a reader walks from HEAD back to where it was without listing a directory. Compaction moves
-a prefix of the log into segments, which a numbered base names; the highest base is the truth, and writing it
-is the atomic switch. All records are immutable (Aurora, Sect. 4.2: tuples that fall off the queue go to the
-B-tree in batches).
+An entry holds what one train of the producer brought. It has its own log record, linked to the entry before
+it, so a reader walks from HEAD back to its position without listing a directory. Compaction moves a prefix of
+the log into segments, which a numbered base names. The highest base is the truth, and writing it is the
+atomic switch. All records are immutable (Aurora, Sect. 4.2: tuples that fall off the queue go to the B-tree
+in batches).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DataFile:
     max_ts: int | None = None
     keys: int = 0  # rows whose storage key is not null
     min_key: Bound = None
-    max_key: Bound = None  # None although keys > 0: not known
+    max_key: Bound = None  # None although keys > 0: unknown
 
     def as_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -51,7 +51,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class PointEntry:
-    """What one committed train of the producer brought: rows, and the horizon it promises from here on."""
+    """What one committed train of the producer brought: rows, and the horizon it promises from then on."""
 
     number: int
     rows: int
@@ -63,7 +63,7 @@ class PointEntry:
     previous: int = -1  # the entry before this one, -1: none
     files: tuple[DataFile, ...] = ()  # empty once compacted: then `PointReader.plan` knows the files
     idle: bool = False  # nothing comes for now: readers need not wait for this point's horizon
-    since: float | None = None  # when the oldest tuple behind these came to the network; wall time, seconds
+    since: float | None = None  # when the oldest tuple behind these entered the network; wall time, seconds
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "files": [file.as_json() for file in self.files]}
@@ -73,16 +73,16 @@ class PointEntry:
         return PointEntry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
 
     def same(self, other: PointEntry) -> bool:
-        """Whether both say the same of the same train.
+        """Whether both describe the same train identically.
 
-        When it arrived, and what came before, may differ on replay.
+        On replay, the arrival time and the previous entry may differ.
         """
         return replace(self, arrival=0.0, previous=-1) == replace(other, arrival=0.0, previous=-1)
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of entries whose rows lie together in files sorted by the storage key."""
+    """Consecutive entries whose rows lie together in files sorted by the storage key."""
 
     first: int
     last: int
@@ -105,15 +105,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Base:
-    """Everything up to entry `through`: what compaction and retention have made of it."""
+    """Everything up to entry `through`, as compaction and retention have left it."""
 
     generation: int = 0
     through: int = -1  # later entries are in the log
     removed: int = -1  # entries up to here are gone
     thinned: int = -1  # entries up to here may lack tuples older than the persistence
     segments: tuple[Segment, ...] = ()
-    # Files that no longer belong to the table, each with the first generation that does without it: they are
-    # deleted when no lease holds an earlier generation.
+    # Files that no longer belong to the table, each with the first generation without it. They are deleted
+    # when no lease holds an earlier generation.
     retired: tuple[tuple[int, str], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest entry, for readers that poll; `edition` counts the entries that were replaced."""
+    """The newest entry, for readers that poll; `edition` counts replaced entries."""
 
     latest: int = -1
     edition: int = 0
@@ -151,7 +151,7 @@ class Manifest:
 
     @property
     def switch_lock(self) -> Path:
-        """Held for moments: taking a lease, switching to a new base, deleting files."""
+        """Held only briefly: to take a lease, switch to a new base, or delete files."""
         return self.path / "switch.lock"
 
     @property
@@ -181,7 +181,7 @@ class Manifest:
         return Schema.of([(name, kind) for name, kind in body["columns"]]), body["key"]
 
     def create(self, schema: Schema, key: str) -> None:
-        """Make the directory, or check that it is the one we mean."""
+        """Create the directory, or check that it is the right one."""
         if key != STAMP:
             schema.type_of(key)
         for part in (LOG, BASES, DATA, LEASES):
@@ -204,7 +204,7 @@ class Manifest:
             )
 
     def head(self) -> Head | None:
-        """The newest entry as last told to readers.
+        """The newest entry as last announced to readers.
 
         None if the hint is absent or torn (then list the log).
         """
@@ -218,7 +218,7 @@ class Manifest:
         durable.write_record(self.path / "HEAD", vars(head), sync=False)
 
     def numbers(self) -> list[int]:
-        """The entries in the log, by listing it: on opening and when HEAD is of no use."""
+        """The entries in the log, by listing it: when opening, and when HEAD cannot be used."""
         return sorted(
             int(p.name[:-5]) for p in (self.path / LOG).iterdir() if p.name[0] != "." and p.suffix == ".json"
         )
@@ -237,13 +237,13 @@ class Manifest:
         return max(numbers_in(self.path / BASES), default=0)
 
     def base(self) -> Base:
-        """The newest base. A torn one is an error and not a reason to go back: older files may be gone."""
+        """The newest base. If it is torn, raise: files of an older one may be gone."""
         while True:
             newest = self.generation()
             try:
                 return Base.from_json(durable.read_record(self.base_path(newest))) if newest else Base()
             except FileNotFoundError:
-                continue  # a newer one came, and this one was deleted, since we listed them
+                continue  # replaced by a newer one and deleted since we listed them
 
     def base_path(self, generation: int) -> Path:
         return numbered(self.path / BASES, generation)
@@ -253,7 +253,7 @@ class Manifest:
 
 
 def point_path(root: Path | str, name: str) -> Path:
-    """Where a connection point's table lies under a checkpoint.
+    """The directory of a connection point's table under a checkpoint.
 
     >>> str(point_path("ckpt", "segment minutes"))
     'ckpt/points/segment%20minutes'
@@ -266,7 +266,7 @@ def point_path(root: Path | str, name: str) -> Path:
 
 
 def stamps_of(files: Iterable[DataFile]) -> tuple[int | None, int | None]:
-    """The least and greatest `_ts` over files."""
+    """The least and greatest `_ts` over all files."""
     files = tuple(files)
     least = [file.min_ts for file in files if file.min_ts is not None]
     greatest = [file.max_ts for file in files if file.max_ts is not None]

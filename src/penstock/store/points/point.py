@@ -49,7 +49,7 @@ from penstock.store.points.manifest import (
 from penstock.store.points.ranges import Ranges, touches
 from penstock.store.points.tables import FILE_ROWS, conform, read_files, stored_schema, write_files
 
-# Rows sorted at once in a task: a train may be larger than its memory.
+# Sort this many rows at once in a task: a train may be larger than the task's memory.
 _SORT_ROWS = 1 << 20
 _SEGMENTS_HELD = 16
 
@@ -109,9 +109,9 @@ class PointWriter:
         since: float | None = None,
         replace: bool = False,
     ) -> PointEntry:
-        """Make a train's files visible, all or none. The same entry again is no-op.
+        """Make a train's files visible, all or none. Committing the same entry again does nothing.
 
-        Another content needs `replace`.
+        Committing different content needs `replace`.
         """
         ordered = tuple(sorted(files, key=lambda file: file.name))
         least, greatest = stamps_of(ordered)
@@ -141,7 +141,7 @@ class PointWriter:
         return (self._head or self._find_head()).latest
 
     def _find_head(self) -> Head:
-        """After a start the log decides: a kill may have come between the log record and HEAD."""
+        """Find the newest entry in the log: a kill may have come between its log record and HEAD."""
         head = self.manifest.head() or Head()
         latest = max([*self.manifest.numbers(), self.manifest.base().through])
         self._tell(Head(latest, head.edition))
@@ -152,8 +152,9 @@ class PointWriter:
         self._head = head
 
     def _again(self, committed: PointEntry, head: Head, *, replace: bool) -> PointEntry:
-        """An entry that is not new: a replay after a restart (nothing to do), or a change (only if asked
-        for).
+        """Commit an entry that already exists.
+
+        A replay after a restart changes nothing. A change is made only if asked for.
         """
         with durable.locked(self.manifest.switch_lock):
             base = self.manifest.base()
@@ -194,7 +195,7 @@ class PointWriter:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """Which files hold the rows of entries first..last that may match, and how much was left aside unread."""
+    """The files that hold matching rows of entries first..last, and how much was skipped unread."""
 
     directory: Path
     schema: pa.Schema
@@ -208,18 +209,18 @@ class ReadPlan:
     def tables(
         self, files: Iterable[DataFile] | None = None, columns: list[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows, file by file, checked; a Spark task gives its share of the files."""
+        """The rows, file by file, checked; a Spark task passes its share of the files."""
         chosen = self.files if files is None else files
         return read_files(self.directory, chosen, self.first, self.last, self.schema, columns)
 
     def check(self) -> None:
-        """Refuse missing and torn files by their length alone, for engines that read the files themselves."""
+        """Refuse missing and torn files by length alone, for engines that read the files themselves."""
         for file in self.files:
             durable.check_length(self.directory / file.name, file.bytes)
 
 
 class PointReader:
-    """A reader's side, for one thread. Without a lease, what it has not read yet may be deleted."""
+    """A reader's side, for one thread. Without a lease, unread entries may be deleted."""
 
     def __init__(self, root: Path | str, name: str) -> None:
         self.name = name
@@ -227,7 +228,7 @@ class PointReader:
         self.schema, self.key = self.manifest.about
         self._edition = 0
         self._base = Base()
-        self._log: dict[int, PointEntry] = {}  # in growing order
+        self._log: dict[int, PointEntry] = {}  # in ascending order
         self._segments: dict[str, list[PointEntry]] = {}
         self.reload()
 
@@ -235,7 +236,7 @@ class PointReader:
     def generation(self) -> int:
         """The base this reader works with.
 
-        Files that a later one does without are safe while a lease holds this.
+        While a lease holds it, files that a later base no longer needs are safe.
         """
         return self._base.generation
 
@@ -250,7 +251,7 @@ class PointReader:
         return max(self._base.thinned, self._base.removed)
 
     def refresh(self) -> None:
-        """Take note of new entries: one small file read when there are none, one more for each new one."""
+        """Read new entries: one small file if there are none, one more for each new entry."""
         head = self.manifest.head()
         if head is None or head.edition != self._edition:
             self.reload()
@@ -269,7 +270,7 @@ class PointReader:
             except FileNotFoundError:
                 continue  # compacted and deleted since we listed it: there is a newer base
             if self.manifest.generation() != base.generation:
-                continue  # a switch since we read the base may have taken entries from the log unseen
+                continue  # a switch since we read the base may have removed entries from the log
             self._base, self._log, self._edition = base, log, head.edition
             return
 
@@ -280,7 +281,7 @@ class PointReader:
 
     @property
     def log(self) -> list[PointEntry]:
-        """The entries that this reader knows of and that are not compacted yet."""
+        """The entries known to this reader that are not compacted yet."""
         return list(self._log.values())
 
     @property
@@ -311,7 +312,7 @@ class PointReader:
         return old + [entry for number, entry in self._log.items() if number > after]
 
     def _entries_of(self, segment: Segment) -> list[PointEntry]:
-        """A reader that works through history asks for the same segments again and again."""
+        """The entries of a segment, cached: a reader working through history asks for them repeatedly."""
         name = segment.entries.name
         if name not in self._segments:
             self._segments = dict([*self._segments.items()][-_SEGMENTS_HELD + 1 :])
@@ -335,8 +336,9 @@ class PointReader:
     def plan(
         self, first: int, last: int, key_ranges: Ranges | None = None, ts_ranges: Ranges | None = None
     ) -> ReadPlan:
-        """The files of entries first..last, less those that cannot hold a key or timestamp in the ranges
-        (A49).
+        """Plan which files to read for entries first..last.
+
+        Files that cannot hold a key or timestamp in the ranges are left out (A49).
         """
         if last > self._newest():
             self.refresh()
@@ -367,7 +369,7 @@ class PointReader:
             yield from entry.files
 
     def _check_retained(self, after: int) -> None:
-        # Position -1 asks for whatever there is; any other names a place from which nothing may be missing.
+        # Position -1 asks for whatever exists. After any other position nothing may be missing.
         if -1 < after < self._base.removed:
             raise HistoryLostError(
                 f"connection point '{self.name}': entries after {after} have been deleted",
@@ -384,8 +386,9 @@ class PointReader:
         ts_ranges: Ranges | None = None,
         columns: list[str] | None = None,
     ) -> pa.Table:
-        """The rows of entries first..last as one table, in the order of entry, `_ts`, `_seq`: for tests and
-        small readers.
+        """The rows of entries first..last as one table, ordered by entry, `_ts`, `_seq`.
+
+        Meant for tests and small readers.
         """
         self.refresh()
         until = self._newest() if last is None else last
@@ -395,8 +398,7 @@ class PointReader:
                 parts = list(plan.tables())
                 break
             except MissingFileError:
-                # Without a lease a compaction may delete files between plan and read; then, and only then,
-                # plan anew.
+                # Without a lease, a compaction may delete files between plan and read. Only then, plan again.
                 before = self.generation
                 self.reload()
                 if self.generation == before:
@@ -407,7 +409,7 @@ class PointReader:
 
 
 def segment_entries(manifest: Manifest, segment: Segment) -> list[PointEntry]:
-    """The entries of a compacted segment, without files: their rows lie together in the segment's."""
+    """The entries of a compacted segment, without files: their rows lie together in the segment's files."""
     file = segment.entries
     data = durable.read_checked(manifest.data / file.name, file.bytes, file.crc)
     rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(data), use_threads=False).to_pylist()

@@ -1,9 +1,8 @@
-"""From a WHERE expression to ranges of the storage key: a historical filter becomes a look-up (Aurora, Sect.
-3.2: A49).
+"""From a WHERE expression to key ranges: a historical filter becomes a look-up (Aurora, Sect. 3.2: A49).
 
-The ranges are a necessary condition: a tuple that satisfies the expression has its key in one of them, so
-files outside may stay closed. Whatever is not understood restricts nothing; the filter itself still runs on
-what is read.
+The ranges are a necessary condition. A tuple that satisfies the expression has its key in one of them, so
+files outside need not be opened. An expression that is not understood restricts nothing. The filter itself
+still runs on what is read.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _INTERVALS: dict[type[exp.Expression], Callable[[Bound], Interval]] = {
 
 
 def key_ranges(where: str, column: str, kind: str) -> Ranges | None:
-    """The ranges that `where` leaves to `column` of the given Spark SQL type; None: no restriction.
+    """The ranges of `column` (of the given Spark SQL type) that `where` allows; None: no restriction.
 
     >>> key_ranges("seg >= 3 AND seg < 5 AND spd < 40", "seg", "INT")
     (Interval(low=3, high=5, low_open=False, high_open=True),)
@@ -51,7 +50,7 @@ def key_ranges(where: str, column: str, kind: str) -> Ranges | None:
 
 
 class _Reading:
-    """Walks a condition with one column in mind."""
+    """Walks a condition for one column."""
 
     def __init__(self, column: str, kind: str) -> None:
         self.column, self.kind = column, kind
@@ -80,7 +79,7 @@ class _Reading:
 
     def _between(self, node: exp.Between) -> Ranges | None:
         low, high = self._value(node.args["low"]), self._value(node.args["high"])
-        # SYMMETRIC would swap the ends: then we know nothing.
+        # SYMMETRIC may swap the ends, so it tells us nothing.
         if not self._is_key(node.this) or node.args.get("symmetric") or low is None or high is None:
             return None
         return meet((Interval(low, high),), (Interval(),))
@@ -95,8 +94,9 @@ class _Reading:
         return isinstance(node, exp.Column) and node.name.lower() == self.column
 
     def _value(self, node: exp.Expression) -> Bound:
-        """A literal in the plain form of the key's type, or None if it is no literal that compares as that
-        type does.
+        """A literal in the plain form of the key's type.
+
+        None if it is no literal, or does not compare as that type does.
         """
         try:
             return _literal(node, self.kind)
@@ -137,7 +137,7 @@ def _typed(node: exp.Cast, kind: str) -> Bound:
     value = _text(text.this, written)
     if written == kind:
         return value
-    # A date compares with a timestamp as its midnight; the other way round we leave alone.
+    # A date compares with a timestamp as its midnight. The reverse is not handled.
     return (
         int(value) * 86_400_000_000
         if (written, kind) == ("DATE", "TIMESTAMP") and value is not None
@@ -150,11 +150,11 @@ def _number(text: str, kind: str) -> Bound:
         number = float(text)
         return number if math.isfinite(number) else None
     if kind not in INTEGRAL:
-        # FLOAT: Spark compares single and double precision in its own way; no restriction is always right.
+        # FLOAT: Spark compares single and double precision in its own way. No restriction is always safe.
         return None
     if text.isdigit():
         return int(text)
-    # Beyond 2**53 a fraction's neighbours are not whole numbers any more.
+    # Beyond 2**53 the neighbours of a fraction are no longer whole numbers.
     return float(text) if abs(float(text)) < 2**52 else None
 
 

@@ -1,8 +1,8 @@
-"""Ranges of the storage key: what a B-tree look-up (Aurora, Sect. 4.2 and 3.2) becomes on files with least
-and greatest keys.
+"""Ranges of the storage key: a B-tree look-up (Aurora, Sect. 4.2 and 3.2) on files with key bounds.
 
-Key values are kept in a plain form that JSON carries and Python orders as Spark does: whole numbers for
-integers, booleans, dates (days) and timestamps (microseconds), floats, text, and hexadecimal text for bytes.
+Key values have a plain form that JSON can carry and that Python orders as Spark does. It uses whole numbers
+for integers, booleans, dates (days) and timestamps (microseconds); floats; text; and hexadecimal text for
+bytes.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Interval:
         return _beyond(self.low, self.high, self.low_open or self.high_open)
 
     def meet(self, other: Interval) -> Interval:
-        """What lies in both."""
+        """The values in both."""
         low, low_open = _tighter(self.low, self.low_open, other.low, other.low_open, upper=False)
         high, high_open = _tighter(self.high, self.high_open, other.high, other.high_open, upper=True)
         return Interval(low, high, low_open, high_open)
 
 
-# A union of intervals. No interval at all: nothing can match. None where Ranges may stand: no restriction.
+# A union of intervals. An empty one means that nothing can match. None in place of Ranges: no restriction.
 Ranges = tuple[Interval, ...]
 
 
@@ -59,12 +59,12 @@ def meet(left: Ranges | None, right: Ranges | None) -> Ranges | None:
 
 
 def join(left: Ranges | None, right: Ranges | None) -> Ranges | None:
-    """What either allows (OR)."""
+    """What either of the two allows (OR)."""
     return None if left is None or right is None else left + right
 
 
 def touches(ranges: Ranges | None, least: Bound, greatest: Bound, values: int) -> bool:
-    """Whether a file with these least and greatest keys, `values` of them not null, may hold a match."""
+    """Whether a file with these key bounds and `values` keys that are not null may hold a match."""
     if ranges is None:
         return True
     # A comparison with null is never true, so rows without a key match no range.
@@ -92,7 +92,7 @@ def plain(value: Any) -> Bound:
 
 
 def _beyond(low: Bound, high: Bound, is_open: bool) -> bool:
-    """Whether `low` lies above `high`, so that nothing lies between."""
+    """Whether `low` lies above `high`, so that the range is empty."""
     if low is None or high is None:
         return False
     return bool(low > high or (is_open and low == high))  # type: ignore[operator]

@@ -1,10 +1,9 @@
-"""Retention: the periodic pass that deletes tuples older than the persistence of a connection point (A26,
-A71).
+"""Retention: the periodic pass that deletes tuples older than a connection point's persistence (A26, A71).
 
-Time is event time: what lies further than `keep` behind the horizon goes, file by file, the oldest entries
+Time is event time. What lies further than `keep` behind the horizon goes, file by file, the oldest entries
 first. Where no horizon is ever promised (behind a count window with the earliest stamp), the newest tuple
-stands for it. Streams without timestamps are kept by the wall time of arrival. What a live lease still needs
-stays (A64).
+takes its place. Streams without timestamps are kept by the wall time of arrival. What a live lease still
+needs stays (A64).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from penstock.store.points.manifest import (
 )
 from penstock.store.points.point import PointReader, segment_entries
 
-_PASSES = 8  # segments made at once: a history longer than the persistence (a lease holds it) takes several
+_PASSES = 8  # segments made at once; a history longer than `keep` (a lease holds it) needs several
 
 
 @dataclass(frozen=True)
 class Retention:
-    """What a pass did, and who kept it from doing more."""
+    """What a pass did, and which reader kept it from doing more."""
 
     removed: int  # entries up to here are gone
     files: int
@@ -43,7 +42,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class _Limit:
-    """What is old, and up to which entry no reader needs it."""
+    """What counts as old, and up to which entry no reader needs it."""
 
     stamp: int
     arrival: float
@@ -57,18 +56,16 @@ class _Limit:
         return entry.number <= self.safe and old
 
     def tells_nothing(self, entry: PointEntry) -> bool:
-        """An entry without tuples only tells a horizon. It is as old as that, and useless without one."""
+        """Whether an entry without tuples can go: it has no horizon, or an old one."""
         return entry.horizon == NO_HORIZON or self.old(entry.horizon, entry.arrival)
 
 
 def retain(
     root: Path | str, name: str, keep: int, *, clock: Clock = time.time, grace: float = 600.0
 ) -> Retention | None:
-    """Delete what is wholly older than `keep` microseconds behind the horizon.
+    """Delete entries wholly older than `keep` microseconds behind the horizon.
 
-    None if another pass is running.
-
-    The newest entry always stays: it carries the horizon.
+    Returns None if another pass is running. The newest entry always stays, because it carries the horizon.
     """
     reader = PointReader(root, name)
     with durable.locked(reader.manifest.maintenance_lock, wait=False) as mine:
@@ -100,7 +97,7 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
 
 
 def _now(reader: PointReader, latest: PointEntry) -> int:
-    """How far the point's event time has come."""
+    """The current event time of the point."""
     if latest.horizon != NO_HORIZON:
         return latest.horizon
     files = [file for segment in reader.base.segments for file in segment.files]
@@ -121,7 +118,7 @@ def _after(
 
 
 def _thin(manifest: Manifest, base: Base, limit: _Limit) -> tuple[tuple[Segment, ...], list[DataFile]]:
-    """The segments without their old files, the leading empty ones left out; and the files that go."""
+    """The segments without their old files and without leading empty segments; and the files to delete."""
     kept: list[Segment] = []
     gone: list[DataFile] = []
     for segment in base.segments:
@@ -147,13 +144,13 @@ def _leading(entries: list[PointEntry], limit: _Limit) -> list[PointEntry]:
 def maintain(
     root: Path | str, name: str, keep: int, *, clock: Clock = time.time
 ) -> tuple[Compaction | None, Retention | None]:
-    """One pass of both, as a background task runs it now and then.
+    """One pass of retention and compaction, as the background task runs it.
 
-    What is old goes first: merged with what is not, it would have to stay. What compaction has cut apart may
-    go then.
+    Old entries go first: once merged with newer ones, they would have to stay. After compaction has separated
+    old from new, retention may delete more.
     """
     before = retain(root, name, keep, clock=clock)
-    # A quarter of the persistence: at most so much longer are tuples kept than asked for.
+    # A segment spans a quarter of the persistence, so tuples outlive it by at most that much.
     sizes = Sizes(span=max(1, keep // 4))
     passes = [compact(root, name, sizes, clock=clock)]
     while passes[-1] is not None and len(passes) < _PASSES:

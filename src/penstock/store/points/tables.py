@@ -1,7 +1,7 @@
-"""Arrow tables to sorted Parquet files and back: the leaves of the B-tree of Aurora's Sect. 4.2, on files.
+"""Arrow tables to sorted Parquet files and back: the leaves of Aurora's B-tree (Sect. 4.2), as files.
 
-Rows are sorted by the storage key and cut into files of bounded length, each with the least and greatest key
-and timestamp in its description, so that a look-up opens only the files it needs.
+Rows are sorted by the storage key and cut into files of bounded length. Each file's description has its least
+and greatest key and timestamp, so a look-up opens only the files it needs.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ _LONGEST_KEY = 256
 
 
 def stored_schema(schema: Schema) -> pa.Schema:
-    """The columns of a data file: visible ones, `_ts`, `_seq`, and `_entry`, which tells the train of each
-    row.
-    """
+    """The columns of a data file: visible ones, `_ts`, `_seq`, and `_entry`, the train of each row."""
     return arrow_schema(schema).append(pa.field(ENTRY, pa.int64()))
 
 
 def conform(table: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
-    """The table with exactly these columns and types, or an error that names what is missing."""
+    """Select exactly these columns and types, or raise an error that names what is missing."""
     if table.schema.equals(wanted):
         return table
     missing = [column for column in wanted.names if column not in table.column_names]
@@ -51,7 +49,7 @@ def conform(table: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
 
 
 def sort(table: pa.Table, key: str) -> pa.Table:
-    """Rows by key, then in canonical order: the same rows give the same file, in whatever order they came."""
+    """Sort by key, then canonically: the same rows give the same file, in whatever order they came."""
     if key == STAMP and _in_order(table):
         return table
     first = [key, STAMP, SEQ] if key != STAMP else [STAMP, SEQ]
@@ -61,7 +59,7 @@ def sort(table: pa.Table, key: str) -> pa.Table:
 
 
 def _in_order(table: pa.Table) -> bool:
-    """Whether `_ts`, `_seq` only grow: so trains of a single source come, and then sorting is time lost."""
+    """Whether `_ts`, `_seq` only grow. Trains of a single source arrive sorted, so sorting can be skipped."""
     if table[STAMP].null_count or table[SEQ].null_count:
         return False
     stamps, places = table[STAMP].to_numpy(), table[SEQ].to_numpy()
@@ -81,7 +79,7 @@ def write_files(
     """Sort the table and write it as files of at most `rows` rows; the caller flushes the directory."""
     ordered = sort(table, key)
     pieces = max(1, -(-ordered.num_rows // rows))
-    # Equal pieces instead of full ones and a crumb.
+    # Cut equal pieces, instead of full ones and a tiny last one.
     step = -(-ordered.num_rows // pieces) if ordered.num_rows else 1
     cuts = range(0, ordered.num_rows, step)
     return [_write(directory, ordered.slice(at, step), key, stem(start + n)) for n, at in enumerate(cuts)]
@@ -90,7 +88,7 @@ def write_files(
 def _write(directory: Path, table: pa.Table, key: str, stem: str) -> DataFile:
     data = encode(table)
     crc = durable.checksum(data)
-    # The checksum in the name: should a replay ever differ, it cannot overwrite what was committed.
+    # The checksum is in the name, so a replay that differs cannot overwrite what was committed.
     file = describe(table, key, f"{stem}-{crc:08x}.parquet", len(data), crc)
     durable.write_bytes(directory / file.name, data, sync_parent=False)
     return file
@@ -99,7 +97,7 @@ def _write(directory: Path, table: pa.Table, key: str, stem: str) -> DataFile:
 def encode(table: pa.Table) -> memoryview:
     """The table as the bytes of a Parquet file; equal tables give equal bytes."""
     sink = pa.BufferOutputStream()
-    # Dictionaries pay for columns that repeat (text, entry), and cost time on those that do not.
+    # Dictionaries pay off for columns that repeat (text, entry) and cost time for the others.
     often = [
         field.name for field in table.schema if not pa.types.is_integer(field.type) or field.name == ENTRY
     ]
@@ -108,7 +106,7 @@ def encode(table: pa.Table) -> memoryview:
 
 
 def describe(table: pa.Table, key: str, name: str, size: int, crc: int) -> DataFile:
-    """What the manifest says of a file."""
+    """The manifest's description of a file."""
     stamps, entries = pc.min_max(table[STAMP]), pc.min_max(table[ENTRY])
     least, greatest = _key_bounds(table[key])
     return DataFile(
@@ -130,7 +128,7 @@ def _key_bounds(column: pa.ChunkedArray) -> tuple[Bound, Bound]:
     bounds = pc.min_max(column)
     least, greatest = _plain(bounds["min"]), _plain(bounds["max"])
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-        # Spark holds NaN above every number; min_max passes it over.
+        # Spark sorts NaN above every number, but min_max skips it.
         only_nan = least is None or least != least  # noqa: PLR0124
         least, greatest = (float("inf") if only_nan else least), float("inf")
     if isinstance(greatest, str) and len(greatest) > _LONGEST_KEY:
@@ -139,7 +137,7 @@ def _key_bounds(column: pa.ChunkedArray) -> tuple[Bound, Bound]:
 
 
 def _plain(value: pa.Scalar) -> Bound:
-    # Arrow's own integers: years beyond Python's datetime are legal timestamps.
+    # Use Arrow's own integers: years beyond Python's datetime are legal timestamps.
     if pa.types.is_timestamp(value.type):
         return value.value if value.is_valid else None
     return plain(value.as_py())
