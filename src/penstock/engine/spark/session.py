@@ -1,6 +1,6 @@
 """The Spark session: the one we are given, or a local one made for trains.
 
-Everything that runs on Spark comes through here, so this is where a missing PySpark is reported.
+Everything that runs on Spark comes through here, so a missing PySpark is reported here.
 """
 
 from __future__ import annotations
@@ -18,47 +18,45 @@ from penstock.model.errors import MissingPackageError
 if find_spec("pyspark") is None or find_spec("pandas") is None:
     raise MissingPackageError("Running on Spark needs PySpark: pip install 'penstock[spark]'")
 
-# Measured in docs/performance.md; each may be set otherwise by the user's own session.
+# Measured in docs/performance.md. The user's own session may set each differently.
 SETTINGS = {
-    # One JVM and its Python workers talk over loopback; a host name that does not resolve must not stop them.
+    # One JVM and its Python workers talk over loopback. A host name that does not resolve must not stop them.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # what Spark remembers for its page: at the default of a thousand each it grows for minutes, tens of
-    # megabytes
+    # What Spark keeps for its web page: at the default of a thousand each, it grows by tens of megabytes.
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.sql.ui.retainedExecutions": "50",
     "spark.sql.session.timeZone": "UTC",
-    # a train's plan is small and known; measuring it at run time costs more than it saves
+    # A train's plan is small and known. Measuring it at run time costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
-    # halves the floor of a micro-batch on a local file system
+    # Halves the floor of a micro-batch on a local file system.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # our own tickets close windows when no data comes
+    # Our own tickets close windows when no data comes.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.parquet.compression.codec": "snappy",
-    # else the files of a train's shuffle stay until the JVM happens to collect its plan: gigabytes, written
-    # to disk for nothing
+    # Otherwise a train's shuffle files stay until the JVM happens to collect its plan: gigabytes, written to
+    # disk for nothing.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-    # packed records are large and short-lived, which the default collector treats as old and works through
-    # concurrently; with half of the heap for what is young they are gone before anybody has to copy them
+    # Packed records are large and short-lived. The default collector treats them as old and collects them
+    # concurrently. With half the heap for young objects, they are gone before they need copying.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:NewRatio=1",
-    # as the tasks write them: UTC, to the microsecond; Spark's default is a form that readers take for local
-    # time
+    # As the tasks write them: UTC, to the microsecond. Readers take Spark's default form for local time.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
-# For the JVM and its Python workers: buffers of megabytes come and go with every train. By default each is
-# given back to the kernel and faulted in again, page by page, which took a seventh of the processor
-# (docs/performance/linear-road.md); so the allocator keeps them, in pages of 2 MB.
+# For the JVM and its Python workers. Buffers of megabytes come and go with every train. By default each is
+# returned to the kernel and faulted in again, page by page, which took a seventh of the processor
+# (docs/performance/linear-road.md). So the allocator keeps them, in pages of 2 MB.
 MEMORY = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own gives back what is free for 10 ms
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # Arrow's own pool returns what is free for 10 ms
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # the most that glibc allows
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
@@ -67,7 +65,7 @@ MEMORY = {
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-# What results depend on: where the session given says otherwise, trains run in one beside it that says this.
+# Results depend on these. If the given session has other values, trains run in a second one with these.
 MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -78,11 +76,11 @@ MEANING = {
 def local_session(
     master: str | None = None, name: str = "penstock", *, nice: int = 0, **settings: str
 ) -> Any:
-    """A session for trains; where one runs already, that one.
+    """A session for trains, or the one that already runs.
 
-    Under spark-submit its own options and those of the user's configuration hold: only what they leave open
-    is set. `settings` take precedence, with Spark's own names (dots as written). `nice`: how much lower the
-    priority of Spark and its workers is than our own, for a process that has clients waiting.
+    Under spark-submit, its options and the user's configuration win: only what they leave open is set.
+    `settings` take precedence, with Spark's own names (dots as written). `nice` lowers the priority of Spark
+    and its workers below our own, for a process whose clients wait.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -115,7 +113,7 @@ def local_session(
 
 
 def heap_mb(machine: float) -> int:
-    """The heap of a local session, tasks included: a quarter of the machine, within reason.
+    """The heap of a local session, tasks included: a quarter of the machine, within limits.
 
     >>> [heap_mb(gb * 1024) for gb in (2, 8, 24, 256)]
     [1024, 2048, 6144, 8192]
@@ -124,7 +122,7 @@ def heap_mb(machine: float) -> int:
 
 
 def _memory_mb() -> float:
-    """What this machine, or the container around us, has."""
+    """The memory of this machine, or of the container around us."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):
         whole = min(whole, int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -132,32 +130,32 @@ def _memory_mb() -> float:
 
 
 def _huge_pages() -> bool:
-    """Whether the kernel gives large pages to who asks; other JVMs do not know the option."""
+    """Whether the kernel gives large pages on request; other JVMs do not know the option."""
     with suppress(OSError):
         return "[never]" not in _HUGE_PAGES.read_text()
     return False
 
 
 def _left_open(defaults: dict[str, str]) -> dict[str, str]:
-    """Those settings about which spark-submit, if it started us, has not been told."""
+    """The settings that spark-submit, if it started us, has not been given."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return defaults
     from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized()  # the JVM runs already and knows what was said
+    SparkContext._ensure_initialized()  # the JVM already runs and knows its settings
     told = SparkConf()
     return {key: value for key, value in defaults.items() if not told.contains(key)}
 
 
 def one_runs() -> bool:
-    """Whether somebody has started Spark in this process: then it is not ours to end."""
+    """Whether Spark already runs in this process: then it is not ours to end."""
     from pyspark import SparkContext
 
     return SparkContext._active_spark_context is not None
 
 
 def for_trains(spark: Any) -> Any:
-    """The session, or, if its settings would change what a network means, one beside it on its Spark."""
+    """The session, or one beside it if its settings would change a network's results."""
     differing = {key: value for key, value in MEANING.items() if spark.conf.get(key).lower() != value.lower()}
     if not differing:
         return spark

@@ -1,8 +1,7 @@
-"""How tuples of sources enter: Spark itself reads whole Parquet files, tasks decode everything else.
+"""How source tuples enter: Spark itself reads whole Parquet files, tasks decode everything else.
 
-What is wrong with a tuple is found out in one place, right behind the source: that it has no time or is late,
-and also what the filters and the map next to the source would refuse. So there is one look at each tuple, as
-in a job written by hand.
+Each tuple is checked once, directly after the source, as in a hand-written job. The check finds tuples
+without a time, late tuples, and tuples that the filters and the map next to the source would refuse.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
 
 
 def ddl(schema: Schema, *, hidden: bool = True) -> str:
-    """Spark's DDL of a batch on an arrow."""
+    """The Spark DDL of a batch on an arrow."""
     columns = [f"`{c.name}` {c.type}" for c in schema]
     if hidden:
         columns += [f"{STAMP} BIGINT", f"{SEQ} BIGINT"]
@@ -46,12 +45,12 @@ def ddl(schema: Schema, *, hidden: bool = True) -> str:
 
 @dataclass(frozen=True)
 class Guards:
-    """Boxes in a row behind a source; what they refuse is known at the source already."""
+    """Consecutive boxes after a source; what they would refuse is already found at the source."""
 
-    chain: tuple[str, ...] = ()  # the boxes looked through, in order
+    chain: tuple[str, ...] = ()  # the boxes covered, in order
     cases: tuple[
         tuple[str, str, str], ...
-    ] = ()  # box, when a tuple gets there, what is wrong with it then (SQL)
+    ] = ()  # box, when a tuple gets there, what is then wrong with it (SQL)
 
     @property
     def boxes(self) -> frozenset[str]:
@@ -59,7 +58,7 @@ class Guards:
 
 
 def guards_of(net: Network, layout: Layout, source: str) -> Guards:
-    """Look through the filters and the first map that alone read the source."""
+    """Collect the filters and the first map that are the source's only readers."""
     chain, cases, passed, at = [], [], ["true"], source
     while (node := _only_reader(net, at)) is not None and node.name in layout.native:
         texts = [node.predicate] if isinstance(node, Filter) else [text for _, text in node.columns]
@@ -70,7 +69,7 @@ def guards_of(net: Network, layout: Layout, source: str) -> Guards:
             cases.append((node.name, " AND ".join(passed), failure))
         chain.append(node.name)
         if isinstance(node, Map):
-            break  # behind it the columns are others
+            break  # it changes the columns
         passed.append(sqls[0].value)
         at = node.name
     return Guards(tuple(chain), tuple(cases))
@@ -94,13 +93,14 @@ def admit_files(
     guards: Guards,
     watch: Watch,
 ) -> DataFrame:
-    """Tuples of whole Parquet files.
+    """Admit the tuples of whole Parquet files.
 
     If the footers give the number of null timestamps and their range, Spark checks no tuple.
     """
     paths = [s.path for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
-    # a map, not plain numbers: it reaches the generated code by reference, so the code stays the same
+    # Use a map instead of plain numbers: it reaches the generated code by reference, so the code stays the
+    # same.
     order = ", ".join(f"{_text(_name(s.path))}, {first_seq(s.file)}L" for s in slices)
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
@@ -119,13 +119,13 @@ def admit_files(
 
 
 def _newest(slices: Sequence[WholeParquet], horizon: int) -> int | None:
-    """The largest time of a tuple that is let in; of none if even the largest of all is late."""
+    """The largest time of an admitted tuple; none if even the largest of all is late."""
     latest = max((s.latest for s in slices if s.latest is not None), default=None)
     return latest if latest is not None and latest >= horizon else None
 
 
 def _bad(slices: Sequence[WholeParquet], horizon: int) -> str:
-    """SQL: whether a tuple of these files has no time, or is late; only what the footers say is there."""
+    """SQL: whether a tuple has no time or is late; checks only what the footers do not rule out."""
     late = any(s.least is not None and s.least < horizon for s in slices)
     return f"{STAMP} IS NULL" + (f" OR {STAMP} < {by_reference(horizon, STAMP)}" if late else "")
 
@@ -150,7 +150,7 @@ def _guarded(
     why = "CASE " + " ".join(f"WHEN {when} THEN {text}" for when, text in cases) + " END"
     raw = raw_text(source.schema)
     letter = (f"coalesce({DEAD}.raw, {raw})", f"coalesce({DEAD}.offset, {SEQ})") if packed else (raw, SEQ)
-    # what a box refuses has been let in all the same
+    # A tuple that a box refuses was admitted nevertheless.
     let_in = (
         STAMP
         if packed or not own
@@ -161,7 +161,7 @@ def _guarded(
 
 
 def raw_text(schema: Schema) -> str:
-    """SQL of a tuple's visible columns as JSON."""
+    """SQL for a tuple's visible columns as JSON."""
     columns = ", ".join(f"`{c.name}`" for c in schema)
     return f"to_json(struct({columns}), map('ignoreNullFields', 'false'))"
 
@@ -188,7 +188,7 @@ def admit_packed(
     *,
     parallelism: int,
 ) -> DataFrame:
-    """Tuples of packed slices; those that a task has marked as dead stay behind."""
+    """Admit the tuples of packed slices, except those that a task has marked as dead."""
     parts = spread(slices, parallelism)
     tasks = spark.range(0, len(parts), 1, len(parts))
     frame = tasks.mapInArrow(Unpack(source, horizon, parts), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
@@ -197,11 +197,10 @@ def admit_packed(
 
 
 class Unpack:
-    """The task that reads slices and makes tuples of them.
+    """The task that reads slices and turns them into tuples.
 
-    Refused rows and late tuples come along, marked as dead.
-
-    The horizon is looked at here and not in SQL: the bytes are in hand, and the check costs next to nothing.
+    Refused rows and late tuples come along, marked as dead. The horizon is checked here and not in SQL: the
+    bytes are at hand, and the check costs almost nothing.
     """
 
     def __init__(self, source: Source, horizon: int, parts: Sequence[Sequence[Slice]]) -> None:

@@ -1,9 +1,8 @@
-"""Tuples of Parquet files without a time, or late: the driver finds them where the footers tell of any.
+"""Tuples of Parquet files that are late or have no time: the driver finds them if the footers show any.
 
-Idea: a dead letter shows its whole tuple, so looking for them on the way through Spark costs every tuple all
-its columns and a step outside the generated code. The footers tell which files have any; of those the driver
-reads the column of times, and the tuples themselves only where there is something to tell. That is worth it
-while they are few.
+A dead letter shows its whole tuple. Looking for such tuples inside Spark would cost every tuple all its
+columns and a step outside the generated code. The footers tell which files have any. Of those the driver
+reads the time column, and whole tuples only for the letters. This pays off while they are few.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ def footers_tell(slices: Sequence[WholeParquet]) -> bool:
 
 
 def all_in_time(slice_: WholeParquet, horizon: int) -> bool:
-    """True if its footer proves that every tuple has a time, and none is late."""
+    """Whether its footer proves that every tuple has a time and none is late."""
     return not slice_.nulls and (slice_.least is None or slice_.least >= horizon)
 
 
 def bad_times(source: Source, slices: Sequence[WholeParquet], horizon: int) -> pa.Table | None:
-    """The dead letters of these files; None if they are too many, or cannot be told by name."""
+    """The dead letters of these files; None if there are too many, or a column's name prevents it."""
     if any("." in c.name for c in source.schema):
-        return None  # to the reader of Parquet a dot leads into a struct
+        return None  # the Parquet reader takes a dot for a path into a struct
     tables = [DEAD_SCHEMA.empty_table()]
     left = FEW
     for slice_ in slices:

@@ -1,8 +1,8 @@
-"""Connection points as inputs: history first, then what comes, by the same entries (A48, A51).
+"""Connection points as inputs: history first, then new tuples, by the same entries (A48, A51).
 
-A filter on the storage key that all readers of the point apply first lets whole files be passed over (A49),
-and so does a join on it whose other side has such a filter (A50). The manifest's ranges choose the files;
-without any, histories are merged in order of time.
+If all readers of a point first filter on the storage key, whole files can be skipped (A49). The same holds
+for a join on that key whose other side has such a filter (A50). The manifest's ranges choose the files.
+Without ranges, histories are merged in order of time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from penstock.store.points.ranges import Ranges
 class PointPosition(Position):
     """The last entry that was taken, and what its writer promised with it.
 
-    `born`: when the query first looked, in seconds: what was retained before has come to it only then.
+    `born`: when the query first looked, in seconds. What was retained before then counts as arriving at that
+    time.
     """
 
     entry: int
@@ -58,11 +59,11 @@ class PointInput(Input[PointPosition]):
         self._born = 0.0
 
     def take(self, position: PointPosition | None, limit: int) -> Taken:
-        """Whole entries, one at least, up to so many tuples."""
+        """Take whole entries, at least one, up to the limit of tuples."""
         if self._lease is None:
             start = None if position is None else position.entry
             self._lease = take_lease(self._reader, self._query, start, seconds=self._seconds)
-            # what was retained before a query first looked has come to it just now
+            # What was retained before a query first looked counts as arriving just now.
             self._born = time.time() if position is None else 0.0
         after = self._lease.position if position is None else position.entry
         entries = self._reader.entries(after)
@@ -88,14 +89,14 @@ class PointInput(Input[PointPosition]):
         )
 
     def committed(self, position: PointPosition | None) -> None:
-        """The train that ends at the position is committed: what lies before may be deleted."""
+        """Note that the train ending at the position is committed: what lies before may be deleted."""
         if self._lease is not None:
             self._lease.renew(None if position is None else position.entry)
 
     def renew(self, *, ended: bool = False) -> None:
         """Keep the lease while a long train runs.
 
-        When the trains have `ended`, let go of what they are done with.
+        When the trains have `ended`, release what they have finished.
         """
         if self._lease is None:
             return
@@ -105,15 +106,15 @@ class PointInput(Input[PointPosition]):
             self._lease.renew()
 
     def release(self) -> None:
-        """The query is gone for good."""
+        """Release the lease: the query is gone for good."""
         if self._lease is not None:
             self._lease.release()
 
 
 def _oldest(entries: list[PointEntry], born: float) -> float | None:
-    """When the oldest of the entries' tuples came to the network.
+    """When the oldest of the entries' tuples entered the network.
 
-    Without tuples, those that moved the horizon.
+    If there are no tuples, use those that moved the horizon.
     """
     full = [entry for entry in entries if entry.rows] or entries[-1:]
     known = [entry.since for entry in full if entry.since is not None]
@@ -121,7 +122,7 @@ def _oldest(entries: list[PointEntry], born: float) -> float | None:
 
 
 def asleep(net: Network, idle: Iterable[str]) -> set[str]:
-    """Inputs that are idle, and everything that only these feed: nobody need wait for a point among them."""
+    """Idle inputs, and everything fed only by these: nobody need wait for a point among them."""
     sleeping = set(idle)
     for node in net.nodes.values():
         if node.inputs and set(node.inputs) <= sleeping:
@@ -132,7 +133,7 @@ def asleep(net: Network, idle: Iterable[str]) -> set[str]:
 def point_frame(
     spark: SparkSession, checkpoint: Path, net: Network, name: str, slices: Sequence[PointEntries]
 ) -> tuple[DataFrame, tuple[int, int]]:
-    """The tuples of a ticket's entries, less the files that cannot hold what the readers ask for."""
+    """The tuples of a ticket's entries, without files that cannot hold what the readers ask for."""
     schema = net.types[name].schema
     reader = PointReader(checkpoint, name)
     ranges = pushed_ranges(net, name, reader.key)
@@ -142,11 +143,11 @@ def point_frame(
         plan = reader.plan(slice_.first, slice_.last, ranges)
         skipped, read = skipped + plan.skipped_files, read + len(plan.files)
         if plan.files:
-            plan.check()  # Spark reads past our checksums; at least the lengths must be right
+            plan.check()  # Spark ignores our checksums; at least check the lengths
             paths = [str(plan.directory / f.name) for f in plan.files]
             frame = spark.read.schema(f"{ddl(schema)}, {ENTRY} BIGINT").parquet(*paths)
-            # numbers of entries change with every train: as literals they would have the code compiled anew
-            # each time
+            # Entry numbers change with every train. As literals they would force Spark to compile the code
+            # each time.
             whole = all(plan.first <= f.first and f.last <= plan.last for f in plan.files)
             frames.append(frame if whole else frame.where(f"{ENTRY} BETWEEN {plan.first} AND {plan.last}"))
     columns = [*[f"`{c.name}`" for c in schema], STAMP, SEQ]
@@ -159,7 +160,7 @@ def point_frame(
 
 
 def pushed_ranges(net: Network, name: str, key: str) -> Ranges | None:
-    """Ranges of the storage key outside of which no reader looks; None if any reader wants it all."""
+    """The storage key ranges that the readers need; None if any reader needs everything."""
     readers = [net.nodes[r] for r in net.readers(name)]
     schema = net.types[name].schema
     if len(readers) != 1 or key not in schema:
@@ -173,7 +174,7 @@ def pushed_ranges(net: Network, name: str, key: str) -> Ranges | None:
 
 
 def _looked_up(net: Network, name: str, join: Join, key: str) -> Ranges | None:
-    """A join on the storage key looks its partners up if its other side is filtered by it (A50).
+    """The ranges that a join on the storage key takes from a filter on its other side (A50).
 
     No other key can match.
     """
@@ -186,5 +187,5 @@ def _looked_up(net: Network, name: str, join: Join, key: str) -> Ranges | None:
         return None
     type_ = net.types[name].schema.type_of(key)
     if net.types[other.name].schema.type_of(theirs[0]) != type_:
-        return None  # compared after a cast: its ranges are not ours
+        return None  # compared after a cast, so its ranges do not apply here
     return key_ranges(other.predicate, theirs[0], type_)

@@ -16,7 +16,7 @@ from penstock.model.types import SEQ, STAMP
 
 @dataclass(frozen=True)
 class Admitted:
-    """Tuples with `_ts` and `_seq`, and the dead letters of the others."""
+    """Tuples with `_ts` and `_seq`, and the dead letters of the refused ones."""
 
     tuples: pa.Table
     dead: pa.Table

@@ -1,4 +1,4 @@
-"""Native frames to outputs and points: Parquet by Spark's own writer, the rest by small Python tasks."""
+"""Native frames to outputs and points: Spark's own writer for Parquet, small Python tasks for the rest."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class FrameWriter:
-    """Writes what native boxes give to the outputs and points behind them."""
+    """Writes the tuples of native boxes to the outputs and points after them."""
 
     def __init__(self, trains: Trains, ticket: Ticket, outcome: Outcome) -> None:
         self.trains, self.ticket, self.outcome = trains, ticket, outcome
 
     def write(self, name: str, frame: DataFrame) -> None:
-        """Every output, point and view behind the native node `name`."""
+        """Write to every output, point and view after the native node `name`."""
         for reader in self.trains.terminals(name):
             node = self.trains.net.nodes[reader]
             if not isinstance(node, Output):

@@ -1,6 +1,6 @@
-"""Where outputs leave: the sinks of a sub-network, by output.
+"""The sinks of a sub-network, by output.
 
-Sinks of files are written by the tasks that have the tuples. The others get each train's tuples here, in the
+The tasks that have the tuples write to file sinks. The other sinks get each train's tuples here, in the
 driver, once the train is committed.
 """
 
@@ -18,7 +18,7 @@ from penstock.model.writing.network import Network
 
 
 class Outputs:
-    """The sinks of one sub-network. `run` tells its files from those of any other run."""
+    """The sinks of one sub-network. `run` distinguishes its files from those of any other run."""
 
     def __init__(self, net: Network, names: Iterable[str], run: str) -> None:
         self._net = net
@@ -27,7 +27,7 @@ class Outputs:
         }
 
     def start(self, moves: Sequence[Sequence[str]]) -> None:
-        """Prepare for the first train; `moves` of the last commit may still have to be made."""
+        """Prepare for the first train; `moves` of the last commit may still be pending."""
         for sink in self._sinks.values():
             sink.start(moves)
 
@@ -37,7 +37,7 @@ class Outputs:
         return sink if isinstance(sink, TaskSink) else None
 
     def deliver(self, outputs: Iterable[str], tuples: pa.Table) -> None:
-        """Hand a committed train's tuples to those of these outputs that the driver delivers to."""
+        """Hand a committed train's tuples to those outputs that the driver serves."""
         for name in outputs:
             sink = self._sinks.get(name)
             if isinstance(sink, DriverSink):
@@ -46,5 +46,5 @@ class Outputs:
 
     @staticmethod
     def publish(moves: Iterable[Iterable[str]]) -> None:
-        """Make a committed train's files visible; doing so again does no harm."""
+        """Make a committed train's files visible; repeating it does no harm."""
         publish(moves)

@@ -1,9 +1,8 @@
-"""Expressions as Spark SQL that never throws: a value, NULL where the expression failed, and the reason
-beside it.
+"""Expressions as Spark SQL that never throws: a value, or NULL with the reason of the failure beside it.
 
-With ANSI on, one bad tuple would end the query. So each function that can fail is written in its try_ form,
-and the failure is an expression of its own, which looks only at what AND, OR, CASE, IF and COALESCE would
-have evaluated. Where nothing can fail there is no second expression and the first is plain Spark SQL.
+With ANSI on, one bad tuple would end the query. So each function that can fail is written in its try_ form.
+The failure is an expression of its own, which looks only at what AND, OR, CASE, IF and COALESCE would have
+evaluated. Where nothing can fail, there is no second expression and the first is plain Spark SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class SparkSql:
     failure: str | None
 
 
-@lru_cache(maxsize=4096)  # asked again for every train
+@lru_cache(maxsize=4096)  # called for every train
 def to_spark(text: str, schema: Schema) -> SparkSql:
     """An expression as Spark SQL over these columns.
 
@@ -47,7 +46,7 @@ def to_spark(text: str, schema: Schema) -> SparkSql:
 
 
 def _hides(node: Typed) -> bool:
-    """Whether a NULL that stands for a failure may turn into something else on its way up."""
+    """Whether a NULL that stands for a failure may turn into another value further up."""
     calls = [n for n in walk(node) if isinstance(n, Call) and not _strict(n)]
     return any(can_fail(n) for n in calls)
 
@@ -107,7 +106,7 @@ def _quoted(text: str) -> str:
 
 
 def _try(plain: str, name: str) -> Callable[[Call, list[str]], str]:
-    """The plain operator where it cannot fail, else the function that gives NULL."""
+    """The plain operator where it cannot fail, else the function that returns NULL."""
 
     def form(node: Call, args: list[str]) -> str:
         return f"{name}({args[0]}, {args[1]})" if node.fails else f"({args[0]} {plain} {args[1]})"
@@ -119,7 +118,7 @@ def _whole_division(node: Call, args: list[str]) -> str:
     left, right = args
     if not node.fails:
         return f"({left} DIV {right})"
-    # the one quotient that does not fit: the smallest BIGINT by -1
+    # The only quotient that overflows: the smallest BIGINT divided by -1.
     return f"IF({left} = (-9223372036854775808L) AND {right} = -1, NULL, {left} DIV nullif({right}, 0L))"
 
 
@@ -148,7 +147,7 @@ def _to_whole(node: Call, args: list[str]) -> str:
     inner = f"{node.function}({args[0]})"
     if not node.fails:
         return inner
-    # NaN is above all numbers but gives 0, as in Java
+    # NaN is above all numbers but gives 0, as in Java.
     fits = f"{args[0]} >= -9.223372036854775808E18D AND {args[0]} < 9.223372036854775807E18D"
     return f"CASE WHEN isnan({args[0]}) THEN 0L WHEN {fits} THEN {inner} END"
 
@@ -174,7 +173,7 @@ def _try_cast(node: Call, args: list[str]) -> str:
     made = f"try_cast({args[0]} AS {node.type})"
     if node.args[0].type != "STRING" or node.type not in ("TIMESTAMP", "DATE"):
         return made
-    # Spark reads more forms (today's date, named zones, five-digit years) than have one meaning here
+    # Spark accepts forms whose meaning is not fixed (today's date, named zones, five-digit years).
     form = TIMESTAMP_FORM if node.type == "TIMESTAMP" else "(?s)" + DATE_FORM
     checked = f"CASE WHEN {args[0]} RLIKE {_quoted(form)} THEN {made} END"
     if node.type == "DATE":
@@ -183,7 +182,7 @@ def _try_cast(node: Call, args: list[str]) -> str:
 
 
 def _within(micros: str) -> str:
-    """A timestamp of these microseconds, NULL outside the years 1 to 9999."""
+    """A timestamp from microseconds, NULL outside the years 1 to 9999."""
     within = f"{micros} BETWEEN {_bigint(FIRST_STAMP)} AND {_bigint(LAST_STAMP)}"
     return f"CASE WHEN {within} THEN timestamp_micros({micros}) END"
 
@@ -199,7 +198,8 @@ def _shift(_node: Call, args: list[str]) -> str:
 def _stamp_of(factor: int) -> Callable[[Call, list[str]], str]:
     def form(node: Call, args: list[str]) -> str:
         if node.args[0].type == "DOUBLE":
-            # CAST cuts towards zero, as Spark's timestamp_seconds does; NaN and infinity give NULL there, too
+            # CAST truncates towards zero, like Spark's timestamp_seconds. NaN and infinity give NULL there,
+            # too.
             return _within(f"try_cast({args[0]} * {float(factor)!r}D AS BIGINT)")
         return _within(f"try_multiply({args[0]}, {factor}L)" if factor > 1 else args[0])
 
@@ -221,7 +221,7 @@ _FORMS: dict[str, Callable[[Call, list[str]], str]] = {
 
 
 def _failure(node: Typed) -> str | None:
-    """SQL of the reason why the expression fails on a tuple, NULL if it does not; None if it never can."""
+    """SQL for the reason why the expression fails on a tuple, NULL if it does not; None if it never can."""
     if not isinstance(node, Call) or not can_fail(node):
         return None
     form = _LAZY.get(node.function)
@@ -238,7 +238,7 @@ def _first(reasons: list[str]) -> str:
 
 
 def _own(node: Call) -> str:
-    """A strict function has failed where it gives NULL for arguments that are not."""
+    """A strict function has failed if it returns NULL although no argument is NULL."""
     given = [
         f"{_value(arg)} IS NOT NULL" for arg in node.args if not isinstance(arg, Literal) or arg.value is None
     ]
@@ -261,7 +261,7 @@ def _reason(node: Call) -> str:
 
 
 def _connective(decisive: str) -> Callable[[Call], str | None]:
-    """The right side counts only where the left one has not decided."""
+    """Count the right side only where the left side has not decided."""
 
     def form(node: Call) -> str | None:
         left, right = _failure(node.args[0]), _failure(node.args[1])

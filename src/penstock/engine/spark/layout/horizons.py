@@ -1,8 +1,8 @@
 """Horizons of a sub-network on Spark: laid out once as plain steps, then run for every ticket.
 
-The definition is `model/checks/horizons.py`. This is a second way to the same numbers, so that the comparison
-of the engines can find a fault in either: every box is one step that takes the least horizon in front of it,
-goes back by a length of time, and down to a multiple of another.
+`model/checks/horizons.py` holds the definition. This is a second way to the same numbers, so that comparing
+the engines can find a fault in either. Every box is one step: it takes the least horizon of its inputs, goes
+back by a length of time, and rounds down to a multiple of another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.model.durations import Time
 
 @dataclass(frozen=True)
 class Step:
-    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: no promise behind it."""
+    """One box: `back` microseconds, then down to a multiple of `grid`; `lost`: no promise after it."""
 
     node: str
     inputs: tuple[str, ...]
@@ -27,7 +27,7 @@ class Step:
     lost: bool = False
 
     def promise(self, fronts: Iterable[int]) -> int:
-        """The horizon behind the box."""
+        """The horizon after the box."""
         least = min(fronts)
         if self.lost or least == UNKNOWN:
             return UNKNOWN
@@ -43,11 +43,11 @@ class HorizonPlan:
 
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> HorizonPlan:
-        """Lay out; nodes in topological order."""
+        """Lay out the steps; nodes come in topological order."""
         return cls(tuple(Step(node.name, node.inputs, *_length(node)) for node in nodes))
 
     def behind(self, given: Mapping[str, int]) -> dict[str, int]:
-        """The horizon behind every node, from those of the inputs.
+        """The horizon after every node, from those of the inputs.
 
         >>> plan = HorizonPlan((Step("cars", ()), Step("minutes", ("cars",), grid=60)))
         >>> plan.behind({"cars": 130})
@@ -72,7 +72,7 @@ def _length(node: Node) -> Length:
 
 
 def _windows(node: Any) -> Length:
-    """Windows of time hold tuples back until they close; count windows may close on any old tuple."""
+    """Time windows hold tuples back until they close; count windows may close on a tuple of any age."""
     if not isinstance(node.size, Time):
         return (0, 1, node.stamp == "earliest")
     aligned = node.stamp == "earliest" and node.kind != "slide"
@@ -83,7 +83,7 @@ def _latch(node: Any) -> Length:
     return _windows(node) if node.function is None else _STAYS
 
 
-# By the kind of a box; one that is not here lets horizons pass as they are.
+# By kind of box. A kind that is not listed passes horizons on unchanged.
 _LENGTHS: dict[str, Callable[[Any], Length]] = {
     "tumble": _windows,
     "slide": _windows,

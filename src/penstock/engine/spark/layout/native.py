@@ -1,8 +1,8 @@
 """Native boxes: Filter, Map, Drop, Union and GroupBy as DataFrame operations.
 
-A tuple whose expression fails leaves the main path where it fails and becomes a dead letter (`Watch.guard`).
-Each operation is given to Spark as a few texts: every call into the JVM and every plan it analyses costs
-about a millisecond, a train is made of some hundred of them if one is careless.
+A tuple whose expression fails leaves the main path there and becomes a dead letter (`Watch.guard`). Each
+operation is given to Spark as a few texts. Every call into the JVM and every plan that it analyses costs
+about a millisecond, and careless code makes some hundred of them a train.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
 @dataclass(frozen=True)
 class NativeBox:
-    """A box in one train. `watch` None: what it would refuse was taken out at the source."""
+    """A box in one train. If `watch` is None, the source has already removed what the box would refuse."""
 
     node: Any  # the box of the table's line
     frames: list[DataFrame]
@@ -34,7 +34,7 @@ class NativeBox:
 
 
 def apply_box(box: NativeBox) -> DataFrame:
-    """The tuples behind a native box."""
+    """The tuples after a native box."""
     return _NATIVE[box.node.kind](box)
 
 
@@ -54,7 +54,7 @@ def _map(box: NativeBox) -> DataFrame:
         failure = f"coalesce({', '.join(failures)})" if len(failures) > 1 else failures[0]
         frame = _watched(box.node, frame, schema, failure, box.watch)
     types = {c.name: c.type for c in box.output.schema}
-    # the cast settles only what the model's type says anyway: a literal's width, a null's type
+    # The cast only fixes what the model's type already says: a literal's width, a null's type.
     columns = [
         f"CAST({sqls[c].value} AS {types[c]}) AS `{c}`" if c in sqls else f"`{c}`"
         for c in box.output.schema.names
@@ -71,8 +71,8 @@ def _drop(box: NativeBox) -> DataFrame:
     threshold = round(box.drop_rates.get(node.name, node.rate) * 1_000_000)
     if threshold <= 0:
         return frame
-    # unsigned remainder of a signed 64-bit hash: Spark has no unsigned numbers, so add 2**64 mod 10**6 where
-    # negative
+    # The unsigned remainder of a signed 64-bit hash. Spark has no unsigned numbers, so add 2**64 mod 10**6 to
+    # negative ones.
     hashed = f"xxhash64(CAST({node.lot} AS BIGINT), {SEQ})"
     remainder = f"pmod({hashed}, 1000000) + CASE WHEN {hashed} < 0 THEN {2**64 % 1_000_000} ELSE 0 END"
     return frame.where(f"pmod({remainder}, 1000000) >= {by_reference(threshold, SEQ)}")
@@ -86,7 +86,7 @@ def _union(box: NativeBox) -> DataFrame:
     return merged
 
 
-# A line for each native kind; `plan.NATIVE_KINDS` are its keys.
+# One line for each native kind; `plan.NATIVE_KINDS` are the keys.
 _NATIVE: dict[str, Callable[[NativeBox], DataFrame]] = {
     "filter": _filter,
     "map": _map,

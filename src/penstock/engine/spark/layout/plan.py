@@ -1,9 +1,9 @@
 """How a sub-network is laid out on Spark: native boxes as DataFrame operations, the rest in fused stages.
 
-A stage is a set of adjacent vectorised boxes with the same partitioning; it runs as one crossing into Python
-for each train, with one state version for each partition. Stateless boxes behind a stage join it: what comes
-out of windows is small, and sending it back to the JVM only to filter it would cost a job. Boxes in front of
-the first stage stay native.
+A stage is a set of adjacent vectorised boxes with the same partitioning. It crosses into Python once a train
+and has one state version for each partition. Stateless boxes after a stage join it: the output of windows is
+small, and sending it back to the JVM only to filter it would cost a job. Boxes before the first stage stay
+native.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from penstock.model.boxes import Join, Keys, Node, Source, Trait
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
-# Boxes that `native.py` can do as DataFrame operations.
+# Boxes that `native.py` can run as DataFrame operations.
 NATIVE_KINDS = frozenset({"filter", "map", "drop", "union", "group_by"})
-FED = "_fed"  # with a partial aggregate: how many tuples went into it
-SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere: no box finds them among its own
+FED = "_fed"  # in a partial aggregate: the number of tuples in it
+SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere; no box has such a key
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Entry:
 
 @dataclass
 class Stage:
-    """Boxes that run in one crossing. `keys` None: no state, any partitioning will do; (): all in one
-    partition.
+    """Boxes that run in one crossing into Python.
 
-    `servers`: how many partitions the stage of a diffused join has, if it says so.
+    `keys` None: no state, any partitioning will do; (): all in one partition. `servers`: how many partitions
+    the stage of a diffused join has, if it specifies that.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Stage:
 
     @property
     def spread(self) -> bool:
-        """True for the stage of a diffused join: the train's roles say where tuples go."""
+        """Whether this is the stage of a diffused join: the train's roles say where tuples go."""
         return self.keys == SPREAD
 
 
@@ -80,7 +80,7 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
     stages: list[Stage] = []
     home: dict[str, Stage] = {}
     for name in feeds:
-        # the source itself is the first thing in its stage: its records are unpacked there
+        # The source itself comes first in its stage, which unpacks its records.
         home[name] = Stage(name, _partitioned_by(net.nodes[name]))
         stages.append(home[name])
     for node in net.nodes.values():
@@ -101,13 +101,13 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
 def _partitioned_by(node: Node) -> Keys | None:
     """The keys by which a source's tuples come in groups.
 
-    They must come in order too: packed trains look for no late tuples.
+    The tuples must also be in order: packed trains do not look for late tuples.
     """
     return node.format.partitioned_by if isinstance(node, Source) and node.format.in_order else None
 
 
 def vectorised(node: Node) -> bool:
-    """True for a box that needs Python: it has no native form, or is a user's function."""
+    """Whether a box needs Python: it has no native form, or is a user's function."""
     return node.kind not in NATIVE_KINDS or node.user_function is not None
 
 
@@ -120,14 +120,14 @@ def behind(net: Network, name: str) -> str:
 
 
 def box_keys(net: Network, node: Node, index: int) -> Keys | None:
-    """By which columns of input `index` the box must be partitioned."""
+    """The columns of input `index` by which the box must be partitioned."""
     return node.partition_keys(index, net.types[node.inputs[index]].keys)
 
 
 def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) -> Stage | None:
     feeding = [home.get(behind(net, name)) for name in node.inputs]
     if not vectorised(node):
-        # Only if all its input is there already: otherwise it would drag native arrows into Python.
+        # Only if all its input is already there. Otherwise it would pull native arrows into Python.
         first = feeding[0]
         return first if first is not None and all(stage is first for stage in feeding) else None
     if isinstance(node, Join) and node.spread:
@@ -140,7 +140,7 @@ def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) 
 
 
 def _may_join(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> bool:
-    """The stage's partitioning brings together what the box needs, and no arrow leads round about."""
+    """Whether the stage's partitioning suits the box, and no arrow leaves the stage and comes back."""
     for index, name in enumerate(node.inputs):
         if home.get(behind(net, name)) is not stage:
             if Trait.STATELESS in node.traits or _depends(net, name, stage):
@@ -157,16 +157,15 @@ def _compatible(net: Network, node: Node, index: int, stage: Stage) -> bool:
     if not stage.keys or not wanted:
         return stage.keys == wanted == ()
     if len(node.inputs) > 1:
-        # other inputs enter by the same columns, so these must be the very keys, in order
+        # Other inputs enter by the same columns, so these must be exactly the keys, in order.
         return wanted == stage.keys and _carried(net, node.inputs[index], stage, stage.keys)
     return set(stage.keys) <= set(wanted) and _carried(net, node.inputs[index], stage, stage.keys)
 
 
 def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
-    """True if the columns reach the arrow with the values by which the stage is partitioned.
+    """Whether the columns reach the arrow with the values by which the stage is partitioned.
 
-    A user's function that produces a column of a key's name is taken at its word; the task checks it
-    (`guarded`).
+    If a user's function produces a column with a key's name, this trusts it; the task checks it (`guarded`).
     """
     node = net.nodes[behind(net, name)]
     if node.name not in stage.nodes:
@@ -180,7 +179,7 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
 
 
 def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
-    """Boxes with a user's function that must keep to the keys, because others are fused behind."""
+    """Boxes with a user's function that must preserve the keys, because others are fused after them."""
     found = {}
     for name in stage.nodes:
         node = net.nodes[name]
@@ -192,7 +191,7 @@ def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
 
 
 def _depends(net: Network, name: str, stage: Stage) -> bool:
-    """True if the arrow's tuples come, further up, out of the stage."""
+    """Whether the arrow's tuples come, directly or further up, from the stage."""
     node = net.nodes[name]
     return node.name in stage.nodes or any(_depends(net, up, stage) for up in node.inputs)
 

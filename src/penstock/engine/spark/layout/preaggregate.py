@@ -1,8 +1,7 @@
-"""Time windows natively: Spark makes partial aggregates by pane and key, the stage merges them into its
-state.
+"""Native time windows: Spark makes partial aggregates by pane and key, the stage merges them into its state.
 
-Only a row for each pane and key crosses the shuffle and into Python. The columns are those of
-`engine/arrow/aggregates.py`. Boxes whose arguments may fail, need order or distinct values take the tuples
+Only one row for each pane and key crosses the shuffle and into Python. The columns are those of
+`engine/arrow/aggregates.py`. Boxes whose arguments may fail or need order or distinct values take the tuples
 themselves instead.
 """
 
@@ -31,7 +30,7 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 def may_preaggregate(net: Network, layout: Layout, entry: Entry) -> bool:
-    """True if a native frame feeds a time window whose aggregates Spark can make partials of."""
+    """Whether a native frame feeds a time window whose partial aggregates Spark can compute."""
     node = net.nodes[entry.head]
     if (
         not isinstance(node, Windowed)
@@ -50,7 +49,7 @@ def _slot_is_native(slot: Slot, net: Network, entry: Entry) -> bool:
         return True
     if slot.call.function not in _NATIVE:
         return False
-    # sums of doubles in Spark's order would differ from run to run
+    # Sums of doubles in Spark's order would differ from run to run.
     if slot.call.function in ("sum", "avg") and slot.argument not in _WHOLE:
         return False
     if slot.call.function in ("min", "max") and slot.argument in ("FLOAT", "DOUBLE"):
@@ -82,19 +81,19 @@ def _shaper(net: Network, entry: Entry) -> Shaper:
 
 
 def partial_schema(net: Network, entry: Entry) -> Any:
-    """The Arrow schema in which partials reach the stage; with each how many tuples went into it."""
+    """The Arrow schema of the partials that reach the stage, with the number of tuples in each."""
     return _shaper(net, entry).partial_schema.append(pa.field(FED, pa.int64()))
 
 
 def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
-    """One row for each pane and key of the train (a few, as Spark pleases: the stage merges them)."""
+    """One row for each pane and key of the train. Spark may give several; the stage merges them."""
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
     assert isinstance(node, Windowed)
     width = Spans.of(node).width
     schema = net.types[entry.tail].schema
     keys = [f"`{k}`" for k in shaper.keys]
     window = f"({STAMP} - pmod({STAMP}, {width})) DIV {width} AS {WINDOW}"  # floor, also before 1970
-    # plain numbers only: an aggregate of a struct would make Spark sort all tuples instead of hashing them
+    # Plain numbers only: for an aggregate of a struct Spark would sort all tuples instead of hashing them.
     columns = [
         f"{'min' if node.stamp == 'earliest' else 'max'}({STAMP}) AS {STAMP}",
         f"CAST(0 AS INT) AS {INPUT}",
@@ -115,13 +114,13 @@ def _partials(slot: Slot, schema: Any) -> list[str]:
     if slot.call.function in ("sum", "avg"):
         wide = f"CAST({value} AS BIGINT)"
         if slot.argument != "BIGINT":
-            whole = f"coalesce(sum({wide}), 0L)"  # no train has so many tuples that this overflows
+            whole = f"coalesce(sum({wide}), 0L)"  # no train is large enough to overflow this
             return [
                 f"shiftright({whole}, 32) AS {name}",
                 f"{whole} & {0xFFFFFFFF}L AS {name}_low",
                 f"count({value}) AS {name}_n",
             ]
-        # in two halves: a sum of 64-bit numbers may overflow where the mean does not
+        # In two halves: a sum of 64-bit numbers may overflow where the mean does not.
         return [
             f"coalesce(sum(shiftright({wide}, 32)), 0L) AS {name}",
             f"coalesce(sum({wide} & {0xFFFFFFFF}L), 0L) AS {name}_low",

@@ -1,9 +1,9 @@
 """A train without a shuffle of rows: one job from packed records to counts, through all stages.
 
-Where every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist
-in the JVM. The source's records go straight into the first stage, whose task unpacks them; what one stage
-sends to the next travels packed as well, one record for each target partition; records about the train pass
-through. Between two stages lies one exchange of a handful of records, and the whole train is one Spark job.
+If every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist in
+the JVM. The source's records go straight into the first stage, whose task unpacks them. What one stage sends
+to the next also travels packed, one record for each target partition. Records about the train pass through.
+Between two stages lies one exchange of a handful of records, and the whole train is one Spark job.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 _DDL = "label INT, kind STRING, name STRING, body BINARY"
 _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
-_FEW = 16  # files that Spark reads itself; it lists more of them with a job of its own
+_FEW = 16  # up to this many files Spark reads itself; more would need a listing job
 Record = tuple[int, str, str, bytes]
 
 
 @dataclass(frozen=True)
 class Onward:
-    """An arrow into another stage: whose tuples, as which entry of which stage, by which keys."""
+    """An arrow into another stage: its tuples, the stage and entry it leads to, and the keys."""
 
     tail: str
     stage: str
@@ -60,7 +60,7 @@ class Onward:
 
 @dataclass
 class PackedStageTask(StageTask):
-    """A stage whose tuples come and go packed."""
+    """A stage whose tuples arrive and leave packed."""
 
     root: Source | None = None
     sending: list[Onward] = field(default_factory=list)
@@ -68,7 +68,7 @@ class PackedStageTask(StageTask):
     slices: dict[str, Slice] = field(default_factory=dict)  # by the name of the file
 
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """Take the partition's share of the train."""
+        """Process the partition's share of the train."""
         passing: list[Record] = []
         begun = self._begin(batches, passing)
         yield from self._finish(partition, begun, passing)
@@ -99,7 +99,7 @@ class PackedStageTask(StageTask):
             for i, slice_ in enumerate(self._slices_of(batch)):
                 if slice_ is None:
                     continue  # a partition without files still has its task
-                # the buffer itself: copying megabytes into Python bytes is not free
+                # Use the buffer itself: copying megabytes into Python bytes costs time.
                 admitted = stamped(self.root, slice_.decode(self.root, _view(chunks, i)))
                 tables.append(admitted.tuples)
                 dead.append(admitted.dead)
@@ -111,7 +111,7 @@ class PackedStageTask(StageTask):
         return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
 
     def _slices_of(self, batch: Any) -> list[Slice | None]:
-        """What each record holds, by the name of its file."""
+        """The slice in each record, by the name of its file."""
         return [self.slices.get(_file_name(path)) for path in batch.column("path").to_pylist()]
 
     def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
@@ -146,7 +146,7 @@ class PackedStageTask(StageTask):
             stage_run.dead.append(dead)
 
     def _sent(self, stage_run: StageRun) -> Iterator[Record]:
-        """What goes on to other stages, one record for each target partition that gets any."""
+        """What goes on to other stages: one record for each target partition that gets tuples."""
         for onward in self.sending:
             table = stage_run.tables[onward.tail]
             if not table.num_rows:
@@ -190,7 +190,7 @@ def targets(table: Any, keys: Keys, parts: int) -> np.ndarray | None:
 
 @cache
 def hash_of(value: Any) -> int:
-    """A number for a text or bytes that is the same in every process."""
+    """Hash a text or bytes to a number that is the same in every process."""
     import xxhash
 
     data = b"" if value is None else value.encode() if isinstance(value, str) else value
@@ -199,7 +199,7 @@ def hash_of(value: Any) -> int:
 
 @cache
 def labels_for(parts: int) -> list[int]:
-    """For each partition the least number that Spark's hash partitioning sends there.
+    """For each partition, the least number that Spark's hash partitioning sends there.
 
     >>> [murmur3(label) % 3 for label in labels_for(3)]
     [0, 1, 2]
@@ -233,7 +233,7 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 
 def _record_name(piece: Slice) -> str:
-    """What a record is called: by its path, as Spark's own reader calls it, or by the slice itself."""
+    """The name of a record: its path, as in Spark's own reader, or the slice itself."""
     return piece.whole_file() or json.dumps(piece.plain())
 
 
@@ -271,7 +271,7 @@ class PackedTrainRun(TrainRun):
     def run(self) -> None:
         frame = self._packed()
         for i, stage in enumerate(self.layout.stages):
-            # all sources lie in the records of one scan; only the first stage can stand right behind it
+            # All sources lie in the records of one scan, and only the first stage can come directly after it.
             task = self._packed_task(stage)
             if i:
                 frame = frame.repartition(self.trains.partitions, "label")
@@ -283,12 +283,13 @@ class PackedTrainRun(TrainRun):
                 self._newest += [] if newest is None else [newest]
 
     def slices(self) -> list[Slice]:
-        """What the train reads."""
+        """The slices that the train reads."""
         return [s for slices in self.ticket.slices.values() for s in slices if isinstance(s, Slice)]
 
     def _packed(self) -> DataFrame:
-        """The train's packed records, a partition for each group of keys: read by Spark itself, or by tasks
-        if there are many files.
+        """The train's packed records, a partition for each group of keys.
+
+        Spark reads them itself, or tasks do if there are many files.
         """
         spark, parts = self.trains.spark, self.trains.partitions
         slices = self.slices()
@@ -297,8 +298,8 @@ class PackedTrainRun(TrainRun):
             tasks = spark.range(0, parts, 1, parts)
             return tasks.mapInArrow(ReadTask(groups), "path STRING, chunk BINARY")
         frames = [self._files(group) for group in groups]
-        # Spark would put all into one partition, as each of them is; a last one with no partition at all
-        # keeps it from that
+        # Each of them has one partition, so Spark would put all into one. A last one without any partition
+        # prevents that.
         none = spark.range(0, 0).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
         return reduce(DataFrame.union, [*frames, none])
 

@@ -1,9 +1,7 @@
-"""A stage in one task: the boxes' logics on a train's tuples, the state before and after, what leaves for
-where.
+"""A stage in one task: runs the boxes' logics on a train's tuples, updates state, and sends results on.
 
-What comes back to the driver is small: a record of counts and staged files. Tuples come back only for boxes
-elsewhere, or for sinks that live in the driver's process; what goes to files and connection points is written
-right here.
+Little returns to the driver: a record of counts and staged files. Tuples return only for boxes elsewhere, or
+for sinks that live in the driver's process. Tuples for files and connection points are written right here.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ REPORT = [("kind", "STRING"), ("name", "STRING"), ("body", "BINARY")]
 
 @dataclass(frozen=True)
 class Leaving:
-    """Where the tuples behind a node go: to sinks, to points, to the driver, or on."""
+    """Where the tuples after a node go: to sinks, to points, to the driver, or on."""
 
     node: str
     sinks: tuple[TaskSink, ...] = ()
@@ -46,7 +44,7 @@ class Leaving:
 
 @dataclass
 class StageTask:
-    """A stage and one train of it, as it is sent to the tasks."""
+    """A stage and one of its trains, as sent to the tasks."""
 
     name: str
     subnetwork: str
@@ -61,7 +59,7 @@ class StageTask:
     state_base: int
     train: int
     horizons: dict[str, tuple[int, ...]]
-    lateness: list[int | None]  # of each entry: how far its newest tuple here may be trusted as a horizon
+    lateness: list[int | None]  # of each entry: how far its newest tuple here can serve as a horizon
     drop_rates: dict[str, float]
     final: bool
     stateful: bool
@@ -79,7 +77,7 @@ class StageTask:
         yield from self.run(partition, batches)
 
     def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
-        """Take the partition's share of the train."""
+        """Process the partition's share of the train."""
         tables = self._entries(batches)
         state = self._state(partition)
         held = state.at(self.train - 1) if state else None
@@ -136,7 +134,7 @@ class StageTask:
     def _outgoing(
         self, stage_run: StageRun, partition: int, written: int
     ) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
-        """Write what leaves here; what is to be told about it, and the rows for the driver."""
+        """Write what leaves here; returns the report about it and the rows for the driver."""
         record: dict[str, Any] = {
             "counts": stage_run.counts,
             "costs": {name: asdict(cost) for name, cost in stage_run.costs.items()},
@@ -191,14 +189,14 @@ class StageTask:
 
 @cache
 def _settle() -> None:
-    """Once in a worker: Spark collects garbage before each task, and need not go through all modules."""
+    """Run once in a worker: Spark collects garbage before each task, which need not scan all modules."""
     gc.collect()
     gc.freeze()
 
 
 @dataclass(frozen=True)
 class GuardedLatch:
-    """A latch's function that is watched: it must keep to the keys of its batch."""
+    """Wraps a latch's function to check that it keeps to the keys of its batch."""
 
     node: Node
     call: Callable[..., Any]

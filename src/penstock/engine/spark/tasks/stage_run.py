@@ -35,7 +35,7 @@ class StageRun:
     ) -> None:
         self.task, self.logics, self.partition = task, logics, partition
         self.entering: dict[Entering, pa.Table] = dict(zip(task.entries, entries, strict=True))
-        self.tables: dict[str, pa.Table] = {}  # behind each box
+        self.tables: dict[str, pa.Table] = {}  # after each box
         self.dead: list[pa.Table] = []
         self.counts: dict[str, dict[str, int]] = {}
         self.costs: dict[str, BoxCost] = {}
@@ -44,11 +44,11 @@ class StageRun:
         self._partials = {task.entries[number] for number in task.partials}
 
     def run(self) -> None:
-        """All boxes, each with its cost."""
+        """Run all boxes and measure the cost of each."""
         for node in self.task.nodes:
             wall, cpu = time.perf_counter(), time.process_time()
             self._run_box(node)
-            # the whole process: Arrow and numba may work in threads of their own
+            # Measure the whole process: Arrow and numba may use threads of their own.
             self.costs[node.name] = BoxCost(time.perf_counter() - wall, time.process_time() - cpu)
 
     def _run_box(self, node: Node) -> None:
@@ -67,7 +67,7 @@ class StageRun:
         self._take(node.name, logic, inputs, answer)
 
     def _steer(self, node: Node, logic: Logic) -> None:
-        """What the ticket says to some boxes: rates of drop boxes, roles of diffused joins."""
+        """Apply what the ticket says to some boxes: rates of drop boxes, roles of diffused joins."""
         if isinstance(node, Drop):
             logic.rate = self.task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
         if isinstance(logic, DiffusedJoin):
@@ -76,7 +76,7 @@ class StageRun:
     def _answer(self, node: Node, logic: Any, inputs: list[pa.Table]) -> Answer:
         horizons = self._horizons(node)
         if any((node.name, index) in self._partials for index in range(len(inputs))):
-            # Spark has made partial aggregates: they go into the state as they are
+            # Spark has made partial aggregates; put them into the state unchanged.
             logic.merge(inputs[0].drop_columns([FED]))
             answer: Answer = logic.close(horizons, final=self.task.final)
         else:
@@ -97,7 +97,7 @@ class StageRun:
             self._take_report(name, logic.report)
 
     def _take_report(self, name: str, report: Report) -> None:
-        """What a server of a diffused join did; a tuple that came to several counts once as input."""
+        """Record what a server of a diffused join did; a tuple sent to several counts once as input."""
         self.joins[name] = report.plain()
         self.counts[name] |= {
             "in": sum(report.owned),
@@ -112,15 +112,15 @@ class StageRun:
         return table if table is not None else self.tables[name]
 
     def _horizons(self, node: Node) -> tuple[int, ...]:
-        """What is known from the ticket, or better: what the newest tuple in this partition proves."""
+        """The ticket's horizons, or better ones proved by the newest tuple in this partition."""
         known = self.task.horizons[node.name]
         return tuple(
             max(horizon, self._proven.get((node.name, index), horizon)) for index, horizon in enumerate(known)
         )
 
     def _proven_horizons(self) -> dict[Entering, int]:
-        # A tuple proves that its source is as far as its own time: later trains bring nothing older than that
-        # less the lateness. So keys here need not wait for the next ticket to learn what they have seen.
+        # A tuple proves that its source has reached the tuple's time: later trains bring nothing older than
+        # that, minus the lateness. So keys here need not wait for the next ticket.
         proven = {}
         for (entering, table), lateness in zip(self.entering.items(), self.task.lateness, strict=True):
             if lateness is None or not table.num_rows:
@@ -131,15 +131,15 @@ class StageRun:
         return proven
 
     def _guard(self, node: Node, inputs: list[pa.Table], out: pa.Table) -> None:
-        # What a latch lets out may have come in with an earlier train, so its keys are looked at where its
-        # function is called. Windows give the keys themselves.
+        # What a latch releases may have come with an earlier train, so its keys are checked where its
+        # function is called. Windows produce the keys themselves.
         if Trait.STATELESS in node.traits:
             for key in self.task.guards.get(node.name, ()):
                 keeps_key(node, key, [chunk for table in inputs for chunk in table.column(key).chunks], out)
 
 
 def _fed(table: pa.Table) -> int:
-    """How many tuples a box was fed: with partial aggregates more than it was given rows."""
+    """The number of tuples fed to a box: with partial aggregates, more than its rows."""
     return int(pc.sum(table.column(FED)).as_py() or 0) if FED in table.schema.names else int(table.num_rows)
 
 

@@ -1,10 +1,10 @@
 """Columnar partition state: Spark's delta-and-snapshot design with columns instead of rows.
 
-The state of a stage in one partition after train b is version b: the logics of its boxes, resident in the
-Python worker that ran the last train. What a train changed is written as a delta before its task ends, now
-and then the whole as a snapshot, each in a file named by version. A worker whose resident version is not the
-one wanted (tasks move between workers, trains are replayed) loads it from the files. A torn or missing file
-is refused, never guessed.
+The state of a stage in one partition after train b is version b. It consists of the logics of its boxes,
+which stay in the Python worker that ran the last train. What a train changed is written as a delta before its
+task ends. Now and then the whole state is written as a snapshot. Each file is named by version. A worker may
+not hold the version it needs, because tasks move between workers and trains are replayed. It then loads that
+version from the files. A torn or missing file is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Resident:
     size: int = 0  # bytes of that snapshot
     epoch: str = ""  # of the query that made it
     files: PartFiles | None = None
-    index: Index = field(default_factory=dict)  # where the parts of boxes lie that keep their state in parts
+    index: Index = field(default_factory=dict)  # where the parts lie, for boxes that keep state in parts
 
 
 _RESIDENT: dict[tuple[str, int], Resident] = {}
@@ -55,23 +55,23 @@ class PartitionState:
     make: Callable[[], Boxes]
     base: int = -1  # the version at which the stage began, empty
     epoch: str = (
-        ""  # another start of the query may have changed boxes: what a worker holds of before does not count
+        ""  # a new start of the query may have changed boxes, so older resident state is void
     )
-    plain: bool = True  # there are boxes with deltas and snapshots; else all state is in parts
+    plain: bool = True  # some boxes use deltas and snapshots; else all state is in parts
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self._folder = Path(self.root) / str(self.partition)
 
     def at(self, version: int) -> Resident:
-        """The state after train `version` (`base`: before the first): the resident one, or from files."""
+        """The state after train `version` (`base`: before the first), from memory or from files."""
         held = _RESIDENT.pop((self.root, self.partition), None)
         if held is not None and held.version == version and held.epoch == self.epoch:
             return held
         return self._load(version)
 
     def keep(self, held: Resident, version: int) -> int:
-        """Write what the train changed as `version`, and hold the state; returns the bytes written."""
+        """Write what the train changed as `version` and hold the state; returns the bytes written."""
         written = self._keep_parts(held, version)
         if self.plain:
             written += self._keep_delta(held, version)
@@ -176,7 +176,7 @@ class PartitionState:
         return numbered(self._folder, version, kind)
 
     def _forget(self, before: int) -> None:
-        """Remove what lies before the last snapshot but one: Spark replays the newest train only."""
+        """Delete what precedes the last snapshot but one: Spark replays only the newest train."""
         if before <= self.base:
             return
         for entry in os.scandir(self._folder):
@@ -186,12 +186,12 @@ class PartitionState:
 
 
 def _parted(logic: Logic) -> bool:
-    """Whether a box keeps its state in parts, which are written once and read when they are looked at."""
+    """Whether a box keeps its state in parts, each written once and read on demand."""
     return getattr(logic, "parted", False)
 
 
 def stage_base(root: Path, committed: int) -> int:
-    """The version at which a stage began, noted when first seen: lost files are not taken for none."""
+    """The version at which a stage began, noted at first sight, so that lost files are noticed."""
     path = root / "base.json"
     if not path.exists():
         root.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def stage_base(root: Path, committed: int) -> int:
 
 
 def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
-    """Tables by box and name, with the version they build upon and a checksum at the end."""
+    """Encode tables by box and name, with the version they build on and a checksum at the end."""
     body, index = io.BytesIO(), []
     for box, tables in state.items():
         for name, table in tables.items():
@@ -213,7 +213,7 @@ def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
 
 
 def decode(data: bytes, path: str) -> tuple[dict[str, dict[str, Any]], int]:
-    """What `encode` wrote; anything else is refused."""
+    """Decode what `encode` wrote; refuse anything else."""
     if (
         len(data) < 20
         or not data.startswith(_MAGIC)

@@ -1,11 +1,11 @@
-"""State as named parts: each is written once, into the file of the train that made it, and read when it is
-looked at.
+"""State as named parts: each is written once, into the file of its train, and read on demand.
 
-The file of version b holds the parts that train b made, and in its head an index of all parts there are: in
-which file, where, how long, with which checksum. So a version is found by reading one head; a part is mapped
-into memory, not copied, and only when a box asks for it: a worker that takes over a partition pays for what
-it touches. A file whose parts are all gone is deleted; a part that outlives its neighbours by far is carried
-over into a newer file, a few at a time, so no train stalls.
+The file of version b holds the parts that train b made. Its head holds an index of all parts: in which file,
+where, how long, with which checksum. So reading one head finds a version. A part is mapped into memory, not
+copied, and only when a box asks for it. A worker that takes over a partition pays only for what it touches.
+
+A file whose parts are all gone is deleted. A part that far outlives its neighbours is carried over into a
+newer file, a few at a time, so no train stalls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penstock.store.ipc import from_ipc, to_ipc
 _MAGIC = b"PPARTS1\n"
 _ALIGN = 64
 _OLD = 100  # trains after which a part is carried over, so that its file can go
-_CARRY_BYTES = 2 << 20  # at most about so much is carried over in one train
+_CARRY_BYTES = 2 << 20  # the approximate most that one train carries over
 Place = list[int]  # version, offset, length, checksum
 Index = dict[str, Place]
 
@@ -44,7 +44,7 @@ class PartFiles:
     folder: Path
     _open: dict[int, tuple[Any, int]] = field(default_factory=dict)
     _oldest: int | None = None
-    _lazy: list[LazyParts] = field(default_factory=list)  # to be told of parts that move
+    _lazy: list[LazyParts] = field(default_factory=list)  # told when parts move
 
     def lazy(self, index: Index, box: str) -> LazyParts:
         """The parts of one box in an index; they stay readable when carried over into other files."""
@@ -108,7 +108,7 @@ class PartFiles:
         return len(data)
 
     def _carried(self, index: Index, version: int) -> list[str]:
-        """Old parts to carry over now, the oldest first."""
+        """Old parts to carry over now, oldest first."""
         old = sorted((place[0], name) for name, place in index.items() if place[0] < version - _OLD)
         chosen: list[str] = []
         size = 0
@@ -125,7 +125,7 @@ class PartFiles:
         return self._open[version]
 
     def _forget(self, needed: int) -> None:
-        """Delete the files before `needed`: Spark replays the newest train only, from the version before."""
+        """Delete the files before `needed`: Spark replays only the newest train, from the version before."""
         if self._oldest is None:
             self._oldest = min(numbers_in(self.folder, "parts"), default=needed)
         while self._oldest < needed:
@@ -135,7 +135,7 @@ class PartFiles:
 
 
 class LazyParts(Mapping[str, Any]):
-    """The parts of one box, read when they are looked at."""
+    """The parts of one box, each read on demand."""
 
     def __init__(self, files: PartFiles, index: Index, box: str) -> None:
         self._files, self._front = files, f"{box}:"
@@ -146,10 +146,10 @@ class LazyParts(Mapping[str, Any]):
         }
 
     def moved(self, name: str, old: Place, new: Place) -> None:
-        """Note that a part has been carried over: its old file may be deleted before it is read."""
+        """Note that a part has been carried over: its old file may be deleted before the part is read."""
         if name.startswith(self._front):
             own = name.removeprefix(self._front)
-            if self._places.get(own) == old:  # else the name has been given to another part since
+            if self._places.get(own) == old:  # else the name now belongs to another part
                 self._places[own] = new
 
     def __getitem__(self, name: str) -> Any:
@@ -170,7 +170,7 @@ def _padded(size: int) -> int:
 
 
 def _mapped(path: Path) -> tuple[Any, int]:
-    """The file's bytes and where its parts start; anything but a whole head is refused."""
+    """The file's bytes and the start of its parts; a torn head is refused."""
     try:
         with path.open("rb") as file:
             view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -1,20 +1,20 @@
-"""Python workers that do not look through their whole memory after every task.
+"""Keep Python workers from scanning their whole memory after every task.
 
-Spark's daemon calls gc.collect() after each task, which walks all objects of all imported modules: tens of
-milliseconds, several times a train. What was there after the first tasks stays for ever anyway, so it is put
-out of the collector's sight.
+Spark's daemon calls gc.collect() after each task. It walks all objects of all imported modules, which takes
+tens of milliseconds, several times a train. What exists after the first tasks stays anyway, so we freeze it:
+the collector then ignores it.
 """
 
 from __future__ import annotations
 
 import gc
 
-_AT = (1, 8, 64)  # tasks after which the worker has grown by what it needs
+_AT = (1, 8, 64)  # by these tasks the worker has loaded what it needs
 _tasks = 0
 
 
 def calm() -> None:
-    """Call it at the end of a task."""
+    """Freeze the collector when it is time; call this at the end of a task."""
     global _tasks  # noqa: PLW0603 - one count for each worker process
     _tasks += 1
     if _tasks in _AT:

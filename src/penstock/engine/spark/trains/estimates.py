@@ -1,8 +1,8 @@
 """How many tuples native boxes let through in trains where they are not counted.
 
-Counting behind every native box breaks Spark's generated code into pieces, so only some trains are counted.
-In the others the tuples that came in are exact, and those that went on are guessed from the selectivity seen;
-who shows the totals marks them.
+Counting after every native box breaks Spark's generated code into pieces, so only some trains are counted. In
+the others the number of incoming tuples is exact. The number passed on is estimated from the selectivity seen
+so far, and displays mark such totals.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Estimates:
     _seen: dict[str, tuple[float, float]] = field(default_factory=dict)
     _owed: dict[str, float] = field(
         default_factory=dict
-    )  # parts of a tuple, so that many short trains add up
+    )  # fractions of a tuple, so that many short trains add up
 
     def learn(self, box: str, came: int, left: int) -> None:
-        """A train was counted; those before count half as much each time."""
+        """Learn from a counted train; the weight of earlier ones halves each time."""
         before = self._seen.get(box, (0.0, 0.0))
         self._seen[box] = (before[0] / 2 + came, before[1] / 2 + left)
 
     def guess(self, box: str, came: int, share: float | None = None) -> int:
-        """What the box let through; `share`: if its selectivity is known otherwise."""
+        """Estimate what the box let through; `share`: its selectivity, if known otherwise."""
         before, left = self._seen.get(box, (0.0, 0.0))
         ratio = share if share is not None else left / before if before else 0.0
         made = came * ratio + self._owed.get(box, 0.0)

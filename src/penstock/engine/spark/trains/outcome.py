@@ -1,4 +1,4 @@
-"""What a train has brought so far: counts, staged files, dead letters. It becomes the commit record."""
+"""What a train has produced so far: counts, staged files, dead letters. It becomes the commit record."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from penstock.store.points.manifest import DataFile
 
 @dataclass
 class Outcome:
-    """What a train has brought so far; the tasks report, the driver adds up."""
+    """What a train has produced so far; the tasks report, the driver adds up."""
 
     moves: list[Move] = field(default_factory=list)
-    shown: list[str] = field(default_factory=list)  # files that their tasks made visible, before the commit
+    shown: list[str] = field(default_factory=list)  # files that tasks made visible before the commit
     points: dict[str, list[DataFile]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     costs: dict[str, BoxCost] = field(default_factory=dict)
-    written: dict[str, int] = field(default_factory=dict)  # tuples written behind native nodes
-    left: set[str] = field(default_factory=set)  # outputs that tuples have left by
+    written: dict[str, int] = field(default_factory=dict)  # tuples written after native nodes
+    left: set[str] = field(default_factory=set)  # outputs that tuples have left through
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)  # for sinks in this process, by node
     dead: list[pa.Table] = field(default_factory=list)
     state_bytes: int = 0
     joins: dict[str, list[Report]] = field(default_factory=dict)  # reports of diffused joins, by server
 
     def take(self, record: Mapping[str, Any]) -> None:
-        """Add what one task reports."""
+        """Add one task's report."""
         self.take_files(record)
         self.state_bytes += record["state_bytes"]
         for name, files in record["points"].items():
@@ -44,7 +44,7 @@ class Outcome:
             self.costs[name] = self.costs.get(name, BoxCost()) + BoxCost(**cost)
 
     def take_files(self, record: Mapping[str, Any]) -> None:
-        """Add the output files that one task reports: staged ones, and those it has made visible itself."""
+        """Add the output files that one task reports: staged ones, and those already visible."""
         self.moves += [(staged, final) for staged, final in record["moves"]]
         self.shown += record["shown"]
 
@@ -53,7 +53,7 @@ class Outcome:
         self.points.setdefault(point, []).extend(DataFile(**file) for file in files)
 
     def count(self, name: str, **counts: int) -> None:
-        """Add to what is counted of a box."""
+        """Add to the counts of a box."""
         mine = self.counts.setdefault(name, {})
         for key, value in counts.items():
             mine[key] = mine.get(key, 0) + int(value)

@@ -1,8 +1,8 @@
-"""A sub-network as ONE streaming query, and the conductor that writes its tickets.
+"""A sub-network as one streaming query, and the conductor that writes its tickets.
 
-The conductor decides, train by train: how many tuples (A76), which horizons hold, which inputs are idle, at
-which rates boxes drop. It writes the decision down before Spark sees it, and writes the next one only when
-the train is done.
+For each train the conductor decides how many tuples it takes (A76), which horizons hold, which inputs are
+idle, and at which rates boxes drop. It writes the decision to disk before Spark sees it, and writes the next
+one only when the train is done.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from penstock.rewrite.subnetworks import SubNetwork
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
-_RECENT_TRAINS = 32  # the cost of a sub-network is that of so many trains
-_TICK = 0.1  # seconds after which a waiting micro-batch looks whether it is still wanted
+_RECENT_TRAINS = 32  # the cost of a sub-network covers this many trains
+_TICK = 0.1  # seconds between a waiting micro-batch's checks that it is still needed
 
 
 class SubnetworkQuery:
-    """Runs one sub-network until told to stop, or (`once`) until its input is used up."""
+    """Runs one sub-network until told to stop or, with `once`, until its input is used up."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class SubnetworkQuery:
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
-        self._waiting = threading.Event()  # a micro-batch is there and waits for its ticket
+        self._waiting = threading.Event()  # a micro-batch waits for its ticket
         self._ticketed = threading.Event()
         self._released = threading.Event()  # told to stop: it need not wait any longer
         self._conductor: threading.Thread | None = None
-        self.looks = 0  # at the inputs, each of which found nothing to do
+        self.looks = 0  # looks at the inputs that found nothing to do
         self.query: Any = None
         self._difference = 0  # between the number of a micro-batch and that of its train
         self.failure: BaseException | None = None
@@ -90,7 +90,7 @@ class SubnetworkQuery:
         return PointInput(checkpoint, name, self.sub.name, seconds=self.lease)
 
     def _recover(self) -> None:
-        """Where the last ticket left off."""
+        """Resume where the last ticket ended."""
         last = self.log.last()
         self._last = last
         self._newest: dict[str, int] = {}
@@ -177,7 +177,7 @@ class SubnetworkQuery:
             self.log.forget(ticket.train - 100)
         if self.listen is not None:
             self.listen(self._train_done(ticket, commit, outcome))
-        self._committed = ticket.train  # after the listeners: who waits for the train finds it in the records
+        self._committed = ticket.train  # after the listeners: waiters then find the train in the records
         self._wake.set()
 
     def _note_cost(self, ticket: Ticket, commit: Commit) -> None:
@@ -218,12 +218,12 @@ class SubnetworkQuery:
             self.finished.set()
 
     def next_ticket(self) -> bool:
-        """Write the next ticket if there is reason for one; False: nothing to do now."""
+        """Write the next ticket if there is a reason for one; False: nothing to do now."""
         now = self.steering.clock()
         length = self.steering.policy.next_train(self._situation(now))
         if length is None:
             return False
-        upstream_done = self.upstream_done()  # asked before looking, or the last entry could be missed
+        upstream_done = self.upstream_done()  # ask before looking, or the last entry could be missed
         taken = {name: self.inputs[name].take(self._positions.get(name), length) for name in self.inputs}
         for name, part in taken.items():
             self._positions[name] = part.position
@@ -235,7 +235,7 @@ class SubnetworkQuery:
                 self._seen.setdefault(name, now)
         fresh = any(part.slices or part.more or part.refused for part in taken.values())
         horizons, idle = self._current(taken, now)
-        # The final train brings no tuples: its horizons then stand for all of them, whatever the cutting, and
+        # The final train brings no tuples. Its horizons then cover all of them, however trains were cut, and
         # count windows that it cuts short are stamped with these.
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons
@@ -263,15 +263,16 @@ class SubnetworkQuery:
         )
 
     def _input_situation(self, name: str) -> InputSituation:
-        # What waits is not known yet: an input is only asked for what a train takes. One that had nothing to
-        # give at the last look, and no more behind it, had nothing waiting.
+        # What waits is not known yet, because an input is only asked for what a train takes. An input that
+        # gave nothing at the last look, and had no more, had nothing waiting.
         return InputSituation(
             self._taken_tuples.get(name, 0), waiting_tuples=0 if self._used_up.get(name, False) else None
         )
 
     def _dozing(self, idle: list[str]) -> bool:
-        """Whether readers of a point are to be told that nothing comes for now; that it wakes up, its tuples
-        tell.
+        """Whether to tell readers of a point that nothing comes for now.
+
+        When it wakes up, its tuples tell them.
         """
         if not idle:
             return False
@@ -279,8 +280,9 @@ class SubnetworkQuery:
         return not newly.isdisjoint(self.sub.points)
 
     def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
-        """How the coming train's diffused joins are spread: from the train before, and what its servers
-        reported.
+        """The roles of diffused joins in the coming train.
+
+        They follow from the train before and from what its servers reported.
         """
         if not self._spread:
             return {}
@@ -321,8 +323,9 @@ class SubnetworkQuery:
         self._ticketed.set()
 
     def _oldest(self, taken: dict[str, Taken], now: float) -> float | None:
-        """Since when the tuples of this train have been waiting; without any, those that have moved the
-        horizons.
+        """Since when the oldest tuple of this train has been waiting.
+
+        If there are no tuples, use those that have moved the horizons.
         """
         full = [part for part in taken.values() if part.slices]
         known = [part.arrived for part in full or taken.values() if part.arrived is not None]
@@ -345,20 +348,20 @@ class SubnetworkQuery:
                 silent = node.idle is not None and now - self._seen.get(name, now) >= node.idle / 1e6
             else:
                 found[name] = UNKNOWN if part.horizon is None else part.horizon
-                # its writer says so: it knows the sources, however far up they are
+                # The writer says so: it knows the sources, however far up they are.
                 silent = part.idle and not part.more
             if silent and not part.slices:
                 idle.append(name)
         live = [h for n, h in found.items() if n not in idle]
         if live:
             found |= {n: max(found[n], min(live)) for n in idle}
-        # a horizon never goes back, even when an idle input wakes up: what comes too late then is late
+        # A horizon never goes back, even when an idle input wakes up. What then comes behind it is late.
         return {n: max(h, self._horizons.get(n, UNKNOWN)) for n, h in found.items()}, idle
 
     # -- stopping
 
     def stop(self, timeout: float = 60.0) -> None:
-        """Finish the train in hand, leave windows open."""
+        """Finish the current train and leave windows open."""
         self._stop.set()
         if self._conductor is not None:
             self._conductor.join(timeout)
@@ -384,9 +387,9 @@ class SubnetworkQuery:
             and self.failure is None
             and time.monotonic() < until
         ):
-            time.sleep(0.002)  # until Spark has noted the last train as committed
-        # Spark interrupts the micro-batch but waits for it, so it must be told while it still waits: only
-        # then does no further one begin
+            time.sleep(0.002)  # until Spark has recorded the last train as committed
+        # Spark interrupts the micro-batch but waits for it. Release it while it still waits: only then does
+        # no further one begin.
         stopping = threading.Thread(target=self.query.stop, daemon=True)
         stopping.start()
         while self.query.isActive and time.monotonic() < until:
@@ -401,8 +404,9 @@ class SubnetworkQuery:
                 source.release()
 
     def forget_state(self) -> None:
-        """Throw away what boxes remember, keep the place in the input: the next train starts with fresh
-        state.
+        """Discard the state of boxes but keep the position in the input.
+
+        The next train starts with fresh state.
         """
         shutil.rmtree(self.trains.place / "state", ignore_errors=True)
 
@@ -413,7 +417,7 @@ class SubnetworkQuery:
             time.sleep(0.002)
 
     def drained(self) -> bool:
-        """No train under way."""
+        """Whether no train is running."""
         return self._committed >= self._last
 
     def check(self) -> None:

@@ -1,8 +1,8 @@
-"""Spark's micro-batches as ticks: each is there at once and waits, inside foreachBatch, for the next ticket.
+"""Spark's micro-batches as ticks: each starts at once and waits in foreachBatch for the next ticket.
 
-A source of our own in Python would cost three more processes a query and two round trips a train; this one is
-Spark's own (`rate-micro-batch`), needs nothing, and says nothing: what a train reads stands in its ticket.
-Which micro-batch is which train is a plain difference, found anew at each start from Spark's logs and ours.
+A Python source of our own would cost three more processes a query and two round trips a train. Spark's own
+`rate-micro-batch` needs none of that. It carries no data, because the ticket says what a train reads. The
+numbers of micro-batches and trains differ by a constant, which each start finds from Spark's logs and ours.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from penstock.store.durable import read_record, write_record
 
 
 def ticks(spark: SparkSession) -> Any:
-    """A stream that always has one more micro-batch to offer."""
+    """A stream that always offers one more micro-batch."""
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1)
     return reader.load()
 
 
 def first_train(place: Path, last: int, *, committed: bool) -> tuple[int, int]:
-    """The train that Spark's next micro-batch is for, and the difference between its number and the train's.
+    """The train of Spark's next micro-batch, and the difference between the two numbers.
 
-    `last`: the newest ticket, `committed`: whether its train has a commit record. A micro-batch that Spark
-    has not committed is asked for again: it was waiting for a ticket, or its train may not be published yet.
+    `last`: the newest ticket. `committed`: whether its train has a commit record. Spark asks again for a
+    micro-batch that it has not committed: it was waiting for a ticket, or its train may not be published yet.
     """
     batch = _next_batch(place)
     known = place.with_name("ticks.json")
     if batch and known.exists():
-        # told to stop, Spark may have committed a micro-batch that never got a ticket: hence not more than
-        # the next
+        # When told to stop, Spark may have committed a micro-batch that never got a ticket. So go no further
+        # than the next train.
         train = min(batch - int(read_record(known)["difference"]), last + 1)
     else:
         train = last + 1 if committed else last

@@ -1,7 +1,7 @@
 """One train through one sub-network: from its ticket to its commit record.
 
-Everything a train writes lies aside until its commit record is on disk; then it is published. A train whose
-commit record exists is not run again, only published again, which does no harm: so nothing is lost and
+Everything a train writes stays hidden until its commit record is on disk; then it is published. A train with
+a commit record is not run again. It is only published again, which does no harm. So nothing is lost and
 nothing doubled.
 """
 
@@ -90,7 +90,7 @@ class Trains:
         return last if last < 0 or self.log.commit(last) is not None else last - 1
 
     def __call__(self, train: int) -> None:
-        """Run a train by its ticket and publish it; one that has its commit is only published."""
+        """Run a train by its ticket and publish it; a committed one is only published."""
         ticket = self.log.ticket(train)
         if ticket is None:
             raise FileNotFoundError(f"{self.place}: the ticket of train {train} is missing")
@@ -114,7 +114,7 @@ class Trains:
         crash_point("train-before-commit")
         dead = self._dead(ticket, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
-        # readers of a point may rely on the horizon that this train itself has acted on
+        # Readers of a point may rely on the horizon that this train itself has acted on.
         quiet = asleep(self.net, ticket.idle)
         points = {
             n: PointPart(tuple(outcome.points.get(n, ())), running.horizons[n], ticket.final, n in quiet)
@@ -138,7 +138,7 @@ class Trains:
         return commit
 
     def _count_points(self, outcome: Outcome) -> None:
-        """A point's tuples are those that its writer put there, however many read them."""
+        """Count a point's tuples as its writer put them there, however many read them."""
         for name in self.sub.inputs:
             if name not in self.net.sources:
                 outcome.counts.pop(name, None)
@@ -147,12 +147,12 @@ class Trains:
             outcome.counts[name] = {**outcome.counts.get(name, {}), "in": rows, "out": rows}
 
     def _left(self, outcome: Outcome) -> set[str]:
-        """The outputs that tuples have left by in this train."""
+        """The outputs that tuples left through in this train."""
         counted = {name: counts.get("out", 0) for name, counts in outcome.counts.items()} | outcome.written
         return {name for name, tail in self._tails.items() if counted.get(tail, 0)}
 
     def _dead(self, ticket: Ticket, outcome: Outcome) -> Any:
-        """The train's dead letters, with the source each came from."""
+        """The train's dead letters, each with its source."""
         tables = [table.cast(DEAD_SCHEMA) for table in outcome.dead]
         for name, files in ticket.refused.items():
             tables.append(pa.Table.from_pylist([{**f, "box": name} for f in files], schema=DEAD_SCHEMA))
@@ -183,8 +183,9 @@ class Trains:
 
 
 def _run_of(place: Path) -> str:
-    """What tells this place's output files from those of any other: made with the place, and kept as long as
-    it.
+    """An identifier that tells this directory's output files from those of any other.
+
+    It is made with the directory and kept as long.
     """
     path = place / "run.json"
     try:
@@ -195,7 +196,7 @@ def _run_of(place: Path) -> str:
 
 
 def _source_of(net: Network, name: str) -> str:
-    """The source of a box's tuples if it can only be one: tuples do not carry where they came from."""
+    """The source of a box's tuples, if there is only one: tuples do not record where they came from."""
     node = net.nodes[name]
     if not node.inputs:
         return name

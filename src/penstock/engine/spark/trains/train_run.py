@@ -35,7 +35,7 @@ from penstock.store.ipc import from_ipc
 if TYPE_CHECKING:
     from penstock.engine.spark.trains.train import Trains
 
-_SAMPLE = 16  # one train in so many counts what native boxes let through
+_SAMPLE = 16  # one train in this many counts what native boxes let through
 
 
 class TrainRun:
@@ -48,15 +48,15 @@ class TrainRun:
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
         self.horizons = self._horizons(ticket.horizons)
-        # Counting behind every native box breaks the generated code into pieces; selectivities need a sample
-        # only.
+        # Counting after every native box breaks the generated code into pieces, and selectivities need only a
+        # sample.
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
         trains.loaded += not ticket.empty
 
     def run(self) -> None:
-        """From the ticket's slices to what leaves."""
+        """Run from the ticket's slices to the outputs."""
         if self.ticket.empty and self._plain():
-            # nothing to read: the stages only act on new horizons
+            # Nothing to read: the stages only act on new horizons.
             for stage in self.layout.stages:
                 self._stage(stage)
             return
@@ -69,7 +69,7 @@ class TrainRun:
         self._count()
 
     def _boxes(self) -> None:
-        """Native boxes and stages, each as soon as its inputs are there: a stage may feed a native box."""
+        """Run native boxes and stages, each when its inputs are ready: a stage may feed a native box."""
         waiting: list[str | Stage] = [*self.layout.native, *self.layout.stages]
         while waiting:
             ready = next(part for part in waiting if self._ready(part))
@@ -85,7 +85,7 @@ class TrainRun:
         return all(behind(self.net, name) in self.frames for name in self.net.nodes[part].inputs)
 
     def _plain(self) -> bool:
-        """True if no stage feeds anything else, be it another stage or a native box in front of one."""
+        """Whether no stage feeds another stage or a native box."""
         return not any(self._onward(stage) for stage in self.layout.stages)
 
     def release(self) -> None:
@@ -114,7 +114,7 @@ class TrainRun:
         slices = [s for s in self.ticket.slices.get(node.name, ()) if isinstance(s, Slice)]
         horizon = self.ticket.horizons.get(node.name, UNKNOWN)
         if node.format.in_order:
-            # deliveries come in order, and the ticket's horizon holds behind this train already
+            # Deliveries come in order, and the ticket's horizon already holds after this train.
             horizon = UNKNOWN
         spark, guards = self.trains.spark, self.trains.guards[node.name]
         if not slices:
@@ -141,11 +141,11 @@ class TrainRun:
         self._keep(node.name, frame)
 
     def _must_be_counted(self, node: Node) -> bool:
-        """Others let through what comes less what they refuse; what is written is counted there."""
+        """Whether the box selects tuples and no write after it counts them."""
         return Trait.SELECTS in node.traits and not self.trains.terminals(node.name)
 
     def _keep(self, name: str, frame: DataFrame) -> None:
-        """Tuples that several jobs need are computed once."""
+        """Compute tuples only once if several jobs need them."""
         if self._consumers(name) > 1:
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self.cached.append(frame)
@@ -264,11 +264,11 @@ class TrainRun:
         return frame.repartition(width, *keys) if keys else frame.repartition(1)
 
     def _blank(self, width: int) -> DataFrame:
-        """So many partitions with nothing in them."""
+        """Empty partitions, as many as needed."""
         return self.trains.spark.range(0, width, 1, width).where("id < 0")
 
     def _diffused(self, stage: Stage, frames: list[DataFrame]) -> DataFrame:
-        """Each tuple at the server, or servers, that the train's roles name."""
+        """Send each tuple to the server, or servers, that the train's roles name."""
         roles = self.ticket.joins[stage.name]
         sides = [
             routed(
@@ -286,8 +286,9 @@ class TrainRun:
         return frame.selectExpr(*columns, STAMP, SEQ)
 
     def _lateness(self, entry: Entry) -> int | None:
-        """How much newer than the horizon an entry's newest tuple is, if that proves anything: one source, no
-        state.
+        """The lateness to subtract from an entry's newest tuple to get a horizon; None if it proves none.
+
+        The proof needs a single source in arrival order, and no stage in between.
         """
         sources = self._sources(entry.tail)
         if (
@@ -318,7 +319,7 @@ class TrainRun:
     # -- horizons and counts
 
     def _horizons(self, inputs: dict[str, int]) -> dict[str, int]:
-        """The horizon behind every node, from those of the inputs."""
+        """The horizon after every node, from those of the inputs."""
         return self.trains.horizon_plan.behind(inputs)
 
     def _input_horizons(self, name: str) -> tuple[int, ...]:
@@ -339,7 +340,7 @@ class TrainRun:
             self.outcome.dead.append(dead)
         refused = Counter(dead.column("box").to_pylist())
         late = Counter(dead.filter(pc.starts_with(dead.column("reason"), "late: ")).column("box").to_pylist())
-        # Boxes in stages have counted what they gave; a native box may be fed by them.
+        # Boxes in stages have counted their output; they may feed a native box.
         out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
         for name in self.trains.sub.inputs:
             rows = self.watch.counts(name).get("rows", 0)
@@ -364,9 +365,9 @@ class TrainRun:
         self.outcome.count(name, **counts)
 
     def _passed(self, node: Node, sound: int, refused: Counter[str]) -> int | None:
-        """What a native box let through of the tuples it did not refuse, if that is known."""
+        """What a native box let through of the tuples it did not refuse, if known."""
         name = node.name
-        # what boxes further down would refuse never got here, see Guards
+        # What boxes further down would refuse never got here, see Guards.
         chain = next((g.chain for g in self.trains.guards.values() if name in g.chain), ())
         taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
         if name in self.outcome.written:
@@ -382,13 +383,14 @@ class TrainRun:
         return passed
 
     def _share(self, node: Node) -> float | None:
-        """The selectivity of a drop box is its rate's business, which may change from train to train."""
+        """The selectivity of a drop box follows from its rate, which may change with every train."""
         return 1.0 - self.ticket.drop_rates.get(node.name, node.rate) if isinstance(node, Drop) else None
 
 
 def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:
-    """Several entries as one stream: a tag, the hash of the keys (`spread`: the server), and one struct for
-    each entry, one of them filled.
+    """Several entries as one stream: a tag, the hash of the keys, and one struct for each entry.
+
+    Only one of the structs is filled. `spread`: the server takes the place of the hash.
     """
     inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
     schemas = [StructType([f for f in frame.schema if f.name != SERVER]) for frame in frames]
@@ -415,6 +417,6 @@ def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = Fal
 
 
 def _common(column: Any, type_: Any) -> Any:
-    """Equal keys of different widths must meet in one partition."""
+    """Cast keys to a common type: equal keys of different widths must meet in one partition."""
     wide = {"tinyint": "double", "smallint": "double", "int": "double", "bigint": "double", "float": "double"}
     return column.cast(wide[type_.simpleString()]) if type_.simpleString() in wide else column

@@ -1,7 +1,7 @@
-"""What is counted while a train runs, and the dead letters that are picked up on the same way past.
+"""Count tuples while a train runs, and collect its dead letters on the way.
 
 Spark's `observe` computes aggregates beside the main path. A list of the few tuples that failed is such an
-aggregate too, so the dead letters cost no second pass over the data.
+aggregate too, so dead letters need no second pass over the data.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class _Observed:
     observation: Observation
     frame: DataFrame
     columns: list[Any]
-    boxes: Sequence[str]  # which box the number in front of a reason means
+    boxes: Sequence[str]  # the boxes that the numbers before reasons stand for
 
 
 @dataclass
 class Watch:
-    """Counts and letters of one train, by the node that is watched."""
+    """Counts and letters of one train, by watched node."""
 
     _on: dict[str, _Observed] = field(default_factory=dict)
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)
     _letters: list[pa.Table] = field(default_factory=list)
 
     def on(self, frame: DataFrame, name: str, boxes: Sequence[str] = (), **metrics: str) -> DataFrame:
-        """Count on the way past; metrics are SQL aggregates."""
+        """Count tuples as they pass; metrics are SQL aggregates."""
         columns = [F.expr(text).alias(key) for key, text in metrics.items()]
         observed = self._on[name] = _Observed(Observation(), frame, columns, boxes)
         return frame.observe(observed.observation, *columns)
@@ -54,10 +54,10 @@ class Watch:
         more: Sequence[str] = (),
         **metrics: str,
     ) -> DataFrame:
-        """Only the tuples that nothing is wrong with; the others become letters.
+        """Keep only valid tuples; the others become letters.
 
-        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the
-        tuple's raw text and of its offset. `more`: columns to be added on the way. `{why}` in a metric stands
+        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL for the
+        tuple's raw text and its offset. `more`: columns to be added on the way. `{why}` in a metric stands
         for the reason's column.
         """
         column = f"_why{len(self._on)}"
@@ -69,15 +69,15 @@ class Watch:
         return self.on(marked, name, boxes, **metrics).where(f"{column} IS NULL")
 
     def know(self, name: str, **counts: Any) -> None:
-        """What need not be counted."""
+        """Record a count that need not be measured."""
         self._known[name] = counts
 
     def tell(self, letters: pa.Table) -> None:
-        """Dead letters that need not be looked for."""
+        """Add dead letters that are already known."""
         self._letters.append(letters)
 
     def counts(self, name: str) -> dict[str, Any]:
-        """What was counted; {} where nothing was watched."""
+        """The counts; {} where nothing was watched."""
         if name in self._on and name not in self._known:
             self._known[name] = self._fetch(self._on[name])
         return self._known.get(name, {})
@@ -102,8 +102,8 @@ class Watch:
         return pa.concat_tables([*self._letters, picked_up])
 
     def _fetch(self, observed: _Observed) -> dict[str, Any]:
-        # The counts come with an event soon after the job. Where Spark has proved that no tuple can get
-        # through, it leaves the counting out as well, and no event ever comes: then count apart.
+        # The counts come with an event soon after the job. If Spark has proved that no tuple can get through,
+        # it omits the counting too, and no event comes. Then count separately.
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if observed.observation._jo is not None and observed.observation._jo.future().isCompleted():
@@ -119,5 +119,5 @@ class Watch:
 
 
 def _repeated(letters: Sequence[Any]) -> bool:
-    """A task that ran twice (its machine was lost) counted twice: only counting apart is right then."""
+    """Whether a task ran and counted twice (its machine was lost): then only a separate count is right."""
     return any(n > 1 for n in Counter(tuple(letter) for letter in letters).values())
