@@ -1,7 +1,6 @@
-"""Standing queries (PSoup): register once, invoke any time, over data from before and after. See
-docs/standing.md.
+"""Standing queries (PSoup): register once, invoke any time, over data from before and after.
 
-Names come when they are first used: the engine itself needs no Spark.
+See docs/standing.md. Names are imported on first use, because the engine itself needs no Spark.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What a client of standing queries is told: a refusal says what is wrong, what was found, what was expected,
-a hint.
-"""
+"""Errors for clients of standing queries: what is wrong, what was found, what was expected, a hint."""
 
 from __future__ import annotations
 

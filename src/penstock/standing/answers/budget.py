@@ -1,9 +1,8 @@
-"""One budget for all that the engine holds: tuples and matches of all streams, current windows, pairs of
-joins (P32, P38).
+"""One budget for all that the engine holds: tuples, matches, current windows, pairs of joins (P32, P38).
 
-Results come first, up to half of it: beyond that, what is kept of the largest queries is given up and found
-at invocation instead. Then the oldest trains of the largest streams leave memory, until all fit; they stay in
-the connection points' files.
+Results come first, up to half of the budget. Beyond that, the largest queries no longer keep their results;
+they are found at invocation instead. Then the oldest trains of the largest streams leave memory, until
+everything fits. They stay in the connection points' files.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from penstock.standing.answers.registered_query import RegisteredQuery
 from penstock.standing.answers.visible_streams import VisibleStreams
 
-_RESULTS = 2  # results may take one part in so many
+_RESULTS = 2  # results may take one part in this many
 
 
 def within_budget(
@@ -22,11 +21,11 @@ def within_budget(
     readers: Mapping[str, Mapping[str, RegisteredQuery]],
     give_up: Callable[[RegisteredQuery], None],
 ) -> VisibleStreams:
-    """The view with as much in memory as the budget allows."""
+    """Reduce the view to what the budget allows in memory."""
     if budget is None:
         return view
     sizes = {name: prefix.nbytes for name, prefix in view.prefixes.items()}
-    # a join of several streams stands among the readers of each
+    # A join of several streams is among the readers of each.
     keepers = list({id(query): query for each in readers.values() for query in each.values()}.values())
     results = sum(query.nbytes for query in keepers)
     if sum(sizes.values()) + results <= budget:
@@ -39,12 +38,12 @@ def within_budget(
     most = level(sizes.values(), budget - results)
     lighter = {name: prefix.lighter(most) for name, prefix in view.prefixes.items()}
     for query in keepers:
-        query.candidates.clear()  # gathered from the longer prefix, they would hold on to it
+        query.candidates.clear()  # they come from the longer prefix and would keep it alive
     return VisibleStreams(lighter, view.version)
 
 
 def level(sizes: Iterable[int], room: float) -> float:
-    """How much each may have at most, so that together they fit: the small ones keep what they have.
+    """The most that each may have so that together they fit; small ones keep what they have.
 
     >>> level([10, 100, 200], 150)
     70.0

@@ -1,8 +1,8 @@
-"""The stream of changes of one answer: what has come in and what has left since the client was last told.
+"""The stream of changes of one answer: what has come in and what has left since the client last heard.
 
-Answers are sets that change (P10), not logs: a sliding window loses rows as well. Differences are taken of
-multisets of rows, at the trains at which the answer was looked at; a client that reads slowly gets the sum of
-several trains.
+Answers are sets that change (P10), not logs: a sliding window also loses rows. Changes are differences of
+multisets of rows between the trains at which the answer was looked at. A client that reads slowly gets the
+sum of several trains.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """Rows that came and rows that left, and the version of the visible prefix at which the answer is so."""
+    """Rows that came, rows that left, and the version of the visible prefix that has this answer."""
 
     version: int
     added: pa.Table
@@ -34,7 +34,7 @@ class Change:
 
 
 def difference(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Rows of `after` that `before` lacks, and the other way round, each as often as it is lacking.
+    """Rows that only `after` has, and rows that only `before` has, with multiplicity.
 
     >>> one, other = pa.table({"v": [1, 1, 2]}), pa.table({"v": [1, 3]})
     >>> [table["v"].to_pylist() for table in difference(one, other)]
@@ -55,7 +55,7 @@ def _lacking(one: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> list[Any]:
-    # NaN is a value like any other here, though it does not equal itself
+    # NaN is a value like any other here, though it does not equal itself.
     columns = [
         ["nan" if v != v else v for v in column.to_pylist()]  # noqa: PLR0124
         for column in table.columns
@@ -72,7 +72,7 @@ def changes(engine: QueryEngine, handle: str, timeout: float | None = None) -> I
 
 
 def watch(engine: QueryEngine, handle: str, beat: float | None) -> Iterator[Change | None]:
-    """The changes, and None whenever nothing was visible for `beat` seconds.
+    """The changes, and None whenever nothing new was visible for `beat` seconds.
 
     Ends when the query is unregistered.
     """
@@ -88,18 +88,19 @@ def watch(engine: QueryEngine, handle: str, beat: float | None) -> Iterator[Chan
 
 
 class ChangeFollower:
-    """One follower of an answer: what it was last told. `step` never waits, so it may run wherever there is a
-    moment.
+    """One follower of an answer, which knows what it was last told.
+
+    `step` never waits, so it may run in any thread.
     """
 
     def __init__(self, engine: QueryEngine, handle: str) -> None:
         self._soup, self._handle = engine, handle
         self._held: pa.Table | None = None
         self.version = -1
-        self.idle = False  # nothing was visible that it had not looked at
+        self.idle = False  # it has seen all that is visible
 
     def step(self) -> Change | None:
-        """What has changed since the last step; the first one brings the whole answer. None: nothing."""
+        """What has changed since the last step; the first step brings the whole answer. None: nothing."""
         self.idle = self._soup.version == self.version
         if self.idle and self._handle in self._soup.queries:
             return None

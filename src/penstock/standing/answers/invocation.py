@@ -1,7 +1,6 @@
-"""Invocation (PSoup, Sect. 3.5; P19): look up BEGIN-END, compute the ends, apply them to what is kept, fetch,
-project.
+"""Invocation (PSoup, Sect. 3.5; P19): find BEGIN-END, apply it to what is kept, fetch, project.
 
-Nothing here changes anything, so it may run in any thread, on any prefix.
+Nothing here changes state, so it may run in any thread, on any prefix.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from penstock.standing.stems.data_stem import FOREVER, StreamPrefix
 
 
 class AnswerSource(Protocol):
-    """As much of a query engine as an answer needs."""
+    """The part of a query engine that an answer needs."""
 
     @property
     def streams(self) -> Mapping[str, StreamInfo]: ...
@@ -46,12 +45,12 @@ class AnswerSource(Protocol):
     def limits(self) -> Limits: ...
 
     def extended(self, stream: str, prefix: StreamPrefix, begin: int, end: int) -> StreamPrefix:
-        """The prefix with tuples between two times that memory has let go."""
+        """The prefix with the evicted tuples between two times."""
 
     def tree_summary(
         self, registered: RegisteredQuery, column: str | None, view: VisibleStreams, now: int
     ) -> Summary:
-        """What the window holds, from the ranked tree of the query's conjunctions."""
+        """The window's summary, from the ranked tree of the query's conjunctions."""
 
 
 def answer(
@@ -62,7 +61,7 @@ def answer(
     at: int | None = None,
     again: bool = False,
 ) -> pa.Table:
-    """The query's answer on a view. `again`: not from what is kept, which belongs to the newest view only."""
+    """The query's answer on a view. `again`: ignore kept results, which belong to the newest view only."""
     query = registered.query
     now = view.now(query) if at is None else at
     wider = _extended(source, query, view, now)
@@ -82,9 +81,9 @@ def answer(
 
 
 def _extended(source: AnswerSource, query: StandingQuery, view: VisibleStreams, now: int) -> VisibleStreams:
-    """The view with what memory has let go, as far as the query's windows need it.
+    """The view with the evicted tuples that the query's windows need.
 
-    The same view if they need nothing.
+    The same view if they need none.
     """
     for part, window in zip(query.parts, query.windows, strict=True):
         check_retained(part.stream, view.prefixes[part.stream], window, now)
@@ -98,7 +97,7 @@ def _extended(source: AnswerSource, query: StandingQuery, view: VisibleStreams, 
 
 
 def _needs(query: StandingQuery, view: VisibleStreams, now: int) -> dict[str, tuple[int, int]]:
-    """From when to when each stream is needed.
+    """The time range needed of each stream.
 
     A stream may stand in FROM several times, with several windows.
     """
@@ -125,7 +124,7 @@ def _check_size(rows: int, source: AnswerSource) -> None:
 def _at_once(
     source: AnswerSource, registered: RegisteredQuery, view: VisibleStreams, now: int
 ) -> pa.Table | None:
-    """PSoup-P with one conjunction, by compiled loops; None where that does not fit."""
+    """PSoup-P with one conjunction, by compiled loops; None where they do not apply."""
     query = registered.query
     if registered.mode != "P" or len(query.branches) != 1:
         return None
@@ -162,7 +161,7 @@ def _selected(
 
 
 def _from_current(current: CurrentWindow, prefix: StreamPrefix, window: Window, now: int) -> MatchedPositions:
-    """What PSoup-C has in hand, cut at END, and at the first tuple of a count window."""
+    """PSoup-C's current window, cut at END, and at the first tuple of a count window."""
     begin, end = window.span(now)
     numbers = current.until(max(begin, prefix.lost), end)
     matched = [(block, np.sort(positions)) for block, positions, _ in prefix.locate(numbers)]
@@ -173,7 +172,7 @@ def _from_current(current: CurrentWindow, prefix: StreamPrefix, window: Window, 
 
 
 def current_of(registered: RegisteredQuery, view: VisibleStreams) -> CurrentWindow:
-    """The current window of a query that has just come."""
+    """The current window of a newly registered query."""
     query = registered.query
     if not query.branches:
         return CurrentWindow.of([])

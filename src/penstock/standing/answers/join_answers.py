@@ -1,6 +1,4 @@
-"""The answer of a join: all pairs of what is visible, those within the windows, and the columns of their
-tuples.
-"""
+"""The answer of a join: all visible pairs, those within the windows, and the columns of their tuples."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ Streams = Mapping[str, StreamInfo]
 def pairs_of(
     registered: RegisteredQuery, view: VisibleStreams, streams: Streams, *, windows: bool = False
 ) -> JoinedPairs:
-    """All combinations in what is visible.
+    """All combinations of visible tuples.
 
-    `windows`: within the windows only, else as far as they are to be kept.
+    `windows`: only those within the windows; otherwise all that are to be kept.
     """
     query = registered.query
     ranges = _ranges(registered, view, windows=windows)
@@ -56,7 +54,7 @@ def _ranges(registered: RegisteredQuery, view: VisibleStreams, *, windows: bool)
 def _candidates(
     registered: RegisteredQuery, branch: int, ranges: list[list[BlockRange]], streams: Streams
 ) -> list[Candidates]:
-    """Of each stream of FROM, the tuples that fulfil the branch's conjunction for it."""
+    """For each stream of FROM, the tuples that fulfil the branch's conjunction for it."""
     matches = kept if registered.lasting else looked_up
     conjunctions = registered.query.branches[branch].parts
     slots = zip(registered.slots[branch], conjunctions, strict=True)
@@ -69,7 +67,7 @@ def _candidates(
 def pairs_in_windows(
     registered: RegisteredQuery, view: VisibleStreams, now: int, streams: Streams, *, fresh: bool
 ) -> JoinedPairs:
-    """The pairs within the windows; `fresh`: not from what is kept."""
+    """The pairs within the windows; `fresh`: ignore kept pairs."""
     if registered.pairs is None or fresh:
         return pairs_of(registered, replace(view, moment=now), streams, windows=True)
     query = registered.query

@@ -1,10 +1,11 @@
 """Joins by symmetric probing (PSoup, Sect. 3.3 and 5; P16-P18, P33, P34).
 
-The Query SteM is probed first (P17), so what meets here are the tuples of each stream that fulfil the query's
-own conjunction for it: one composite of a query and many tuples, not one struct for each tuple (P33). A
-composite that knows some streams is extended by one more: equal columns by sort-merge, unequal ones by slices
-of the sorted side, the remaining factors by comparing. No intermediate result is kept; which stream comes
-next is decided for each train from the numbers of candidates and from how many pairs the step gave last time.
+The Query SteM is probed first (P17), so only tuples that fulfil the query's own conjunction for their stream
+meet here. They form one composite of a query and many tuples, not one struct for each tuple (P33). A
+composite that covers some streams is extended by one more. Equal columns are matched by sort-merge, unequal
+ones by slices of the sorted side, the remaining factors by comparing. No intermediate result is kept. Each
+train decides anew which stream comes next, from the numbers of candidates and from how many pairs the step
+gave last time.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Candidates:
         return int(self.numbers.nbytes + self.stamps.nbytes + columns)
 
     def column(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Values and which of them are not null."""
+        """The values, and which of them are not null."""
         if name not in self._columns:
             parts = [(b.values(name), p) for b, p in self.matched]
             values = [v[p] for (v, _), p in parts]
@@ -65,7 +66,7 @@ class Candidates:
         return self._columns[name]  # type: ignore[no-any-return]
 
     def _no_values(self, name: str) -> np.ndarray:
-        """Of the column's own kind: texts do not compare with numbers, also where there are none."""
+        """An empty array of the column's own kind: texts do not compare with numbers, even if empty."""
         return comparable(take_column([], self.schema, name), self.schema.type_of(name))[0]
 
     def arrow(self, name: str) -> pa.Array:
@@ -77,7 +78,7 @@ Composite = dict[int, np.ndarray]  # stream -> which candidate, row by row
 
 @dataclass
 class ProbeOrder:
-    """What was observed: pairs for each tuple probed, of the step from some streams to another one."""
+    """Observed pairs for each tuple probed, for the step from some streams to another."""
 
     seen: dict[tuple[frozenset[int], int], float] = field(default_factory=dict)
 
@@ -86,7 +87,7 @@ class ProbeOrder:
     ) -> int:
         """The stream that is expected to give the fewest pairs.
 
-        One that is tied to a known one before one that is not.
+        A stream tied to a known one comes before one that is not.
         """
 
         def cost(stream: int) -> tuple[int, float]:
@@ -148,7 +149,7 @@ def _ties(factor: JoinFactor, stream: int, composite: Composite) -> bool:
 
 
 def _turned(factor: JoinFactor, stream: int) -> JoinFactor:
-    """With the new stream on the right."""
+    """The factor with the new stream on the right."""
     if factor.right == stream:
         return factor
     return JoinFactor(
@@ -159,7 +160,7 @@ def _turned(factor: JoinFactor, stream: int) -> JoinFactor:
 def _pairs(
     composite: Composite, stream: int, candidates: Sequence[Candidates], lead: JoinFactor | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the composite and candidates of the new stream that belong together by the leading factor."""
+    """Rows of the composite and candidates of the new stream that the leading factor matches."""
     width = len(next(iter(composite.values())))
     new = candidates[stream]
     if lead is None:
@@ -178,7 +179,7 @@ def _pairs(
 
 
 def _slices(keys: np.ndarray, ordered: np.ndarray, operator: str) -> tuple[np.ndarray, np.ndarray]:
-    """For each key the range of the sorted side for which `key operator value` holds."""
+    """For each key, the range of the sorted side where `key operator value` holds."""
     left, right = np.searchsorted(ordered, keys, "left"), np.searchsorted(ordered, keys, "right")
     zero, all_ = np.zeros(len(keys), np.int64), np.full(len(keys), len(ordered))
     match operator:
@@ -229,7 +230,7 @@ def _holds(factor: JoinFactor, composite: Composite, candidates: Sequence[Candid
 
 
 def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
-    """Whether one operator other; NaN is equal to itself and above every number."""
+    """Whether `one operator other` holds; NaN is equal to itself and above every number."""
     greater, equal = one > other, one == other
     if "f" in (one.dtype.kind, other.dtype.kind):
         left, right = np.isnan(one), np.isnan(other)
@@ -252,7 +253,7 @@ def _sifted(
     candidates: Sequence[Candidates],
     joined: Schema,
 ) -> Composite:
-    """Factors that are no comparison of two columns, on the combinations that are left."""
+    """Apply factors that do not compare two columns to the remaining combinations."""
     for text in texts:
         wanted = set(columns_of(text))
         columns = {}
@@ -274,8 +275,8 @@ def _sifted(
 class JoinedPairs:
     """Combinations by the numbers of their tuples, one row for each stream of FROM, with the tuples' times.
 
-    They lie in the order of the older tuple's time (P28), so a window takes its part without looking at what
-    is before it.
+    They are sorted by the older tuple's time (P28), so a window takes its part without scanning what precedes
+    it.
     """
 
     numbers: np.ndarray
@@ -289,7 +290,7 @@ class JoinedPairs:
     @staticmethod
     def in_order(numbers: np.ndarray, stamps: np.ndarray) -> JoinedPairs:
         older = stamps.min(axis=0)
-        order = np.argsort(older, kind="stable")  # mostly in order already, which this sort likes
+        order = np.argsort(older, kind="stable")  # mostly in order already, which this sort exploits
         return JoinedPairs(numbers[:, order], stamps[:, order], older[order])
 
     @staticmethod
@@ -332,7 +333,7 @@ class JoinedPairs:
         return part.where(np.asarray(((part.stamps >= begins) & (part.stamps <= ends)).all(axis=0)))
 
     def among(self, stream: int, numbers: np.ndarray) -> JoinedPairs:
-        """Those whose tuple of one stream is among some."""
+        """Those whose tuple of one stream is among the given ones."""
         return self.where(np.isin(self.numbers[stream], numbers))
 
     @property

@@ -1,6 +1,4 @@
-"""What is kept of a query's results follows each train: PSoup-C's current window, and the pairs of a join
-(P28, P31).
-"""
+"""Update kept results with each train: PSoup-C's current window, and the pairs of a join (P28, P31)."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from penstock.standing.stems.data_stem import FOREVER, BlockRange
 
 @dataclass(frozen=True)
 class ArrivingTrain:
-    """A train that becomes visible: its blocks, and what was and will be visible."""
+    """A train that becomes visible: its blocks, and what was visible before and will be after."""
 
     stream: str
     blocks: Sequence[Block]
@@ -34,7 +32,7 @@ class ArrivingTrain:
 
 
 def keep_up(registered: RegisteredQuery, train: ArrivingTrain, streams: Mapping[str, StreamInfo]) -> None:
-    """Bring what is kept of a query up to date. Raises LimitError if a join would have to keep too much."""
+    """Bring a query's kept results up to date. Raises LimitError if a join would have to keep too much."""
     if registered.current is not None:
         query = registered.query
         begin = train.after.begin(query, 0, train.after.now(query))
@@ -50,7 +48,7 @@ def _pairs_with(
     train: ArrivingTrain,
     streams: Mapping[str, StreamInfo],
 ) -> JoinedPairs:
-    """The kept pairs with those of a train's tuples, without those that have left."""
+    """The kept pairs plus those of a train's tuples, without those that have left."""
     query, begins = registered.query, train.after.begins(registered)
     parts = [
         _new_pairs(registered, b, i, train, begins, streams)
@@ -74,8 +72,9 @@ def _new_pairs(
 ) -> JoinedPairs | None:
     """The pairs that new tuples form in one place of FROM; None if they form none.
 
-    Where a stream stands twice in FROM, new tuples also meet each other. Each such pair must be found once:
-    streams before this place are taken as they were before the train, those behind it as they are after it.
+    If a stream stands twice in FROM, new tuples also meet each other, and each such pair must be found once.
+    So streams before this place are taken as they were before the train, those after it as they are after the
+    train.
     """
     query = registered.query
     matched = kept(train.ranges, [(registered.slots[branch][at], query.branches[branch].parts[at])])

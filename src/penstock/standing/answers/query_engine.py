@@ -1,10 +1,9 @@
-"""Queries and data as two sides of one thing (PSoup, Sect. 3): a new query meets the data, new data meets the
-queries.
+"""Queries and data are symmetric (PSoup, Sect. 3): a new query meets the data, new data meets the queries.
 
-This is the whole of it without Spark, HTTP and disk. A train becomes visible all at once: its blocks, the
-results kept of it, and `now` move in one step, so an invocation sees the exact answer for one prefix of the
-streams and of the registrations (P21). Answers of selections need no lock: they work on the prefix that was
-visible when they began.
+This is the whole engine without Spark, HTTP and disk. A train becomes visible all at once: its blocks, the
+results kept of it, and `now` move in one step. So an invocation sees the exact answer for one prefix of the
+streams and of the registrations (P21). Selections need no lock: they work on the prefix that was visible when
+they began.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ Archive = Callable[[str, int, int, int], pa.Table]
 """Reads tuples that are no longer in memory: stream, last entry, begin, end -> tuples."""
 
 _TreeKey = tuple[str, tuple[int, ...], str | None]  # stream, slots, column
-_FEW = 1000  # handles among which a near one is looked for
-_ARCHIVED = -(1 << 50)  # numbers of tuples from the archive: below all that arrived here
+_FEW = 1000  # search for a similar handle only among this many
+_ARCHIVED = -(1 << 50)  # numbers of archived tuples: below all that arrived here
 
 
 class QueryEngine:
@@ -77,7 +76,7 @@ class QueryEngine:
         self.view = VisibleStreams(self.view.prefixes)  # nothing has become visible yet
 
     def add_stream(self, stream: StreamInfo) -> None:
-        """One more stream that queries may name."""
+        """Add a stream that queries may name."""
         with self._gate:
             if stream.name in self.streams:
                 return
@@ -98,10 +97,10 @@ class QueryEngine:
         handle: str | None = None,
         restored: bool = False,
     ) -> RegisteredQuery:
-        """Insert a query: it gets a handle, and meets the data that is there.
+        """Insert a query: it gets a handle and meets the existing data.
 
-        `restored`: it was admitted in an earlier run, so neither a lower limit nor a window that retention
-        has overtaken since may turn it away; what can no longer be answered is refused when it is asked.
+        `restored`: an earlier run admitted it. So neither a lower limit nor a window that retention has since
+        overtaken may turn it away. What can no longer be answered is refused when it is invoked.
         """
         query = text if isinstance(text, StandingQuery) else parse(text, self.streams)
         mode = chosen_mode(query, mode)
@@ -145,9 +144,9 @@ class QueryEngine:
         return self.query_stem.insert(stream, conjunction, lasting=registered.lasting)
 
     def _meet_old_data(self, registered: RegisteredQuery) -> None:
-        """PSoup-C and joins take what is there.
+        """Give a new query the existing data, for PSoup-C and joins.
 
-        Of PSoup-P, old blocks are probed when they are first asked for.
+        For PSoup-P, old blocks are probed when they are first needed.
         """
         if registered.mode == "C" and not registered.query.is_join:
             registered.current = current_of(registered, self.view)
@@ -165,7 +164,7 @@ class QueryEngine:
                 self._readers[stream][registered.handle] = registered
 
     def _give_up_keeping(self, registered: RegisteredQuery) -> None:
-        """Too much to keep: from here on it is found at invocation."""
+        """Stop keeping results that are too large: from here on they are found at invocation."""
         self._drop_slots(registered)
         registered.mode, registered.pairs, registered.current = "NoMat", None, None
         registered.candidates.clear()
@@ -192,7 +191,7 @@ class QueryEngine:
         self._wake()
 
     def _forget_late(self, registered: RegisteredQuery) -> None:
-        """Matches that blocks remember for a slot that nobody uses any more."""
+        """Drop the matches that blocks remember for a slot that nobody uses any more."""
         for stream, slot in registered.stream_slots():
             if slot not in self.query_stem.live(stream):
                 for block in self.view.prefixes[stream].blocks:
@@ -213,7 +212,7 @@ class QueryEngine:
     # -- data
 
     def index(self, stream: str) -> PredicateIndex:
-        """The predicate index of a stream as of now, to be sent to where trains are probed."""
+        """The current predicate index of a stream, to be sent to where trains are probed."""
         with self._gate:
             return self.query_stem.index(stream)
 
@@ -223,9 +222,9 @@ class QueryEngine:
         self.insert_blocks(stream, blocks, horizon=horizon)
 
     def insert_blocks(self, stream: str, blocks: Sequence[Block], *, horizon: int | None = None) -> None:
-        """Make a train visible: its blocks have met the queries of some moment.
+        """Make a train visible whose blocks have met the queries of an earlier moment.
 
-        Those registered since meet them now.
+        Queries registered since then meet them now.
         """
         with self._gate:
             index = lambda: self.query_stem.index(stream)  # noqa: E731 - made only if small blocks are merged
@@ -256,21 +255,22 @@ class QueryEngine:
             self._moved.notify_all()
 
     def _forget_passing(self, stream: str, block: Block) -> None:
-        """PSoup-C has taken over its matches: they need not lie with the data as well."""
+        """Drop matches that PSoup-C has taken over: the data need not hold them as well."""
         block.matches = None if block.matches is None else block.matches.lasting()
         for slot in [slot for slot in block.late if not self.query_stem.lasting(stream, slot)]:
             del block.late[slot]
 
     def set_lost(self, stream: str, lost: int) -> None:
-        """Say that tuples before a time had been deleted before this process began."""
+        """Record that tuples before a time had been deleted before this process began."""
         with self._gate:
             prefix = replace(self._stems[stream].prefix, lost=lost, oldest=NEVER)
             self._stems[stream].show(prefix)
             self.view = self.view.with_prefix(stream, prefix)
 
     def rebuild(self, stream: str) -> None:
-        """Probe blocks again that know few of the live queries: after a restart, block by block, while others
-        work.
+        """Probe blocks again that know few of the live queries.
+
+        This runs after a restart, block by block, while others work.
         """
         index = self.index(stream)
         for block in self.view.prefixes[stream].blocks:
@@ -308,7 +308,7 @@ class QueryEngine:
             return self._trees[key].over(view.prefixes[stream], begin, end)
 
     def extended(self, stream: str, prefix: StreamPrefix, begin: int, end: int) -> StreamPrefix:
-        """The prefix with tuples between two times that memory has let go (P38)."""
+        """The prefix with the evicted tuples between two times (P38)."""
         evicted = prefix.evicted
         if evicted is None or begin > evicted.newest:
             return prefix
@@ -338,7 +338,7 @@ class QueryEngine:
             return self._moved.wait_for(done, timeout)
 
     def wait_move(self, moves: int, timeout: float | None = None) -> bool:
-        """Wait until `moves` is beyond a number: for one who wakes many others."""
+        """Wait until `moves` exceeds a number; for a thread that wakes many others."""
         with self._moved:
             return self._moved.wait_for(lambda: self.moves > moves, timeout)
 

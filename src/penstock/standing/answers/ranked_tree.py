@@ -1,8 +1,7 @@
-"""A ranked n-ary tree over trains (PSoup, Sect. 6; P36): leaves in the order of arrival, each node with what
-lies below it.
+"""A ranked n-ary tree over trains (PSoup, Sect. 6; P36): leaves in order of arrival, nodes summarise them.
 
 An aggregate over a run of leaves is put together from O(log n) nodes. Leaves come and go at the right end,
-where trains arrive and small ones are merged, and leave at the left end, where they expire; everything
+where trains arrive and small ones are merged. They leave at the left end, where they expire. Everything
 between stays.
 """
 
@@ -16,8 +15,9 @@ _FAN = 8
 
 @dataclass(frozen=True)
 class Summary:
-    """What COUNT, SUM, AVG, MIN and MAX need to know of some tuples: all of them, those not null, and the
-    latters' sum and bounds.
+    """What COUNT, SUM, AVG, MIN and MAX need to know of some tuples.
+
+    That is the number of all tuples, the number of values that are not null, and the sum and bounds of these.
     """
 
     rows: int = 0
@@ -40,7 +40,7 @@ class Summary:
 
 
 def _least(one: Any, other: Any) -> Any:
-    # NaN is above every number
+    # NaN is above every number.
     return other if one != one or other < one else one  # noqa: PLR0124
 
 
@@ -49,7 +49,7 @@ def _most(one: Any, other: Any) -> Any:
 
 
 class RankedTree:
-    """Summaries of leaves that are numbered from `first` on.
+    """Summaries of leaves numbered from `first` on.
 
     >>> tree = RankedTree()
     >>> for value in range(100):
@@ -72,7 +72,7 @@ class RankedTree:
         return len(self._levels[0])
 
     def append(self, leaf: Summary) -> None:
-        """A leaf at the right end; full groups of eight get a node above them."""
+        """Add a leaf at the right end; full groups of eight get a node above them."""
         level, node = 0, leaf
         while True:
             if level == len(self._levels):
@@ -87,13 +87,13 @@ class RankedTree:
             level += 1
 
     def truncate(self, end: int) -> None:
-        """Without the leaves from `end` on."""
+        """Remove the leaves from `end` on."""
         for level in self._levels:
             del level[end:]
             end //= _FAN
 
     def between(self, first: int, last: int) -> Summary:
-        """What the leaves first .. last - 1 hold together."""
+        """The summary of the leaves first .. last - 1."""
         total, level, self.touched = Summary(), 0, 0
         right: list[Summary] = []
         while first < last:

@@ -1,16 +1,13 @@
 """A registered query and how its results are kept (PSoup, Sect. 3.5 and 4; P31).
 
-The rule, if the client does not choose:
+If the client does not choose, this rule does:
 
-- A selection or aggregate is kept as PSoup-P: its matches arrive with the data anyway, and cutting them by a
-window costs
-  microseconds.
-- NoMat where keeping makes no sense: no factor at all, so that every tuple is a match, or a snapshot of the
-past, which is
-  asked for once.
-- A join is kept as PSoup-C: its results grow with the square of what is retained, and only those of the
-current window
-  are needed. It becomes NoMat if the pairs are too many.
+- A selection or aggregate is kept as PSoup-P. Its matches arrive with the data anyway, and cutting them by a
+  window costs microseconds.
+- NoMat is used where keeping makes no sense: for a query without any factor, which every tuple matches, and
+  for a snapshot of the past, which is asked for once.
+- A join is kept as PSoup-C. Its results grow with the square of what is retained, and only those of the
+  current window are needed. It becomes NoMat if the pairs are too many.
 """
 
 from __future__ import annotations
@@ -66,31 +63,32 @@ class RegisteredQuery:
     current: CurrentWindow | None = None  # PSoup-C, selection
     pairs: JoinedPairs | None = None  # joins kept as P or C
     order: ProbeOrder = field(default_factory=ProbeOrder)
-    # joins: (branch, stream of FROM) -> the prefix that was looked at, and what it gave
+    # Joins: (branch, stream of FROM) -> the prefix that was examined, and what it gave.
     candidates: dict[tuple[int, int], tuple[StreamPrefix, Candidates]] = field(default_factory=dict)
     invocations: int = 0
 
     @property
     def lasting(self) -> bool:
-        """Whether its matches stay with the data: for PSoup-P, and for joins, which probe old tuples again
-        and again.
+        """Whether its matches stay with the data.
+
+        They do for PSoup-P, and for joins, which probe old tuples again and again.
         """
         return self.mode == "P" or (self.mode == "C" and self.query.is_join)
 
     @property
     def keeps_results(self) -> bool:
-        """Whether something is kept for it that must follow each train."""
+        """Whether it keeps results that must be updated with each train."""
         return self.current is not None or self.pairs is not None
 
     def stream_slots(self) -> Iterator[tuple[str, int]]:
-        """Stream and slot of each of its conjunctions."""
+        """The stream and slot of each of its conjunctions."""
         for slots in self.slots:
             for part, slot in zip(self.query.parts, slots, strict=True):
                 yield part.stream, slot
 
     @property
     def nbytes(self) -> int:
-        """What is kept for it alone; matches lie with the data."""
+        """The bytes kept for it alone; matches lie with the data."""
         kept = (self.current.nbytes if self.current else 0) + (self.pairs.nbytes if self.pairs else 0)
         return kept + sum(candidates.nbytes for _, candidates in self.candidates.values())
 
@@ -102,7 +100,7 @@ class RegisteredQuery:
         ]
 
     def describe(self) -> QueryDescription:
-        """For lists: what a client wants to see of it."""
+        """The description that clients see in lists."""
         query = self.query
         return QueryDescription(
             handle=self.handle,

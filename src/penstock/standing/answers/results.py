@@ -1,9 +1,8 @@
-"""From matches to answers (PSoup, Sect. 3.5; P19): positions in the window, base tuples fetched, projected,
-duplicates removed.
+"""From matches to answers (PSoup, Sect. 3.5; P19): cut by the window, fetch, project, remove duplicates.
 
-A selection is answered in one of three ways, all of which give the same rows: PSoup-P takes the positions
-kept with the data and cuts them by the window; PSoup-C has the current window's tuples in hand; NoMat looks
-at the tuples of the window again (P31).
+A selection is answered in one of three ways, which all give the same rows (P31). PSoup-P takes the positions
+kept with the data and cuts them by the window. PSoup-C already has the current window's tuples. NoMat looks
+at the window's tuples again.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ MatchedPositions = list[tuple[Block, np.ndarray]]
 
 
 def kept(pieces: Sequence[BlockRange], slots: Slots) -> MatchedPositions:
-    """PSoup-P: the positions that lie with the data, cut by the window."""
+    """PSoup-P: the positions kept with the data, cut by the window."""
     return _each(pieces, lambda piece: [piece.block.kept(slot, conjunction) for slot, conjunction in slots])
 
 
 def looked_up(pieces: Sequence[BlockRange], slots: Slots) -> MatchedPositions:
-    """NoMat: the conjunctions against the tuples of the window."""
+    """NoMat: evaluate the conjunctions on the tuples of the window."""
     return _each(
         pieces,
         lambda piece: [piece.block.scan(conjunction, piece.low, piece.high) for _, conjunction in slots],
@@ -84,8 +83,8 @@ def take_column(
 ) -> pa.Array:
     """A column's values of the tuples found, in another order if one is given.
 
-    In numpy as far as it goes: most calls of Arrow let other threads run, and in a driver with busy threads
-    every turn costs up to the interpreter's switch interval.
+    This uses numpy as far as possible. Most Arrow calls let other threads run, and in a driver with busy
+    threads every such switch costs up to the interpreter's switch interval.
     """
     type_ = arrow_schema(schema).field(column).type
     if not matched:
@@ -114,7 +113,7 @@ def stamps_of(matched: MatchedPositions) -> np.ndarray:
 
 
 def _order(matched: MatchedPositions) -> np.ndarray | None:
-    """How to sort what several blocks gave; None if it is in order already."""
+    """The order that sorts the results of several blocks; None if they are sorted already."""
     if all(a[0].stamps[a[1][-1]] < b[0].stamps[b[1][0]] for a, b in pairwise(matched)):
         return None
     stamps, seqs = stamps_of(matched), np.concatenate([b.seqs[p] for b, p in matched])
@@ -122,7 +121,7 @@ def _order(matched: MatchedPositions) -> np.ndarray | None:
 
 
 def distinct(table: pa.Table) -> pa.Table:
-    """Each row once, where it first came; -0.0 is 0.0."""
+    """Each row once, at its first place; -0.0 equals 0.0."""
     if not table.num_rows:
         return table
     for i, kind in enumerate(table.schema):
@@ -137,8 +136,9 @@ def distinct(table: pa.Table) -> pa.Table:
 
 @dataclass
 class CurrentWindow:
-    """The current window of a selection, kept up to date: numbers of its tuples, in no particular order, with
-    their times.
+    """The current window of a selection, kept up to date.
+
+    It holds the numbers of its tuples, in no particular order, with their times.
     """
 
     numbers: np.ndarray
@@ -156,7 +156,7 @@ class CurrentWindow:
         return self if mask.all() else CurrentWindow(self.numbers[mask], self.stamps[mask])
 
     def moved(self, more: MatchedPositions, begin: int) -> CurrentWindow:
-        """With what came, without what is older than the window now begins."""
+        """The window with new tuples, without those older than its new begin."""
         old = self.where(self.stamps >= begin)
         if not more:
             return old
@@ -178,7 +178,7 @@ class CurrentWindow:
 def fetch(
     prefix: StreamPrefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]
 ) -> list[pa.Array]:
-    """Columns of tuples given by their numbers, in that order."""
+    """Columns of the tuples with these numbers, in the same order."""
     parts = prefix.locate(numbers)
     back = np.empty(len(numbers), np.int64)
     at = 0
@@ -194,7 +194,7 @@ def fetch(
 
 
 def summarise(block: Block, positions: np.ndarray, column: str | None) -> Summary:
-    """The leaf of a block: what the positions found in it come to."""
+    """The leaf of a block: the summary of the positions found in it."""
     if column is None or not len(positions):
         return Summary(len(positions))
     values, valid = block.values(column)
@@ -227,15 +227,16 @@ def _summary_of_any(block: Block, positions: np.ndarray, column: str) -> Summary
 
 
 class SharedTree:
-    """The ranked tree of one conjunction list and column, shared by all queries that ask for it (P37),
-    brought up to date when asked.
+    """The ranked tree of one conjunction list and column, shared by all queries that ask for it (P37).
+
+    It is brought up to date when asked.
     """
 
     def __init__(self, slots: Slots, column: str | None) -> None:
         self.slots, self.column = slots, column
         self.tree = RankedTree()
         self._blocks: list[Block] = []
-        self._gone = 0  # leaves whose blocks have left memory at the left end
+        self._gone = 0  # leaves at the left end whose blocks have left memory
 
     def over(self, prefix: StreamPrefix, begin: int, end: int) -> Summary:
         """The aggregate of the window, from O(log n) nodes and the pieces at its two edges."""
@@ -249,7 +250,7 @@ class SharedTree:
     def _catch_up(self, prefix: StreamPrefix) -> None:
         blocks, mine = prefix.blocks, self._blocks
         live = mine[self._gone :]
-        # blocks leave at the left and change at the right; identity tells
+        # Blocks leave at the left and change at the right; identity shows which.
         while live and (not blocks or live[0] is not blocks[0]):
             gone = next((i for i, b in enumerate(live) if blocks and b is blocks[0]), len(live))
             self._gone += gone
@@ -273,14 +274,14 @@ class SharedTree:
         self._blocks.append(block)
 
     def _shrink(self) -> None:
-        """Now and then without what has left: the tree is made anew from the leaves that stay."""
+        """Now and then rebuild the tree from the leaves that stay."""
         if self._gone > 64 and self._gone * 2 > len(self._blocks):
             leaves = [self.tree.between(i, i + 1) for i in range(self._gone, len(self._blocks))]
             self.tree, self._blocks, self._gone = RankedTree(), self._blocks[self._gone :], 0
             for leaf in leaves:
                 self.tree.append(leaf)
         elif self._gone:
-            self._blocks[: self._gone] = [_GONE] * self._gone  # do not hold what memory has let go
+            self._blocks[: self._gone] = [_GONE] * self._gone  # do not hold evicted blocks
 
 
 _GONE: Any = None

@@ -1,6 +1,4 @@
-"""What is visible of all streams at one moment: the newest event time, and where the windows of a query begin
-and end.
-"""
+"""What is visible of all streams at one moment: the newest event time, and the ends of a query's windows."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from penstock.standing.stems.data_stem import NEVER, StreamPrefix
 
 @dataclass(frozen=True, eq=False)
 class VisibleStreams:
-    """The prefixes of all streams; a train that becomes visible makes a new one."""
+    """The prefixes of all streams; each train that becomes visible makes a new version."""
 
     prefixes: Mapping[str, StreamPrefix]
     version: int = 0
@@ -27,13 +25,13 @@ class VisibleStreams:
         return VisibleStreams({**self.prefixes, stream: prefix}, self.version + 1)
 
     def now(self, query: StandingQuery) -> int:
-        """The latest event time of what is visible of the query's streams."""
+        """The latest visible event time of the query's streams."""
         if self.moment is not None:
             return self.moment
         return max(self.prefixes[name].newest for name in query.streams)
 
     def begin(self, query: StandingQuery, part: int, now: int) -> int:
-        """From when on the window of one stream looks; for a count window, the time of its oldest tuple."""
+        """The begin of the window on one stream; for a count window, the time of its oldest tuple."""
         window, prefix = query.windows[part], self.prefixes[query.parts[part].stream]
         if isinstance(window.begin, Last):
             ranges = prefix.within(window, now)
@@ -46,7 +44,7 @@ class VisibleStreams:
         return [(self.begin(query, i, now), end) for i, end in enumerate(ends)]
 
     def begins(self, registered: RegisteredQuery) -> list[int]:
-        """From when on tuples of each stream may still take part in what is kept of a join."""
+        """The time from which tuples of each stream may still join."""
         query = registered.query
         now, begins = self.now(query), []
         for i, part in enumerate(query.parts):
@@ -57,7 +55,7 @@ class VisibleStreams:
 
 
 def check_retained(stream: str, prefix: StreamPrefix, window: Window, now: int) -> None:
-    """Refuse a window that reaches back to what retention has deleted."""
+    """Refuse a window that reaches back to tuples that retention has deleted."""
     if isinstance(window.begin, Last):
         _check_count(stream, prefix, window, window.begin.tuples, now)
         return
@@ -72,9 +70,9 @@ def check_retained(stream: str, prefix: StreamPrefix, window: Window, now: int) 
 
 
 def _check_count(stream: str, prefix: StreamPrefix, window: Window, tuples: int, now: int) -> None:
-    """The same for the last so many tuples.
+    """The same check for a count window.
 
-    How many of those in the files lie before END is not known here. All are counted, until an answer has read
+    How many tuples in the files lie before END is unknown here. All are counted, until an answer has read
     them.
     """
     if prefix.oldest >= prefix.lost:

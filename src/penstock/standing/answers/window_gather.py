@@ -1,10 +1,9 @@
-"""The answer of a kept selection in one go (PSoup-P, P19): from the lists of all blocks of a window to
-columns, without a Python loop.
+"""The answer of a kept selection (PSoup-P, P19): from all posting lists to columns, without a Python loop.
 
-An invocation is short, but a service under load has busy threads beside it: each call and each turn of the
-interpreter is a moment at which it may have to wait. So what a window needs of its blocks is noted once for
-each train, as addresses, and a query's own part is three compiled loops. Columns with nulls, texts and truth
-values go the plain way, `results.rows_of`, to the same rows.
+An invocation is short, but a service under load has busy threads beside it. At each call and each turn of the
+interpreter it may have to wait. So what a window needs of its blocks is noted once for each train, as
+addresses, and a query's own part is three compiled loops. Columns with nulls, texts and truth values take the
+plain path, `results.rows_of`, to the same rows.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from penstock.standing.language.windows import Last, Window
 from penstock.standing.stems.block import Matches
 from penstock.standing.stems.data_stem import BlockRange, StreamPrefix
 
-# what is noted of a block
+# What is noted of a block.
 _ROWS, _SLOTS, _STARTS, _CONJUNCTIONS, _POSITIONS, _STAMPS, _LOW, _HIGH = range(8)
-# a list of positions in it
+# A list of positions in it.
 _ADDRESS, _BEGIN, _END = range(3)
 
 
@@ -38,11 +37,11 @@ class WindowMatches:
     lists: np.ndarray
     count: int
     ordered: bool
-    alive: list[np.ndarray]  # lists that nobody else may hold as long as their addresses are in use
+    alive: list[np.ndarray]  # keeps lists alive while their addresses are in use
 
 
 class WindowGather:
-    """What the queries with one window need of a prefix; it holds the arrays whose addresses it notes."""
+    """What queries with the same window need of a prefix; it holds the arrays whose addresses it notes."""
 
     def __init__(self, pieces: Sequence[BlockRange]) -> None:
         self.pieces = pieces
@@ -60,7 +59,7 @@ class WindowGather:
         if _look_up(self.notes, slot, lists):
             unmet += np.flatnonzero(lists[:, _ADDRESS] == 0).tolist()
         for b in unmet:
-            # a bitmap, or a block that is older than the query: the block makes or remembers the list
+            # For a bitmap, or a block older than the query, the block makes or remembers the list.
             positions = self.pieces[b].block.kept(slot, conjunction)
             alive.append(positions)
             lists[b] = _address(positions), 0, len(positions)
@@ -70,7 +69,7 @@ class WindowGather:
     def rows(self, matches: WindowMatches, items: Sequence[SelectItem], schema: Schema) -> pa.Table | None:
         """The answer's columns, in the order of the stream's timestamps.
 
-        None if one of them is not of plain numbers.
+        None if one of them does not consist of plain numbers.
         """
         columns = [self._column(str(item.column), schema) for item in items]
         if any(column is None for column in columns):
@@ -98,7 +97,7 @@ class WindowGather:
         return values
 
     def _column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
-        """Addresses, numpy's and Arrow's type of a column; None if its values are more than plain numbers."""
+        """A column's addresses and its numpy and Arrow types; None if its values are not plain numbers."""
         if name not in self._columns:
             self._columns[name] = self._noted_column(name, schema)
         return self._columns[name]
@@ -115,7 +114,7 @@ class WindowGather:
 
 
 def window_gather(prefix: StreamPrefix, window: Window, now: int) -> WindowGather | None:
-    """The notes for a window, made once for all queries that have it; None if nothing lies in it."""
+    """The notes for a window, made once for all queries that have it; None if it is empty."""
     begin, end = window.span(now)
     key = ("gather", window.begin if isinstance(window.begin, Last) else begin, end)
     gather = prefix.cached(key)
@@ -163,7 +162,7 @@ _at: Any = intrinsic(_pointer)
 
 @njit(cache=True)
 def _look_up(notes: Any, slot: int, lists: Any) -> bool:
-    """Where each block's list of a slot lies, from where to where.
+    """Find each block's list of a slot: address, start and end.
 
     Address 0 and True if a block does not know the slot.
     """
@@ -189,7 +188,7 @@ def _look_up(notes: Any, slot: int, lists: Any) -> bool:
 def _cut(notes: Any, lists: Any) -> Any:
     """Narrow the lists, which ascend, to the window.
 
-    How many tuples are left, and whether they are in the order of time.
+    Returns how many tuples are left, and whether they are in the order of time.
     """
     total, ordered, last = 0, True, np.int64(0)
     for b in range(notes.shape[0]):
@@ -212,7 +211,7 @@ def _cut(notes: Any, lists: Any) -> Any:
 
 @njit(cache=True)
 def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
-    """The values at the positions of all lists."""
+    """Copy the values at the positions of all lists."""
     at = 0
     for b in range(notes.shape[0]):
         low, high = lists[b, _BEGIN], lists[b, _END]
@@ -225,7 +224,7 @@ def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
 
 
 def compile_loops() -> None:
-    """Compile, or load what was compiled, before the first client waits for it."""
+    """Compile the loops, or load them from the cache, before the first client waits for them."""
     notes, lists = np.zeros((0, 8), np.int64), np.zeros((0, 3), np.int64)
     _look_up(notes, 0, lists)
     _cut(notes, lists)

@@ -1,5 +1,4 @@
-"""WHERE in normal form: negations pushed to the leaves, OR and IN multiplied out, comparisons with constants
-as spans.
+"""WHERE in normal form: negations at the leaves, OR and IN multiplied out, comparisons as spans.
 
 PSoup takes conjunctions only (P02); a disjunction is registered as several. A product that would give too
 many branches stays together as a residual, so no query is refused for its shape. Three-valued logic allows
@@ -25,7 +24,7 @@ from penstock.standing.language.query import Constant, Span
 from penstock.standing.language.windows import moment
 
 MOST_BRANCHES = 64
-MOST_POINTS = 4096  # values of IN that are indexed, in all combinations with those of other columns
+MOST_POINTS = 4096  # indexed values of IN, in all combinations with those of other columns
 MOST_FLOAT = float(np.finfo(np.float32).max)
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _OPERATORS: dict[type, str] = {
@@ -44,7 +43,7 @@ Atoms = tuple[exp.Expression, ...]
 
 
 def branches(where: exp.Expression | None) -> list[Atoms]:
-    """The conjunctions whose disjunction the condition is.
+    """The conjunctions whose disjunction is the condition.
 
     >>> import sqlglot
     >>> [[a.sql() for a in b] for b in branches(sqlglot.parse_one("a > 1 AND NOT (b < 2 AND c IN (3, 4))"))]
@@ -54,7 +53,7 @@ def branches(where: exp.Expression | None) -> list[Atoms]:
 
 
 def comparison(atom: exp.Expression) -> tuple[exp.Expression, str, exp.Expression] | None:
-    """Left side, operator, right side of a comparison; None if it is something else."""
+    """Left side, operator and right side of a comparison; None for anything else."""
     sign = _OPERATORS.get(type(atom))
     return None if sign is None else (_bare(atom.this), sign, _bare(atom.expression))
 
@@ -115,7 +114,7 @@ def _product(node: exp.Expression) -> list[Atoms]:
 
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
-    """What a chain of one connective ties together, without recursion: chains may be thousands long."""
+    """The operands of a chain of one connective, without recursion: chains may have thousands."""
     kind, operands, left = type(node), [], [node]
     while left:
         each = _bare(left.pop())
@@ -127,7 +126,7 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
 
 
 def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
-    """The same chain as a balanced tree, in brackets, so that whoever reads it again need not go deep."""
+    """The same chain as a balanced tree, in brackets, so that parsing it again needs little recursion."""
     if len(sides) == 1:
         return sides[0]
     middle = len(sides) // 2
@@ -137,7 +136,7 @@ def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
 
 
 def _folded(sides: Sequence[exp.Expression]) -> list[exp.Expression]:
-    """Equalities of one column with constants as one IN (...), at the place of the first."""
+    """Combine equalities of one column with constants into one IN (...), at the place of the first."""
     folded: list[exp.Expression] = []
     lists: dict[str, exp.In] = {}
     for side in sides:
@@ -167,9 +166,9 @@ def _equal_to(side: exp.Expression) -> tuple[exp.Expression | None, list[exp.Exp
 
 
 def listed(node: exp.In) -> list[_Constant] | None:
-    """The constants of `column IN (constants)`, without null, which nothing is equal to.
+    """The constants of `column IN (constants)`, without null, which equals nothing.
 
-    None if it is something else.
+    None for anything else.
     """
     if not isinstance(node.this, exp.Column) or not node.expressions:
         return None
@@ -182,15 +181,15 @@ def listed(node: exp.In) -> list[_Constant] | None:
 
 @dataclass(frozen=True)
 class _Constant:
-    """A literal as it stands in the text."""
+    """A literal as written in the text."""
 
     kind: str  # number, text, truth, time, date
     value: Any
-    double: bool = False  # a number with an exponent, which SQL takes for a double
+    double: bool = False  # a number with an exponent, which SQL treats as a double
 
 
 def constant(node: exp.Expression) -> _Constant | None:
-    """The literal of a node, with its sign; None if it is no literal."""
+    """The literal of a node, with its sign; None if it is not a literal."""
     node = _bare(node)
     match node:
         case exp.Neg():
@@ -226,8 +225,9 @@ def span_of(column: str, type_: str, sign: str, given: _Constant) -> Span | None
 
 
 def _tame(value: Decimal) -> Decimal:
-    """A number as far as whole numbers of 64 bits can tell: 1e999999999 would fill the memory when written
-    out.
+    """Limit a number to what 64-bit integers can tell apart.
+
+    Written out, 1e999999999 would fill the memory.
 
     >>> _tame(Decimal("-1e999999999"))
     Decimal('-1E+40')
@@ -238,9 +238,9 @@ def _tame(value: Decimal) -> Decimal:
 
 
 def as_float(value: float) -> float:
-    """A constant as a FLOAT column meets it: 0.1 there is the nearest of 32 bits.
+    """A constant as a FLOAT column compares it: 0.1 becomes the nearest 32-bit value.
 
-    Beyond its range doubles are compared.
+    Beyond the range of FLOAT, doubles are compared.
 
     >>> as_float(0.1)
     0.10000000149011612
@@ -295,7 +295,7 @@ def _between(column: str, sign: str, value: Constant) -> Span:
 
 
 def _whole_span(column: str, sign: str, value: Fraction) -> Span:
-    """Whole numbers: closed ends within 64 bits, so that 20.5 and numbers beyond any column do no harm."""
+    """Whole numbers as closed ends within 64 bits; 20.5 or numbers beyond the column's range do no harm."""
     floor, ceil = math.floor(value), math.ceil(value)
     match sign:
         case "=" if floor != ceil:

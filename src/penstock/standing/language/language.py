@@ -25,12 +25,12 @@ from penstock.standing.language.select_clause import SelectReader, Streams, only
 from penstock.standing.language.window_clause import QUOTED, check_window, windows_of, without_quoted
 
 _COMMENT = re.compile(rf"(?P<quoted>{QUOTED.pattern})|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
-# What is read, and nothing else: a clause that we do not know must not be passed over in silence.
+# Accept only these. An unknown clause must not be ignored silently.
 _OURS = {"expressions", "from", "from_", "joins", "where", "distinct"}
 
 
 def parse(text: str, streams: Streams) -> StandingQuery:
-    """The query in normal form, or a refusal.
+    """Parse the query into normal form, or refuse it.
 
     >>> from penstock.model.types import Schema
     >>> from penstock.standing.language.query import StreamInfo

@@ -1,10 +1,9 @@
-"""What a standing query is (PSoup, Sect. 2, P12): the SELECT-FROM-WHERE clause in normal form, its windows
-apart.
+"""What a standing query is (PSoup, Sect. 2, P12): SELECT-FROM-WHERE in normal form, its windows apart.
 
-WHERE is a disjunction of branches; a branch is one conjunction for each stream and the factors that tie
-streams together. Of a conjunction, comparisons of a column with constants are merged into one span for each
-column: these are indexed. Everything else is a residual, a Spark SQL text that is evaluated on the tuples
-that the spans leave over (P25).
+WHERE is a disjunction of branches. A branch has one conjunction for each stream and the factors that tie
+streams together. In a conjunction, comparisons of a column with constants are merged into one span for each
+column, and these are indexed. Everything else is a residual: a Spark SQL text that is evaluated on the tuples
+that pass the spans (P25).
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """A stream that queries may name: its columns, whether it has timestamps, how long it is retained
-    (microseconds).
+    """A stream that queries may name.
+
+    It has columns, may have timestamps, and is retained for some time (microseconds).
     """
 
     name: str
@@ -47,7 +47,7 @@ class Span:
 
     @staticmethod
     def of_points(column: str, values: Iterable[Constant]) -> Span:
-        """The span of some values; of one it is an equality, of none it is empty."""
+        """The span of some values: one gives an equality, none an empty span."""
         points = tuple(sorted(set(values)))
         if len(points) > 1:
             return Span(column, points=points)
@@ -98,9 +98,7 @@ def _tighter(
 
 @dataclass(frozen=True)
 class Conjunction:
-    """What one stream's tuple must fulfil: a span for each of some columns, and residual texts over its
-    columns.
-    """
+    """What one stream's tuple must fulfil: a span for some columns, and residual texts over its columns."""
 
     spans: tuple[Span, ...] = ()
     residuals: tuple[str, ...] = ()
@@ -108,8 +106,9 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class JoinFactor:
-    """A comparison of columns of two streams, by the places of the streams in FROM: left.column op
-    right.column.
+    """A comparison of columns of two streams: left.column op right.column.
+
+    Streams are given by their place in FROM.
     """
 
     left: int
@@ -140,7 +139,7 @@ class SelectItem:
 
 @dataclass(frozen=True)
 class Part:
-    """A stream of FROM, under the name by which the query calls it."""
+    """A stream of FROM, under its name in the query."""
 
     alias: str
     stream: str

@@ -1,6 +1,4 @@
-"""The first part of a query while it is read: which names mean which column of which stream, and what follows
-from that.
-"""
+"""Reads the first part of a query: which names mean which column of which stream, and what follows."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ _NAMES = {
 
 
 def only(node: exp.Expression, known: set[str]) -> None:
-    """Refuse what else the parser has found in a part of the query."""
+    """Refuse anything else that the parser has found in a part of the query."""
     for part, value in node.args.items():
         if value and part not in known:
             name = _NAMES.get(part, part.strip("_").replace("_", " ").upper())
@@ -126,7 +124,7 @@ class SelectReader:
     # -- columns
 
     def resolve(self, column: exp.Column) -> tuple[int, str]:
-        """Stream (its place in FROM) and name of a column."""
+        """The stream (its place in FROM) and name of a column."""
         only(column, {"this", "table"})
         name, table = column.name, column.table
         aliases = [part.alias for part in self.parts]
@@ -193,7 +191,7 @@ class SelectReader:
             before = spans[stream].get(span.column)
             span = span if before is None else before.meet(span)
             if math.prod(len(s.points) or 1 for s in [*spans[stream].values(), span]) > MOST_POINTS:
-                # too many combinations of several lists for the index: this one is looked at tuple by tuple
+                # The lists give too many combinations for the index, so this one is checked tuple by tuple.
                 texts[stream].append(self._text(atom, qualified=False, stream=stream))
                 continue
             spans[stream][span.column] = span
@@ -231,7 +229,7 @@ class SelectReader:
         return span_of(column, self._type(stream, column), sign, given)
 
     def _points(self, atom: exp.In) -> Span | None:
-        """`column IN (constants)`; null among them is equal to nothing."""
+        """`column IN (constants)`; null among them equals nothing."""
         given = listed(atom)
         if given is None or len(given) > MOST_POINTS:
             return None
@@ -265,7 +263,7 @@ class SelectReader:
 
         It must be a condition.
         """
-        key = (id(atom), qualified, stream)  # one that stands in many branches is looked at once
+        key = (id(atom), qualified, stream)  # one that stands in many branches is examined once
         if key not in self._texts:
             self._texts[key] = self._checked_text(atom, qualified=qualified, stream=stream)
         return self._texts[key]
@@ -293,7 +291,7 @@ class SelectReader:
         return text
 
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
-        """In a residual, a FLOAT column meets a decimal as in the index: as 32 bits, not as a double."""
+        """In a residual, compare a FLOAT column with a decimal as the index does: as 32 bits."""
         given = constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
         if given is None or given.kind != "number" or given.double or given.value.copy_abs() > MOST_FLOAT:
             return node
@@ -386,9 +384,9 @@ def joined_schema(parts: Iterable[Part], streams: Streams) -> Schema:
 
 
 def _named(items: list[SelectItem], parts: tuple[Part, ...]) -> tuple[SelectItem, ...]:
-    """Columns of the same name in several streams get the stream's name in front.
+    """Prefix columns that several streams share with the stream's name.
 
-    What is still double is refused.
+    Names that are still ambiguous are refused.
     """
     names = [item.name for item in items]
     named = [

@@ -1,6 +1,4 @@
-"""The second part of a query: BEGIN-END for each stream of FROM (P05), and whether a stream can answer such a
-window.
-"""
+"""The second part of a query: BEGIN-END for each stream of FROM (P05), and whether a stream can answer it."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _CLAUSE = re.compile(
 
 
 def without_quoted(text: str) -> str:
-    """The same length, with nothing in it that only looks like a word of ours."""
+    """The text at the same length, with quoted parts blanked: they may look like our keywords."""
     return QUOTED.sub(lambda match: "x" * len(match[0]), text)
 
 

@@ -39,7 +39,7 @@ class Now:
 
 @dataclass(frozen=True)
 class At:
-    """An end that stands still, in microseconds since 1970 UTC."""
+    """A fixed end, in microseconds since 1970 UTC."""
 
     us: int
 
@@ -55,7 +55,7 @@ class At:
 
 @dataclass(frozen=True)
 class Last:
-    """A BEGIN by count: the newest so many tuples of the stream up to END."""
+    """A BEGIN by count: the newest tuples of the stream up to END, as many as given."""
 
     tuples: int
 
@@ -81,14 +81,14 @@ class Window:
 
     @property
     def reach(self) -> int | None:
-        """How far behind `now` it looks at least, in microseconds, if that can be said."""
+        """How far behind `now` it looks at least, in microseconds; None if unknown."""
         if isinstance(self.begin, At) and isinstance(self.end, At):
             return self.end.us - self.begin.us
         return self.begin.back if isinstance(self.begin, Now) else None
 
     @property
     def kind(self) -> str:
-        """In the paper's words."""
+        """The kind of window, in the paper's words."""
         if isinstance(self.begin, Last):
             return "count"
         moving = isinstance(self.begin, Now), isinstance(self.end, Now)
@@ -97,13 +97,13 @@ class Window:
         )
 
     def span(self, now: int) -> tuple[int, int]:
-        """The ends at a moment; a count window begins with the stream here, who knows the tuples cuts it."""
+        """The ends at a moment. A count window begins with the stream here; others cut it later."""
         begin = self.begin.at(now) if isinstance(self.begin, Now | At) else _EARLIEST
         return begin, self.end.at(now) if now > _EARLIEST else _LATEST
 
 
 def window(begin: str = "", end: str = "") -> Window:
-    """The window of two texts, as they stand behind BEGIN and END."""
+    """Parse the texts after BEGIN and END into a window."""
     first = None if begin.strip().lower() in ("", "start") else _end(begin, "BEGIN")
     last = _end(end, "END") if end.strip() else Now()
     if isinstance(last, Last):

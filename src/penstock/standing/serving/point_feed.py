@@ -1,10 +1,10 @@
 """From a connection point to the Data SteM: history from its files, then its trains through Spark.
 
-The feed is a sub-network of its own, attached at the point like an ad-hoc query (Aurora, A30), so tickets,
-leases, train policy and status are the engine's. Its trains do not run boxes but the probe: each task reads
-its share of the train's files, sorts it, meets the predicate index, which is broadcast when it has changed,
-and sends back one block: columns and posting lists. The block becomes visible in the driver when all of the
-train are there.
+The feed is a sub-network of its own, attached at the point like an ad-hoc query (Aurora, A30). So the engine
+provides tickets, leases, train policy and status. Its trains run the probe instead of boxes. Each task reads
+its share of the train's files, sorts it, and probes the predicate index, which is broadcast when it has
+changed. The task returns one block: columns and posting lists. The blocks become visible in the driver when
+all of the train have arrived.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from penstock.store.points.point import PointReader, ReadPlan
 from penstock.store.points.ranges import Interval
 
 _HISTORY_ROWS = 1 << 19  # read at once
-_INDEX_SHARE = 10  # an index is made anew at most every so many times as long as making it took
+_INDEX_SHARE = 10  # the index is rebuilt at most every this many times its build time
 
 
 class InputAfterHistory(PointInput):
-    """A connection point from an entry on: what lies before is loaded already."""
+    """A connection point from an entry on: earlier entries are already loaded."""
 
     def __init__(self, checkpoint: Path, name: str, query: str, start: PointPosition | None) -> None:
         super().__init__(checkpoint, name, query, seconds=60.0)
         self._start = start
 
     def take(self, position: PointPosition | None, limit: int) -> Taken:
-        """As for any point, but the beginning is where history ends."""
+        """Take as from any point, but begin where history ends."""
         return super().take(position or self._start, limit)
 
 
 class ProbeTrains(Trains):
-    """Trains that probe: they write nothing, and what they find goes to the engine."""
+    """Trains that probe: they write nothing, and their findings go to the engine."""
 
     engine: QueryEngine
     stream: str
     point: str
 
     def feeding(self, engine: QueryEngine, stream: str, point: str) -> ProbeTrains:
-        """Say whom this feeds."""
+        """Set the engine that this feeds."""
         self.engine, self.stream, self.point = engine, stream, point
         self._sent: tuple[PredicateIndex, Any] | None = None
         self._cost = self._made = 0.0
@@ -76,7 +76,7 @@ class ProbeTrains(Trains):
         return commit
 
     def _probed(self, slices: list[PointEntries], entry: int) -> list[Block]:
-        """One job: the files of the train's entries, a share for each task."""
+        """Run one job over the files of the train's entries, a share for each task."""
         reader = PointReader(self.checkpoint, self.point)
         plans = [reader.plan(part.first, part.last) for part in slices]
         shares = [(plan, share) for plan in plans for share in _shares(plan, self.partitions)]
@@ -88,8 +88,7 @@ class ProbeTrains(Trains):
         return [unpacked(body, schema, index) for body in job.collect()]
 
     def _index(self) -> tuple[PredicateIndex, Any]:
-        """The index and its broadcast: sent again when it has changed, but not so often that trains wait for
-        it.
+        """The index and its broadcast: sent again when changed, but not so often that trains wait for it.
 
         A query that the index does not know yet meets the blocks in the driver, so its answers are the same.
         """
@@ -107,7 +106,7 @@ class ProbeTrains(Trains):
 
 
 def _shares(plan: ReadPlan, width: int) -> list[list[DataFile]]:
-    """The files of a train dealt out to tasks, the largest first to whoever has least."""
+    """Deal a train's files out to tasks: the largest first, each to the task with least."""
     shares: list[list[DataFile]] = [[] for _ in range(min(width, len(plan.files)))]
     for file in sorted(plan.files, key=lambda f: -f.rows):
         min(shares, key=lambda share: sum(f.rows for f in share)).append(file)
@@ -115,10 +114,10 @@ def _shares(plan: ReadPlan, width: int) -> list[list[DataFile]]:
 
 
 class ProbeTask:
-    """In a task: a share of a train, read from the point's files, as blocks that have met the queries.
+    """Reads a share of a train from the point's files and returns blocks that have met the queries.
 
-    Our own reader takes the files, as it knows their checksums; and columns go from Parquet to numpy without
-    becoming rows of the JVM on the way, which would cost several times as much as the probe.
+    Our own reader takes the files because it knows their checksums. Also, columns go from Parquet to numpy
+    without becoming JVM rows on the way, which would cost several times as much as the probe.
     """
 
     def __init__(self, schema: Schema, index: Any, entry: int) -> None:
@@ -135,7 +134,7 @@ class ProbeTask:
 
 
 def packed(block: Block) -> bytes:
-    """A block for the way back: the index stays behind, the driver has it."""
+    """A block packed for the driver, without the index, which the driver has."""
     matches = block.matches
     lists = (
         None
@@ -146,7 +145,7 @@ def packed(block: Block) -> bytes:
 
 
 def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
-    """The block of `packed`, with the index that it was probed with."""
+    """Restore a block from `packed`, with the index that it was probed with."""
     data, stamps, seqs, entry, lists = pickle.loads(body)  # noqa: S301 - from our own tasks
     block = Block(from_ipc(data), schema, stamps, seqs, entry=entry)
     if lists is not None:
@@ -159,8 +158,9 @@ def unpacked(body: bytes, schema: Schema, index: PredicateIndex) -> Block:
 
 
 def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str) -> PointPosition | None:
-    """Insert everything retained at the point, and give the position after it. Queries meet it when they are
-    asked.
+    """Insert everything retained at the point, and return the position after it.
+
+    Queries meet these tuples when they are asked.
     """
     reader = PointReader(checkpoint, point)
     schema = engine.streams[stream].schema
@@ -170,7 +170,7 @@ def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str)
         blocks = make_blocks(table, schema, None, group[-1].number)
         engine.insert_blocks(stream, blocks, horizon=group[-1].horizon)
     if reader.thinned >= 0 and entries:
-        # what retention has deleted so far lies before this time
+        # What retention has deleted so far lies before this time.
         engine.set_lost(stream, entries[-1].horizon - engine.streams[stream].keep)
     last = entries[-1] if entries else None
     return None if last is None else PointPosition(last.number, last.horizon)

@@ -1,8 +1,7 @@
-"""Standing queries beside a network that another process runs: `penstock run` here, `penstock standing serve`
-there.
+"""Standing queries beside a network that another process runs with `penstock run`.
 
-Any process can read connection points, so nothing of the network runs here. Queries can name the points only:
-a source has no table that others could read.
+Any process can read connection points, so nothing of the network runs here. Queries can name only the points,
+because a source has no table that others could read.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ _HINT = "name the network: penstock standing serve NET"
 
 
 class PointsOnlyRuntime(Runtime):
-    """A runtime that runs no part of its network, and keeps its records apart from those of the one that
-    does.
+    """A runtime that runs no part of its network.
+
+    It keeps its records apart from those of the process that does.
     """
 
     def __init__(

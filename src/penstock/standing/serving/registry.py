@@ -1,8 +1,8 @@
-"""The registry: standing queries on disk. A query that a client has a handle of is there after any crash.
+"""The registry: standing queries on disk. A query whose handle a client has survives any crash.
 
-Only the queries are written down. Their results are a function of them and of the connection points' tuples,
-which are durable already: after a restart they are found again, and what an invocation then sees is at least
-as new as before.
+Only the queries are stored. Their results follow from them and from the connection points' tuples, which are
+already durable. After a restart they are computed again, and an invocation then sees at least as much as
+before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS queries (
 
 @dataclass(frozen=True)
 class RegistryEntry:
-    """One registered query as it was asked for; `mode` None: the rule decides."""
+    """One registered query as the client asked for it; `mode` None: the rule decides."""
 
     handle: str
     client: str
@@ -42,13 +42,13 @@ class Registry:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        # with a write-ahead log a killed process loses nothing that was committed
+        # With a write-ahead log, a killed process loses nothing that was committed.
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(_TABLE)
 
     def add(self, entries: Iterable[RegistryEntry]) -> None:
-        """All or none; on disk when it returns."""
+        """Add all or none; they are on disk when this returns."""
         rows = [(e.handle, e.client, e.text, e.mode, e.created) for e in entries]
         with self._lock:
             self._db.execute("BEGIN")
@@ -60,7 +60,7 @@ class Registry:
             self._db.execute("COMMIT")
 
     def remove(self, handle: str) -> None:
-        """Forget a query; one that is not there does no harm."""
+        """Forget a query; a missing one does no harm."""
         with self._lock:
             self._db.execute("DELETE FROM queries WHERE handle = ?", (handle,))
 

@@ -1,10 +1,8 @@
 """The routes of standing queries: register, invoke, list, unregister, follow changes.
 
-`/docs` is the OpenAPI page.
-
-Clients come and go (PSoup, Sect. 1; P09): a handle is a name, valid until it is unregistered, whoever asks.
-Answers are JSON, or Arrow for those who accept it. The server, the guard in front and the form of errors are
-in `penstock.http`.
+Clients come and go (PSoup, Sect. 1; P09). A handle is a name that anyone may use until it is unregistered.
+Answers are JSON, or Arrow for clients that accept it. `/docs` is the OpenAPI page. The server, the guard in
+front of it and the form of errors are in `penstock.http`.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from penstock.standing.serving.wakeups import Wakeups
 from penstock.store.ipc import ipc_bytes
 
 ARROW = "application/vnd.apache.arrow.stream"
-_BEAT = 1.0  # seconds after which a silent stream of changes shows that it lives
+_BEAT = 1.0  # seconds after which a silent stream of changes sends a sign of life
 _STATUSES: Statuses = [
     (UnknownHandleError, 404),
     (LimitError, 429),
@@ -59,7 +57,7 @@ class Answer(TypedDict):
 
 
 class NewQuery(BaseModel):
-    """A query to be registered."""
+    """A query to register."""
 
     query: str = Field(description="SELECT ... FROM ... WHERE ... BEGIN ... END ...", examples=[_EXAMPLE])
     client: str = Field("", description="Limits are counted for each client.", examples=["dashboard"])
@@ -130,7 +128,7 @@ def _add_answer_routes(app: FastAPI, service: StandingQueries) -> None:
 
 
 def _add_status_routes(app: FastAPI, service: StandingQueries) -> None:
-    """What can be asked, and whether it is answered."""
+    """What can be asked, and whether the service is ready."""
 
     @app.get("/streams", summary="What queries may name", response_model=None)
     def streams() -> list[StreamDescription]:
@@ -160,7 +158,7 @@ def _answer(table: pa.Table, handle: str, accept: str) -> Response | Answer:
 
 
 def rows_of(table: pa.Table) -> list[JsonRow]:
-    """Rows that JSON can carry: times as ISO text, numbers that are none as words.
+    """Rows as JSON values: times as ISO text, NaN and infinities as words.
 
     >>> rows_of(pa.table({"v": [1.5, float("nan")]}))
     [{'v': 1.5}, {'v': 'NaN'}]
@@ -173,12 +171,12 @@ def _json_value(value: Any) -> JsonValue:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return value.hex()
-    # dates and times of Arrow's columns; all else is JSON already
+    # Dates and times of Arrow's columns; everything else is JSON already.
     return value.isoformat() if hasattr(value, "isoformat") else value  # type: ignore[no-any-return]
 
 
 async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:
-    """Events for one follower, which waits without a thread: thousands may follow while others ask."""
+    """Events for one follower. It waits without a thread, so thousands may follow while others ask."""
     following = ChangeFollower(service.engine, handle)
     with wakeups.subscribed() as news:
         try:

@@ -40,7 +40,7 @@ from penstock.standing.serving.stream_feeds import StreamFeeds
 
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
-_FAR = 4e12  # seconds: what fits into 64 bits as microseconds, with room for windows around it
+_FAR = 4e12  # seconds that fit into 64 bits as microseconds, with room for windows around them
 
 Moment = str | float | datetime
 """An event time: ISO text, seconds since 1970, or a datetime."""
@@ -78,14 +78,14 @@ class Handle:
         return self.service.invoke(self.id, at=at)
 
     def changes(self, timeout: float | None = None) -> Iterator[Change]:
-        """What comes into the answer and leaves it, train by train.
+        """Rows that enter and leave the answer, train by train.
 
         The first change brings the whole answer.
         """
         return self.service.changes(self.id, timeout)
 
     def unregister(self) -> None:
-        """End the query; the handle is of no use afterwards."""
+        """End the query; the handle is invalid afterwards."""
         self.service.unregister(self.id)
 
     def describe(self) -> QueryDescription:
@@ -95,7 +95,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class BrokenQuery:
-    """A query of an earlier run that the network no longer fits, and why.
+    """A query of an earlier run that no longer fits the network, and why.
 
     It stays until it is unregistered.
     """
@@ -104,7 +104,7 @@ class BrokenQuery:
     why: str
 
     def describe(self) -> QueryDescription:
-        """As a registered query is described, with `broken`: why it has no answer."""
+        """Describe it like a registered query, with `broken`: why it has no answer."""
         entry = self.entry
         return QueryDescription(
             handle=entry.handle,
@@ -123,9 +123,9 @@ class BrokenQuery:
 class StandingQueries:
     """The service on one runtime, which it starts if it is not running; `with` or `stop()` ends it.
 
-    `memory`: bytes for tuples and results; older tuples are then read from the connection points' files when
-    a window needs them. `keep`: how long tuples of sources without a connection point are retained. `limits`:
-    what one client may have.
+    `memory`: bytes for tuples and results. Beyond that, older tuples are read from the connection points'
+    files when a window needs them. `keep`: how long tuples of sources without a connection point are
+    retained. `limits`: what one client may have.
     """
 
     def __init__(
@@ -152,13 +152,13 @@ class StandingQueries:
     # -- the interface
 
     def register(self, text: str, *, client: str = "", mode: str | None = None) -> Handle:
-        """Register a query; on disk when this returns. `mode`: P, C or NoMat, see docs/standing.md."""
+        """Register a query; it is on disk when this returns. `mode`: P, C or NoMat, see docs/standing.md."""
         return self.register_all([text], client=client, mode=mode)[0]
 
     def register_all(
         self, texts: Sequence[str], *, client: str = "", mode: str | None = None
     ) -> list[Handle]:
-        """Register several at once, all or none: one write to disk."""
+        """Register several at once, all or none, with one write to disk."""
         self._feeds.add_new(self.engine)
         queries = [parse(text, self.engine.streams) for text in texts]
         self._need(_streams_of(queries))
@@ -204,7 +204,7 @@ class StandingQueries:
         return [query for query in queries if client is None or query["client"] == client]
 
     def streams(self) -> Streams:
-        """What queries may name, and how far each is visible."""
+        """The streams that queries may name, and how far each is visible."""
         return [self._described(name) for name in self.engine.streams]
 
     def _described(self, name: str) -> StreamDescription:
@@ -219,9 +219,9 @@ class StandingQueries:
         )
 
     def feed(self, stream: str) -> None:
-        """Load a stream and follow it, before the first query names it; else that query waits for it."""
+        """Load and follow a stream in advance, so that the first query that names it need not wait."""
         if stream not in self.engine.streams:
-            parse(f"SELECT * FROM `{stream}`", self.engine.streams)  # says what is wrong
+            parse(f"SELECT * FROM `{stream}`", self.engine.streams)  # raises the error, if any
         self._need((stream,))
 
     def stop(self) -> None:
@@ -245,7 +245,7 @@ class StandingQueries:
     # -- after a restart
 
     def _restore(self) -> None:
-        """Queries of the last run: first the tuples they read, then themselves, in their old order."""
+        """Restore the last run: first the tuples that queries read, then the queries in their old order."""
         parsed: list[tuple[RegistryEntry, StandingQuery]] = []
         for entry in self.registry.entries():
             with self._set_aside_if_refused(entry):
@@ -260,7 +260,7 @@ class StandingQueries:
 
     @contextmanager
     def _set_aside_if_refused(self, entry: RegistryEntry) -> Iterator[None]:
-        """One query that does not fit any more must not keep all others from coming back."""
+        """Set aside a query that no longer fits, so that all others can come back."""
         try:
             yield
         except PenstockError as error:

@@ -1,7 +1,6 @@
-"""Which streams queries may name, where their tuples are retained, and the one query that follows each of
-them.
+"""The streams that queries may name, where their tuples are retained, and the query that follows each.
 
-A stream that a connection point holds is read from there. A source without one gets a connection point of our
+A stream held by a connection point is read from there. A source without one gets a connection point of our
 own, which reads the source beside the network.
 """
 
@@ -32,12 +31,12 @@ _PREFIX = "standing-"
 class StreamFeeds:
     """The streams of one runtime.
 
-    `keep`: microseconds that sources without a connection point are retained.
+    `keep`: how long sources without a connection point are retained, in microseconds.
     """
 
     def __init__(self, runtime: Runtime, keep: int) -> None:
         self.runtime, self.keep = runtime, keep
-        # stream -> the connection point that holds it; None: a source that has none yet
+        # Stream -> the connection point that holds it; None: a source that has none yet.
         self._points = retained_at(runtime.network)
         self._feeds: dict[str, str] = {}  # stream -> name of its query
         self._inputs: list[str] = []  # queries that read sources for us
@@ -54,7 +53,7 @@ class StreamFeeds:
         return StreamInfo(name, network.types[name].schema, network.types[name].timestamp is not None, keep)
 
     def add_new(self, engine: QueryEngine) -> None:
-        """Take in views that were attached since."""
+        """Add views that were attached since."""
         for name, point in retained_at(self.runtime.network).items():
             if name not in self._points:
                 self._points[name] = point
@@ -69,14 +68,14 @@ class StreamFeeds:
         for stream in streams:
             if stream not in self._feeds:
                 with self._gate:
-                    if stream not in self._feeds:  # another thread may have been quicker
+                    if stream not in self._feeds:  # another thread may have been faster
                         self._feeds[stream] = self._follow(engine, stream)
 
     def _follow(self, engine: QueryEngine, stream: str) -> str:
         runtime, name = self.runtime, _PREFIX + stream
         point = self._points[stream] or self._retain(stream)
         start = load_history(engine, stream, runtime.checkpoint, point)
-        # How far the last run of this feed came does not matter: results are found again from the tuples.
+        # How far the last run of this feed came does not matter: results are computed again from the tuples.
         shutil.rmtree(runtime.checkpoint / "queries" / name, ignore_errors=True)
         sub = at_point(self._with_point(stream, point), point, name, lambda s: s)
         inputs = {point: InputAfterHistory(runtime.checkpoint, point, name, start)}
@@ -121,7 +120,7 @@ class StreamFeeds:
         return archived(self.runtime.checkpoint, point, through, begin, end)
 
     def stop(self) -> None:
-        """End the queries that follow streams; their names are free for the next service."""
+        """End the queries that follow streams; the next service may use their names."""
         with self._gate:
             for name in [*self._feeds.values(), *self._inputs]:
                 query = self.runtime.queries.pop(name, None)
@@ -149,6 +148,6 @@ def retained_at(network: Network) -> dict[str, str | None]:
 def _own_point(source: str) -> str:
     """The name of the connection point that we keep for a source.
 
-    Names of tables are plainer than those of sources.
+    Table names allow fewer characters than source names.
     """
     return re.sub(r"\W", "_", f"standing_{source}")

@@ -1,4 +1,4 @@
-"""One thread waits for trains and wakes all that follow changes, so that a follower costs no thread."""
+"""One thread waits for trains and wakes all followers, so that a follower needs no thread."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from penstock.standing.answers.query_engine import QueryEngine
 
-_LOOK = 1.0  # seconds after which the thread looks whether anybody is left
+_LOOK = 1.0  # seconds between checks whether anybody is left
 
 
 class Wakeups:
-    """Events of asyncio that are set whenever something has become visible.
+    """Asyncio events that are set whenever something becomes visible.
 
     The thread lives as long as there are some.
     """
@@ -33,7 +33,7 @@ class Wakeups:
             self._sleepers[event] = asyncio.get_running_loop()
             if not self._running:
                 self._running = True
-                # from this moment on no train is missed, however late the thread gets its turn
+                # From this moment on no train is missed, however late the thread runs.
                 since = self._soup.moves
                 threading.Thread(target=self._wait, args=(since,), name="wakeups", daemon=True).start()
         try:

@@ -1,1 +1,1 @@
-"""Query SteM and Data SteMs: queries and tuples that find each other (P07, P22-P26)."""
+"""Query SteM and Data SteMs: how queries and tuples find each other (P07, P22-P26)."""

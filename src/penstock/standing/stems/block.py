@@ -1,9 +1,9 @@
-"""A block: some tuples of a train with the queries that they match. What one Spark task sends back, and what
-Data SteMs are made of.
+"""A block: some tuples of a train with the queries that they match.
 
-Tuples lie in the order of their timestamps, so a window is a range of positions. Matches are posting lists of
-positions, 16 bits each, for all conjunctions of an index one after the other; a conjunction that matches much
-of the block has a bitmap instead (P27: whichever is smaller). So results hold identities, never copies (P14).
+A Spark task sends back one block, and Data SteMs consist of blocks. Tuples lie in the order of their
+timestamps, so a window is a range of positions. Matches are posting lists of positions, 16 bits each, for all
+conjunctions of an index one after the other. A conjunction that matches much of the block has a bitmap
+instead (P27: whichever is smaller). So results hold identities, never copies (P14).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Matches:
         )
 
     def lasting(self) -> Matches:
-        """Without those of PSoup-C, which has taken them over."""
+        """The matches without those of PSoup-C, which has taken them over."""
         kept = self.known.lasting
         if kept == self.known.size:
             return self
@@ -76,7 +76,7 @@ class Block:
         None  # number - first -> position, where the block was merged from several
     )
     entry: int = -1  # the last entry of the connection point in it
-    late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed when asked for
+    late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed on demand
     _views: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -99,11 +99,11 @@ class Block:
 
     @cached_property
     def data_bytes(self) -> int:
-        """Of the tuples alone; asked for every block at every train."""
+        """The bytes of the tuples alone; called for every block at every train."""
         return int(self.table.nbytes + self.stamps.nbytes + self.seqs.nbytes)
 
     def values(self, column: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """A column as numpy compares it, and which rows are not null."""
+        """A column in the form numpy compares, and which rows are not null."""
         view = self._views.get(column)
         if view is None:
             view = self._views[column] = comparable(self.table[column], self.schema.type_of(column))
@@ -112,7 +112,7 @@ class Block:
     def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
         """The positions that a conjunction matches.
 
-        One that the train did not meet is probed now and remembered.
+        A conjunction that the train did not meet is probed now and remembered.
         """
         if self.matches is not None:
             row = self.matches.known.row(slot)
@@ -143,7 +143,7 @@ class Block:
         values = values[low:high]
         mask: Any = None
         if values.dtype == object:
-            # nulls are None here and would not compare
+            # Nulls are None here and would not compare.
             values = values if valid is None else np.where(valid[low:high], values, "")
         if span.points:
             mask = _among(values, span.points)
@@ -157,7 +157,7 @@ class Block:
         return mask
 
     def positions(self, numbers: np.ndarray) -> np.ndarray:
-        """Where tuples lie, given their numbers in the stream."""
+        """The positions of tuples, given their numbers in the stream."""
         at = numbers - self.first
         return at if self.position_of is None else self.position_of[at]
 
@@ -174,7 +174,7 @@ class Block:
 
 
 def _among(values: np.ndarray, points: Sequence[Any]) -> np.ndarray:
-    """Whether values are among some, which are sorted and of the column's kind, if not of its width."""
+    """Whether values are in a sorted list of the column's kind, though perhaps not of its width."""
     if values.dtype == object:
         wanted = set(points)
         return np.fromiter((value in wanted for value in values), bool, len(values))
@@ -184,7 +184,7 @@ def _among(values: np.ndarray, points: Sequence[Any]) -> np.ndarray:
 def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
     """Whether values > bound, or >= bound; NaN is above every number."""
     if values.dtype.kind == "f":
-        bound = np.float64(bound)  # else numpy would round it to the column's 32 bits
+        bound = np.float64(bound)  # otherwise numpy would round it to the column's 32 bits
     over = values > bound if open_ else values >= bound
     if values.dtype.kind == "f":
         over |= np.isnan(values)
@@ -199,7 +199,7 @@ def _limits(values: np.ndarray) -> tuple[int, int] | None:
 
 
 def _below_all(values: np.ndarray, bound: Any) -> bool:
-    """Whether no value can be under the bound: numpy refuses constants that its type cannot hold."""
+    """Whether no value can be below the bound: numpy refuses constants that its type cannot hold."""
     limits = _limits(values)
     return limits is not None and bound <= limits[0]
 
@@ -210,7 +210,7 @@ def _above_all(values: np.ndarray, bound: Any) -> bool:
 
 
 def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
-    """The positions whose tuples also fulfil the residuals; where an expression fails, the tuple does not."""
+    """The positions whose tuples also fulfil the residuals; a tuple on which an expression fails does not."""
     from penstock.engine.arrow.columns.expressions import compile_arrow
 
     for text in texts:
@@ -224,8 +224,9 @@ def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np
 def make_blocks(
     table: pa.Table, schema: Schema, index: PredicateIndex | None, entry: int = -1
 ) -> list[Block]:
-    """Blocks of at most 65,536 tuples of a table with `_ts` and `_seq`, in the order of time, with their
-    matches.
+    """Cut a table with `_ts` and `_seq` into blocks of at most 65,536 tuples, with their matches.
+
+    Tuples are in the order of time.
     """
     stamps, seqs = _int64(table[STAMP]), _int64(table[SEQ])
     if not _ordered(stamps, seqs):
@@ -245,13 +246,13 @@ def make_blocks(
 
 
 def lone_column(name: str, type_: str, values: pa.Array) -> Block:
-    """A block of one column without times: for aggregates over what is no longer in a stream's order."""
+    """A block of one column without times: for aggregates over tuples that are not in the stream's order."""
     none = np.zeros(len(values), np.int64)
     return Block(pa.table({name: values}), Schema.of([(name, type_)]), none, none)
 
 
 def _int64(column: Any) -> np.ndarray:
-    # unstamped streams have null timestamps: all of one time, so that arrival order decides
+    # Unstamped streams have null timestamps. Treat them as one time, so that arrival order decides.
     filled = plain(column).fill_null(0)
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)
 
@@ -271,7 +272,7 @@ def probe_block(block: Block, index: PredicateIndex) -> Matches:
         rank[i], order[i] = column.rank, column.order
     starts, positions = probe(rank, order, index.first, index.attribute, low, high)
     if index.bounds is not None:
-        starts = starts[index.bounds]  # listed values are disjoint, so what they match is one list
+        starts = starts[index.bounds]  # listed values are disjoint, so their matches form one list
     if index.residuals:
         starts, positions = _sifted(block, index, starts, positions)
     return _compact(index, starts, positions, block.rows)
@@ -291,7 +292,7 @@ def _sifted(
 
 
 def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, rows: int) -> Matches:
-    """Lists, or bitmaps where these are smaller."""
+    """Use lists, or bitmaps where they are smaller."""
     counts = np.diff(starts)
     dense = np.flatnonzero(counts > max(rows // _BITS, 64))
     bitmaps = {}

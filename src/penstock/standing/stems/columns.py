@@ -1,7 +1,7 @@
-"""Arrow columns as numpy arrays that compare as Spark SQL does, and a column of a train in sorted order.
+"""Arrow columns as numpy arrays that compare as Spark SQL does, and a train's column in sorted order.
 
-Times are whole microseconds, dates whole days, truth values 0 and 1, texts compare by code points; NaN is
-above every number and equal to itself, which is how numpy sorts. Nulls are told apart and never compare.
+Times are whole microseconds, dates whole days, truth values 0 and 1, and texts compare by code points. NaN is
+above every number and equal to itself, as in numpy's sort. Nulls are kept apart and never compare.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AS_INTEGERS = {"TIMESTAMP": pa.int64(), "DATE": pa.int32(), "BOOLEAN": pa.uint8
 
 
 def plain(column: Any) -> Any:
-    """One contiguous array of a column of a table; Arrow would copy one that is contiguous already."""
+    """A table's column as one contiguous array; Arrow would copy even a contiguous one."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -44,15 +44,15 @@ class SortedColumn:
     `rank` is its inverse.
     """
 
-    values: np.ndarray  # sorted, without nulls; for texts each once
+    values: np.ndarray  # sorted, without nulls; each text once
     order: np.ndarray  # int32
     rank: np.ndarray  # int32
     count: int  # not null
-    ends: np.ndarray | None = None  # texts: how many rows lie before each value, and the total at the end
+    ends: np.ndarray | None = None  # texts: how many rows precede each value, and the total at the end
 
     @staticmethod
     def of(values: np.ndarray, valid: np.ndarray | None) -> SortedColumn:
-        """Sort once for all queries."""
+        """Sort a column once for all queries."""
         rows = np.arange(len(values)) if valid is None else np.flatnonzero(valid)
         present = values if valid is None else values[rows]
         ends = None
@@ -73,6 +73,6 @@ class SortedColumn:
         return SortedColumn(present, order, rank, len(rows), ends)
 
     def before(self, constants: np.ndarray, side: str) -> np.ndarray:
-        """How many tuples lie before each constant; side 'right': those equal to it as well."""
+        """How many tuples precede each constant; side 'right' includes those equal to it."""
         below = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]
         return below if self.ends is None else self.ends[below]  # type: ignore[no-any-return]

@@ -1,11 +1,10 @@
-"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, inserted by trains, probed
-by queries.
+"""A Data SteM (PSoup, Sect. 3; P07, P13, P22): the retained tuples of one stream, probed by queries.
 
-It is a row of blocks in the order of arrival. An invocation works on a `StreamPrefix`, which never changes: a
-new train makes a new one (P21). Blocks of one train, and of streams with lateness, may overlap in time, so a
-window takes a range of positions of every block that it touches. Small blocks are merged as they grow many,
-eight at a time. Tuples beyond the memory budget are evicted, oldest first: they stay in the connection
-point's files and are read from there when a window needs them (P38).
+Trains insert tuples as blocks in the order of arrival. An invocation works on a `StreamPrefix`, which never
+changes: a new train makes a new one (P21). Blocks of one train, and of streams with lateness, may overlap in
+time, so a window takes a range of positions of every block that it touches. When there are many small blocks,
+they are merged, eight at a time. Tuples beyond the memory budget are evicted, oldest first. They stay in the
+connection point's files and are read from there when a window needs them (P38).
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ class BlockRange:
         return self.low == 0 and self.high == self.block.rows
 
     def among(self, positions: np.ndarray) -> np.ndarray:
-        """Those of some positions that lie in it."""
+        """The given positions that lie in it."""
         return positions[(positions >= self.low) & (positions < self.high)]
 
 
 @dataclass(frozen=True)
 class EvictedTuples:
-    """What memory has let go: everything up to an entry of the connection point."""
+    """What was evicted from memory: everything up to an entry of the connection point."""
 
     entry: int
     newest: int
@@ -63,7 +62,7 @@ class StreamPrefix:
     evicted: EvictedTuples | None = None
     lost: int = NEVER  # tuples before this time may have been deleted for good
     newest: int = NEVER
-    oldest: int = -NEVER  # the earliest time of any tuple that there ever was, also of those gone for good
+    oldest: int = -NEVER  # the earliest time of any tuple ever seen, including deleted ones
     _least: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -90,17 +89,17 @@ class StreamPrefix:
 
     @property
     def nbytes(self) -> int:
-        """What its blocks take: tuples and matches."""
+        """The bytes of its blocks: tuples and matches."""
         return sum(block.nbytes for block in self.blocks)
 
     def lighter(self, most: float) -> StreamPrefix:
-        """Without the oldest trains, so that it takes no more than so many bytes, if that can be.
+        """The prefix without its oldest trains, so that it fits the given bytes if possible.
 
         They stay in the files (P38).
         """
         blocks, sizes = self.blocks, [block.nbytes for block in self.blocks]
         total, gone = sum(sizes), 0
-        # whole trains go: a train's entry tells the files where memory begins
+        # Evict whole trains: a train's entry marks where in the files memory begins.
         while total > most and gone < len(blocks) - 1 and blocks[gone].entry >= 0:
             entry = blocks[gone].entry
             while gone < len(blocks) - 1 and blocks[gone].entry == entry:
@@ -119,8 +118,9 @@ class StreamPrefix:
         return sum(piece.high - piece.low for piece in self.between(begin, end))
 
     def reaches(self, window: Window, now: int) -> int:
-        """From when on a window needs tuples, as far as memory can tell: a count that it does not fill needs
-        all that are retained.
+        """The time from which a window needs tuples, as far as memory shows.
+
+        A count window that memory cannot fill needs all that are retained.
         """
         if not isinstance(window.begin, Last):
             return max(window.span(now)[0], self.lost)
@@ -134,8 +134,8 @@ class StreamPrefix:
         begin, end = window.span(now)
         if isinstance(window.begin, Last):
             return self._last(window.begin.tuples, end)
-        begin = max(begin, self.lost)  # of a time of which some tuples are gone, none are shown
-        # thousands of queries have windows of the same length
+        begin = max(begin, self.lost)  # if some tuples of a time are gone, none of that time are shown
+        # Thousands of queries have windows of the same length.
         key = (begin, end)
         pieces = self.cached(key)
         if pieces is None:
@@ -145,7 +145,7 @@ class StreamPrefix:
     def cached(self, key: Any, value: Any = None) -> Any:
         """What was made for all queries with the same window.
 
-        With `made`, remember it, as long as there is room.
+        With `made`, remember it while there is room.
         """
         if value is None:
             return self._cache.get(key)
@@ -167,9 +167,7 @@ class StreamPrefix:
         return ranges
 
     def whole(self, begin: int, end: int) -> tuple[int, int, list[BlockRange]]:
-        """The longest run of blocks that lie in the window wholly (first, last + 1), and the pieces beside
-        it.
-        """
+        """The longest run of blocks wholly in the window (first, last + 1), and the remaining pieces."""
         inside = (self._least >= begin) & (self._most <= end)
         if not inside.any():
             return 0, 0, self.between(begin, end)
@@ -203,8 +201,8 @@ class StreamPrefix:
             return pieces
         least = np.array([p.block.least for p in pieces])
         most = np.array([p.block.stamps[p.high - 1] for p in pieces])
-        # The oldest tuple of the window lies between these two times: blocks wholly after the second are in
-        # it, blocks wholly before the first are not, and only those between are looked into.
+        # The oldest tuple of the window lies between these two times. Blocks wholly after the second are in
+        # the window, blocks wholly before the first are not. Only those between are examined.
         after = _reached(least, rows, count)
         until = _reached(most, rows, count)
         inside, outside = least > until, most < after
@@ -219,7 +217,7 @@ class StreamPrefix:
         return [BlockRange(p.block, p.high - int(n), p.high) for p, n in zip(pieces, taken, strict=True) if n]
 
     def locate(self, numbers: np.ndarray) -> list[tuple[Block, np.ndarray, np.ndarray]]:
-        """Blocks, positions in them, and where in `numbers` each stands, of tuples given by their numbers."""
+        """Find tuples by their numbers: blocks, positions in them, and where in `numbers` each stands."""
         if "firsts" not in self._cache:
             self._cache["firsts"] = np.array([b.first for b in self.blocks], np.int64)
         at = np.searchsorted(self._cache["firsts"], numbers, side="right") - 1
@@ -234,7 +232,7 @@ class StreamPrefix:
 
 
 def _reached(times: np.ndarray, rows: np.ndarray, count: int) -> int:
-    """Going back in time, the time of the block with which `count` tuples are reached."""
+    """Going back in time, the time of the block at which `count` tuples are reached."""
     order = np.argsort(-times, kind="stable")
     at = int(np.searchsorted(np.cumsum(rows[order]), count))
     return int(times[order[at]])
@@ -255,7 +253,7 @@ class DataSteM:
         *,
         horizon: int | None = None,
     ) -> StreamPrefix:
-        """The prefix with a train more; the caller makes it visible by `show`."""
+        """The prefix with one more train; the caller makes it visible with `show`."""
         grown_blocks, newest, oldest = list(self.prefix.blocks), self.prefix.newest, self.prefix.oldest
         for block in blocks:
             block.first = self.arrived
@@ -266,20 +264,20 @@ class DataSteM:
         lost = self.prefix.lost
         evicted = self.prefix.evicted
         if self.stamped and newest > NEVER:
-            # what is older may go at any time, here and in the files: from now on nobody is shown it,
-            # wherever blocks end
+            # Older tuples may be deleted at any time, here and in the files. From now on nobody is shown
+            # them, wherever blocks end.
             lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
             grown_blocks = _without_older(grown_blocks, lost)
             evicted = None if evicted is not None and evicted.newest < lost else evicted
         return StreamPrefix.of(grown_blocks, evicted, lost, newest, oldest)
 
     def show(self, prefix: StreamPrefix) -> None:
-        """From here on invocations see it."""
+        """Make a prefix visible to invocations."""
         self.prefix = prefix
 
 
 def _without_older(blocks: list[Block], limit: int) -> list[Block]:
-    """Without the leading blocks that are wholly older."""
+    """Drop leading blocks that are wholly older."""
     gone = 0
     while gone < len(blocks) - 1 and blocks[gone].newest < limit:
         gone += 1
@@ -287,9 +285,9 @@ def _without_older(blocks: list[Block], limit: int) -> list[Block]:
 
 
 def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> None:
-    """Eight or more small blocks at the end become one.
+    """Merge eight or more small blocks at the end into one.
 
-    So there are few, and each tuple is merged a few times only.
+    So there are few blocks, and each tuple is merged only a few times.
     """
     for limit in _TIERS:
         run = 0
@@ -302,7 +300,7 @@ def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> No
 
 
 def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
-    """One block of adjacent ones.
+    """Merge adjacent blocks into one.
 
     Its tuples keep their numbers. Removed queries leave no trace in it (P29).
     """

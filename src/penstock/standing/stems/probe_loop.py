@@ -1,9 +1,8 @@
-"""The inner loop of the probe: all conjunctions of the index against all tuples of a train, without a Python
-object.
+"""The inner loop of the probe: all conjunctions against all tuples of a train, without Python objects.
 
 The tuples lie sorted by each indexed column, and each span has become a slice of that order. The shortest
-slice of a conjunction leads; its tuples are checked against the other spans by comparing two whole numbers,
-whatever the type of the column was.
+slice of a conjunction leads. Its tuples are checked against the other spans by comparing two whole numbers,
+whatever the type of the column.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def probe(rank: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
-    """Positions of the tuples that each conjunction matches, one after the other, and where each one's begin.
+    """The positions that each conjunction matches, one list after the other, and where each list begins.
 
     rank, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the
     order of `attribute`.
@@ -52,7 +51,7 @@ def probe(rank: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any
 def _two(
     rank: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
 ) -> int:
-    # the usual case without an inner loop; written always, counted only if it fits: no branch to mispredict
+    # The usual case has no inner loop. Always write, but count only matches: no branch to mispredict.
     by, where, least, most = order[attribute[lead]], rank[attribute[other]], low[other], high[other]
     for i in range(low[lead], high[lead]):
         p = by[i]
@@ -91,7 +90,7 @@ def _many(
 
 @njit(cache=True, nogil=True)
 def arrange(starts: Any, positions: Any) -> None:
-    """Put each list into ascending order: here, where nobody waits, and not at each invocation."""
+    """Sort each list in ascending order here, where nobody waits, instead of at each invocation."""
     for c in range(starts.size - 1):
         if starts[c + 1] - starts[c] > 1:
             positions[starts[c] : starts[c + 1]].sort()

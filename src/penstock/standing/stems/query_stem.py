@@ -1,10 +1,9 @@
-"""The Query SteM (PSoup, Sect. 3; P07, P23-P26): all queries of the system, inserted, removed, and probed by
-trains.
+"""The Query SteM (PSoup, Sect. 3; P07, P23-P26): all queries of the system, probed by trains.
 
-Equal conjunctions of one stream are kept once, under a slot number that is never given twice. Their constants
-lie sorted, for each column and operator apart; a train, sorted by the same column, meets them in one merge.
+Equal conjunctions of one stream are kept once, under a slot number that is never reused. Their constants lie
+sorted, separately for each column and operator. A train, sorted by the same column, meets them in one merge.
 Where the paper counts the factors that each query has fulfilled, we take the shortest slice and check the
-rest (probe_loop.py): the same answer with less to write.
+rest (probe_loop.py). That gives the same answer with fewer writes.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class KnownConjunctions:
-    """Which conjunctions an index knew, and where each one's matches are: all that a block needs to remember
-    of it.
+    """Which conjunctions an index knew, and where each one's matches are.
 
-    The first `lasting` conjunctions keep their matches with the data (PSoup-P); the others hand them over
-    (PSoup-C).
+    A block needs to remember nothing else of the index. The first `lasting` conjunctions keep their matches
+    with the data (PSoup-P); the others hand them over (PSoup-C).
     """
 
     version: int
@@ -56,7 +54,7 @@ class KnownConjunctions:
 class PredicateIndex:
     """The conjunctions of one stream at one moment, as arrays.
 
-    Small enough to travel to every task when it changed.
+    It is small enough to be sent to every task when it changes.
     """
 
     known: KnownConjunctions
@@ -71,7 +69,7 @@ class PredicateIndex:
     )
 
     def bind(self, sorted_columns: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Each span as a slice of the train's order by its column."""
+        """Turn each span into a slice of the train's order by its column."""
         counts = np.array([c.count for c in sorted_columns], np.int64)
         low = np.zeros(len(self.attribute), np.int64)
         high = counts[self.attribute] if len(self.attribute) else low.copy()
@@ -85,8 +83,9 @@ class PredicateIndex:
 
 
 class _Constants:
-    """A growing list of (slot, which of its combinations of listed values, constant) of one column and
-    operator.
+    """A growing list of constants of one column and operator.
+
+    Each entry is (slot, which of its combinations of listed values, constant).
     """
 
     def __init__(self, code: str) -> None:
@@ -114,8 +113,8 @@ class _StreamPart:
         self.uses: dict[int, list[int]] = {}  # slot -> lasting uses, passing uses
         self.conjunctions: dict[int, Conjunction] = {}
         self.residuals: dict[int, tuple[str, ...]] = {}
-        self.turns: dict[int, int] = {}  # of slots with lists of values: how many combinations
-        self.state = bytearray()  # of each slot: 0 not here, 1 lasting, 2 passing
+        self.turns: dict[int, int] = {}  # for slots with lists of values: the number of combinations
+        self.state = bytearray()  # for each slot: 0 absent, 1 lasting, 2 passing
         self.written = 0
         self.changed = True
         self.index: PredicateIndex | None = None
@@ -123,7 +122,7 @@ class _StreamPart:
     def write(self, slot: int, conjunction: Conjunction) -> None:
         self.written += 1
         turn = -1
-        # a span of listed values is one equality for each; several such spans: all combinations
+        # A span of listed values is one equality for each value; several such spans give all combinations.
         for turn, spans in enumerate(product(*(_each(span) for span in conjunction.spans))):
             for span in spans:
                 self._write(slot, turn, span)
@@ -138,7 +137,7 @@ class _StreamPart:
             self.constants[key].add(slot, turn, value)
 
     def mark(self, slot: int) -> None:
-        """Note what has become of a slot."""
+        """Record the state of a slot."""
         uses = self.uses.get(slot)
         if slot >= len(self.state):
             self.state.extend(bytes(slot + 1024 - len(self.state)))
@@ -153,7 +152,7 @@ class _StreamPart:
         return "d" if type_ in ("FLOAT", "DOUBLE") else ""
 
     def rewrite(self) -> None:
-        """Forget what removed conjunctions have left behind."""
+        """Remove what removed conjunctions have left behind."""
         self.constants, self.turns, self.written = {}, {}, 0
         for slot, conjunction in self.conjunctions.items():
             self.write(slot, conjunction)
@@ -191,11 +190,11 @@ class QuerySteM:
         self._version = 0
 
     def add_stream(self, name: str, schema: Schema) -> None:
-        """One more stream that queries may name."""
+        """Add a stream that queries may name."""
         self._parts.setdefault(name, _StreamPart(schema))
 
     def insert(self, stream: str, conjunction: Conjunction, *, lasting: bool = True) -> int:
-        """The slot of a conjunction; one more query uses it. `lasting`: its matches stay with the data."""
+        """The slot of a conjunction, used by one more query. `lasting`: its matches stay with the data."""
         part = self._parts[stream]
         slot = part.known.get(conjunction)
         if slot is None:
@@ -209,7 +208,7 @@ class QuerySteM:
         return slot
 
     def remove(self, stream: str, slot: int, *, lasting: bool = True) -> None:
-        """One query less uses the slot; with the last one the conjunction goes."""
+        """Count one query less for the slot; with the last one, the conjunction goes."""
         part = self._parts[stream]
         uses = part.uses[slot]
         uses[0 if lasting else 1] -= 1
@@ -230,7 +229,7 @@ class QuerySteM:
         return self._parts[stream].uses.get(slot, [0])[0] > 0
 
     def index(self, stream: str) -> PredicateIndex:
-        """The index as of now; made anew only if it changed since it was last asked for."""
+        """The current index; rebuilt only if it has changed since the last call."""
         part = self._parts[stream]
         if part.index is None or part.changed:
             if part.written > 2 * len(part.conjunctions) + 64:

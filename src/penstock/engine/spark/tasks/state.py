@@ -54,9 +54,7 @@ class PartitionState:
     partition: int
     make: Callable[[], Boxes]
     base: int = -1  # the version at which the stage began, empty
-    epoch: str = (
-        ""  # a new start of the query may have changed boxes, so older resident state is void
-    )
+    epoch: str = ""  # a new start of the query may have changed boxes, so older resident state is void
     plain: bool = True  # some boxes use deltas and snapshots; else all state is in parts
     _folder: Path = field(init=False)
 
