@@ -1,9 +1,9 @@
 """The demo: a small city, its history, a drive, all five kinds of answers on Spark, and the oracle's verdict.
 
-A city of one expressway is generated, and its minutes around an accident are cut out. The driver brings them
-faster than real time. The network tracks vehicles, finds accidents, sets tolls, keeps accounts and looks up
-the past. Then an independent oracle works out every right answer and compares. It needs nothing but the
-installed package.
+The demo generates a city of one expressway and cuts out the minutes around an accident. The driver delivers
+them faster than real time. The network tracks vehicles, finds accidents, sets tolls, keeps accounts and looks
+up the past. Then an independent oracle computes every right answer and compares. Only the installed package
+is needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Demo:
-    """Where the demo writes to, how fast it drives, and how many days of history it has."""
+    """Where the demo writes, how fast it drives, and how many days of history it has."""
 
     out: Path
     speed: float = 3.0
@@ -75,9 +75,9 @@ class Demo:
 
 
 def run_demo(demo: Demo, say: Say = print) -> bool:
-    """Run the demo and say what happens; whether every answer was right.
+    """Run the demo and report progress; returns whether every answer was right.
 
-    A busy machine may make some answers late. The table says so, and the demo succeeds nevertheless.
+    A busy machine may make some answers late. The table says so, but the demo still succeeds.
     """
     began = time.monotonic()
     _make_folder(demo.out)
@@ -99,7 +99,7 @@ def run_demo(demo: Demo, say: Say = print) -> bool:
 
 
 def _make_folder(out: Path) -> None:
-    """An empty folder; what an earlier demo left is removed, anything else is refused."""
+    """Make an empty folder; remove what an earlier demo left, refuse anything else."""
     if (out / _MARK).is_file():
         shutil.rmtree(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -158,7 +158,7 @@ def _next_commands(demo: Demo, verdict: Verdict) -> Iterator[str]:
 
 
 def _program() -> str:
-    """How this installation is called: by its name, or by its path if the name is not on the PATH."""
+    """How to call this installation: by name, or by path if the name is not on the PATH."""
     beside = Path(sys.executable).with_name("penstock")
     on_path = shutil.which("penstock")
     if on_path is not None and Path(on_path) == beside:

@@ -1,6 +1,6 @@
-"""What Linear Road refuses.
+"""The errors of Linear Road.
 
-Like every error of Penstock it says what was found, what was expected, and a hint.
+Like every error of Penstock, they say what was found, what was expected, and a hint.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`penstock lr describe`: what is in an input, ours or foreign.
 
-Idea: read the rows once in their order, half a minute at a time. Every vehicle reports every 30 s, so a
-report's previous one lies in the half minute before, at the same second of it: a look-up in one sorted table
-finds trips, crossings and stopped vehicles. Minutes are then folded into statistics and tolls
-(`minutes`). This is a counter for getting to know data; whether answers are right is for the
-validator, which shares nothing with it.
+Idea: read the rows once in order, half a minute at a time. Every vehicle reports every 30 s, so a report's
+previous one lies in the half minute before, at the same second of it. A look-up in one sorted table finds
+trips, crossings and stopped vehicles. Minutes are then folded into statistics and tolls (`minutes`).
+This module helps to get to know data. Whether answers are right is for the validator, which shares nothing
+with it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def describe(
 ) -> Description:
     """Read an input (a generated directory or one flat file) and count what is in it.
 
-    For a large input what is counted so far is kept in a work directory (in `work`, which also keeps small
-    ones); after a kill the same call goes on from there.
+    For a large input, intermediate counts are kept in a work directory (in `work`, which also keeps small
+    ones). After a kill the same call resumes from there.
     """
     source = open_input(path)
     with _work(source, work) as directory:
@@ -88,7 +88,7 @@ def _work(source: Input, where: Path | None) -> AbstractContextManager[Path | No
 def _resume(source: Input, directory: Path | None) -> _State:
     """What an earlier run has counted, or nothing yet."""
     if directory is not None and (directory / _STATE).is_file():
-        # The directory is ours alone, and so is the pickle in it.
+        # Only we can write to the directory, so its pickle can be trusted.
         state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301
         state.resumed = True
         return state
@@ -122,7 +122,7 @@ class _Dirt:
 
 
 class _State:
-    """All that is counted up to a place in the input."""
+    """All counts up to a place in the input."""
 
     def __init__(self, dirt: _Dirt) -> None:
         self.dirt = dirt
@@ -146,7 +146,7 @@ class _State:
         self.origin, self.last = rows.following, int(rows.seconds[-1])
 
     def finish(self, name: str) -> Description:
-        """Close the last half minute and give the figures."""
+        """Close the last half minute and return the figures."""
         self._close()
         return self.tally.finish(name, self.minutes, self.dirt)
 
@@ -167,7 +167,7 @@ def _half(reports: np.ndarray) -> int:
 
 
 class _Tally:
-    """Figures that need no minute: counts, rates, trips."""
+    """Figures that do not depend on minutes: counts, rates, trips."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()

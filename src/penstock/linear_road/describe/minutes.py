@@ -1,8 +1,8 @@
 """Minute by minute: cars, speeds, accidents, tolls and alerts of an input, for `describe`.
 
-Idea: the definitions of docs/linear-road-semantics.md, counted with sorted arrays. A report is stopped if it
-is the fourth equal one; two vehicles stopped at one place at one time are an accident; a notice's toll
-follows from the minutes before it.
+Idea: count by the definitions of docs/linear-road-semantics.md, with sorted arrays. A vehicle is stopped at
+its fourth equal report. Two vehicles stopped at one place at one time are an accident. The minutes before a
+notice determine its toll.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class HalfMinute:
     def sort(number: int, values: np.ndarray) -> HalfMinute:
         """Sort rows [row, column] of type 0."""
         second = values[:, 1] - number * REPORT_EVERY
-        # A vehicle and a second of the half minute in one number; the same one half a minute later is its
-        # next report.
+        # One number encodes a vehicle and a second of the half minute. The same number half a minute later is
+        # the vehicle's next report.
         vehicle = ((values[:, 4] * 2 + values[:, 6]) << 31) | values[:, 2]
         wide = bool(np.any(values[:, 4] >= 1 << 25))
         key = vehicle * 32 + second if not wide else _dense(vehicle, second)
@@ -48,15 +48,16 @@ class HalfMinute:
 
 
 def _dense(vehicle: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Keys where expressway numbers are too large to multiply: a hash is good enough to get to know such
-    data.
+    """Keys for expressway numbers too large to multiply.
+
+    A hash is good enough for getting to know such data.
     """
     return np.asarray(((vehicle * np.int64(0x9E3779B97F4A7C1)) & np.int64((1 << 57) - 1)) * 32 + second)
 
 
 @dataclass(frozen=True)
 class Accident:
-    """An accident found in the data; `cleared` is the second it no longer holds."""
+    """An accident found in the data; `cleared` is the first second without it."""
 
     xway: int
     dir: int
@@ -86,7 +87,7 @@ class MinuteFigures:
 
 @dataclass(frozen=True)
 class _Minute:
-    """What later minutes need of this one: arrays over road segments."""
+    """What later minutes need to know of this one: arrays over road segments."""
 
     number: int
     cars: np.ndarray
@@ -181,7 +182,7 @@ class Minutes:
         self._open = []
 
     def _skip_to(self, number: int) -> None:
-        """Minutes without any report still have their place."""
+        """Add empty minutes: a minute without any report still has its place."""
         nothing = np.full((2, SEGMENTS), np.nan)
         figures = self.figures
         while len(figures.notices) < number - 1:
@@ -245,7 +246,7 @@ def _cars(road: np.ndarray, vid: np.ndarray, speed: np.ndarray, roads: int) -> t
 
 
 def _widen(values: np.ndarray, size: int, fill: float) -> np.ndarray:
-    """Earlier minutes may have seen fewer expressways."""
+    """Widen an array: earlier minutes may have seen fewer expressways."""
     return np.concatenate([values, np.full(size - len(values), fill, values.dtype)])
 
 

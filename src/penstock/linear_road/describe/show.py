@@ -1,4 +1,4 @@
-"""A description on paper: tables for the terminal, pictures (PNG) and JSON."""
+"""Shows a description: tables for the terminal, pictures (PNG) and JSON."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def write_json(description: Description, file: Path) -> None:
 
 
 def tables(description: Description) -> Iterator[Table]:
-    """What the terminal shows: counts, rate and speed over time, speeds, density, accidents, dirt."""
+    """What the terminal shows: counts, rate and speed over time, speeds, density, accidents, refused rows."""
     yield _counts(description)
     if len(description.rate):
         yield _over_time(description)
@@ -130,17 +130,16 @@ def _dirt(d: Description) -> Table:
     total = sum(d.dirt.values())
     table = Table("file", "line", "why", "row", title=f"Rows that break the format: {total:,} (first ten)")
     for row in d.first_dirt:
-        # Data is shown as it is; square brackets must not be read as markup.
+        # Show data as it is: square brackets must not be read as markup.
         table.add_row(row.file, str(row.line), row.why, row.raw[:80].replace("[", r"\["))
     return table
 
 
 def plot_directory(path: Path) -> Path:
-    """Where pictures go unless told: into a generated directory that may be written, else under the current
-    one.
+    """The default place for pictures: a writable generated directory, else a folder in the current one.
 
-    Never beside a foreign file: its place belongs to somebody else. The mode is read, not `os.access`, which
-    lets root write what is marked read-only.
+    Never beside a foreign file, because its directory belongs to somebody else. The mode bits decide, not
+    `os.access`, which lets root write what is marked read-only.
     """
     ours = path.is_dir() and path.stat().st_mode & stat.S_IWUSR and os.access(path, os.W_OK)
     return path / "plots" if ours else Path.cwd() / f"{path.stem}-plots"

@@ -1,1 +1,1 @@
-"""The data driver: an input delivered second by second, on one clock."""
+"""The data driver: delivers an input second by second, on one clock."""

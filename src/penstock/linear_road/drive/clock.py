@@ -1,8 +1,8 @@
-"""The clock of a run: one reading of Linear Road time for the driver and for whoever stamps answers.
+"""The clock of a run: Linear Road time for the driver and for whoever stamps answers.
 
-Idea: time is a straight line, `t0 + (wall - start) * speed`, so three numbers in a small file are the whole
-clock, and any process that reads the file has the same clock. It reads T0 at the start, goes on through a
-crash, and stands still after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road",
+Idea: time is a straight line, `t0 + (wall - start) * speed`. So three numbers in a small file are the whole
+clock, and any process that reads the file has the same clock. It reads T0 at the start, keeps running through
+a crash, and stands still after a clean stop. At maximum speed there is no clock. Arasu et al., "Linear Road",
 VLDB 2004, section 3.2.
 """
 
@@ -30,8 +30,9 @@ MAXIMUM = math.inf
 
 @dataclass(frozen=True)
 class Clock:
-    """Linear Road time: it read `t0` at wall-clock time `start_wall` (seconds since 1970), and runs `speed`
-    times as fast.
+    """Linear Road time: it read `t0` at wall-clock time `start_wall` and runs `speed` times as fast.
+
+    `start_wall` is in seconds since 1970.
 
     >>> clock = Clock(start_wall=1000.0, t0=60, speed=10)
     >>> clock.reading(1000.0), clock.reading(1001.5), clock.reading(999.0)
@@ -71,11 +72,11 @@ class Clock:
         return self.start_wall + (t - self.t0) / self.speed
 
     def paused(self) -> Clock:
-        """The clock standing still at what it reads now."""
+        """The clock stopped at its current time."""
         return replace(self, paused_at=self.now()) if self.ticks else self
 
     def resumed(self) -> Clock:
-        """The clock going on from where it was paused; a clock that was never paused is not touched."""
+        """The clock running again from where it was paused; a clock that was never paused stays unchanged."""
         if self.paused_at is None:
             return self
         start = time.time() - (self.paused_at - self.t0) / self.speed

@@ -1,9 +1,9 @@
 """The data driver: every tuple at its time, on one clock.
 
-Idea: a second's rows are staged while the clock still shows the second before, and made visible when it is
-due: start + (t - T0) / speed. The driver never drops, reorders or delivers early; if it cannot keep up it
-goes on, says so, and marks the run invalid, because response times measured on a late stream are worth
-nothing. Arasu et al., "Linear Road", VLDB 2004, section 3.3 (the data driver).
+Idea: a second's rows are staged while the clock still shows the second before, and made visible when due:
+start + (t - T0) / speed. The driver never drops, reorders or delivers early. If it cannot keep up, it goes
+on, says so, and marks the run invalid, because response times measured on a late stream mean nothing. Arasu
+et al., "Linear Road", VLDB 2004, section 3.3 (the data driver).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DrivePlan:
     """What to deliver and how: the options of `penstock lr drive`.
 
     `begin` and `end` bound the seconds driven, begin <= t < end. `expressways` or `copies` make a larger
-    input of shifted copies.
+    input from shifted copies.
     """
 
     source: Path
@@ -99,8 +99,8 @@ class DrivePlan:
 class DriveReport:
     """What a drive did. `valid` is false if it fell behind, was stopped, or lost its target.
 
-    What was late counts over all attempts (`late_seconds`, `first_late`, `overdue_at_resume`); the rest tells
-    of the last one.
+    Lateness is counted over all attempts (`late_seconds`, `first_late`, `overdue_at_resume`). The other
+    figures describe the last attempt.
     """
 
     source: str
@@ -128,7 +128,7 @@ class DriveReport:
     cpu_share: float
     clock: str
     overdue_at_resume: int = 0
-    """Seconds that fell due while nobody drove, after a kill; they came at once, and void response times."""
+    """Seconds that fell due while nobody drove, after a kill. They came at once and void response times."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -136,7 +136,7 @@ class DriveReport:
 
 @dataclass(frozen=True)
 class Feed:
-    """Slices on their way out: the stored groups of a second become the delivered groups, with all copies."""
+    """Slices to deliver: the stored groups of a second become delivered groups, with all copies."""
 
     slices: Slices
     copies: Copies
@@ -160,7 +160,7 @@ class Feed:
 
     @property
     def torn(self) -> bool:
-        """Whether expressways that must stay together (`Span.together`) go out in different groups."""
+        """Whether expressways that must stay together (`Span.together`) go to different groups."""
         span = self.slices.span
         if span is None or not span.together:
             return False
@@ -187,7 +187,7 @@ def drive(
     plan: DrivePlan, *, progress: Progress = silent, preparing: Progress = silent, say: Say = lambda _: None
 ) -> DriveReport:
     """Deliver an input, prepared or not, and report how late it was."""
-    # The target first: a wrong one must not cost the cutting of a large input.
+    # Open the target first: a wrong one must be refused before a large input is cut.
     target = open_target(plan.to, _form(plan), resume=plan.resume)
     try:
         with _slices_of(plan, preparing, say) as slices, StopSignal().on_signals() as stop:
@@ -219,7 +219,7 @@ def prepare_for(plan: DrivePlan, out: Path, progress: Progress = silent) -> Slic
 
 @contextlib.contextmanager
 def _slices_of(plan: DrivePlan, progress: Progress, say: Say) -> Iterator[Slices]:
-    """The prepared slices, or slices made for this drive only and removed after it."""
+    """The prepared slices, or slices made for this drive and removed after it."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
         if slices.manifest["refused_rows_passed_on"] and not plan.lenient:
@@ -242,14 +242,14 @@ def _scratch_plan(plan: DrivePlan) -> PreparePlan:
     span = span_of(source) if many else None
     copies = 1 if span is None else copies_of(span, count=plan.copies, expressways=plan.expressways).count
     stored = 1 if span is None else stored_groups(plan.groups or 1, copies, span.xways)
-    # Copies are made on the way out, so the scratch slices stay as small as the input.
+    # Copies are made during delivery, so the scratch slices stay as small as the input.
     return PreparePlan(
         source, stored, plan.format or "csv", Copies(), span, plan.begin, plan.end, plan.lenient
     )
 
 
 def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
-    """What a drive delivers of prepared slices."""
+    """What a drive delivers from prepared slices."""
     if plan.format is not None and plan.format != slices.format:
         raise InputError(
             f"The slices {plan.source} are {slices.format}; --format {plan.format} needs another --prepare."
@@ -269,7 +269,7 @@ def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
 
 
 def _copies_and_units(plan: DrivePlan, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
-    """Which copies of the slices make up the size asked for, and in which groups they go out."""
+    """The copies of the slices that make up the requested size, and the groups they are delivered in."""
     copies = Copies()
     if plan.copies is not None or plan.expressways is not None:
         if slices.span is None:
@@ -294,7 +294,7 @@ def _halves(expressways: float, groups: int | None, slices: Slices) -> tuple[Cop
 
 @dataclass
 class _Delivery:
-    """One delivery under way."""
+    """A delivery in progress."""
 
     plan: DrivePlan
     feed: Feed
@@ -340,7 +340,7 @@ class _Delivery:
                 raise InputError(
                     f"The drive to {path} runs at speed {clock.speed:g}; --resume needs the same --speed."
                 )
-            # A paused clock made nothing fall due meanwhile; what was overdue before the stop still is.
+            # While the clock was paused, nothing fell due. What was overdue before the stop still is.
             paused = 0.0 if clock.paused_at is None else self.plan.most_late / self.plan.speed
             self._resumed_at = time.time() - paused
             self._keep_clock(clock.resumed())
@@ -374,7 +374,7 @@ class _Delivery:
         assert self.clock is not None
         if not self.clock.ticks:
             return not self.stop.is_set()
-        # Waking up early is possible, delivering early is not.
+        # Waking up early is possible; delivering early is not allowed.
         while (rest := self.clock.due(second) - time.time()) > 0:
             if self.stop.wait(rest):
                 return False
@@ -383,8 +383,8 @@ class _Delivery:
     def _delivered(self, second: int, slices: list[Slice]) -> None:
         rows = sum(piece.rows for piece in slices)
         assert self.clock is not None
-        # Due before this attempt began: nobody drove then, so it is no fault of this attempt, but it voids
-        # the run.
+        # Due before this attempt began, when nobody drove. That is no fault of this attempt, but it voids the
+        # run.
         if self.clock.ticks and self.clock.due(second) < self._resumed_at:
             self.behind = self.behind.unattended()
         elif rows and self.clock.ticks:
@@ -413,7 +413,7 @@ class _Delivery:
             clock.save(self.plan.clock_file)
 
     def _record(self, following: int, report: DriveReport | None = None) -> None:
-        """Note how far the drive is; seldom enough that a fast drive does not spend its time on notes."""
+        """Record the progress of the drive, but rarely enough not to slow down a fast one."""
         if not isinstance(self.target, DirectoryTarget) or (
             report is None and time.time() < self._recorded + _NOTE_EVERY
         ):
@@ -426,13 +426,13 @@ class _Delivery:
             "report": None if report is None else report.as_json(),
         }
         file = self.target.path / STATE_FILE
-        # A note on the way is not flushed: after a power cut nobody resumes, and a flush takes longer than a
-        # second's files.
+        # Notes during the drive are not flushed: after a power cut nobody resumes, and a flush takes longer
+        # than writing a second's files.
         write_text(file, json.dumps(note, indent=2) + "\n", sync=report is not None)
 
     def _report(self, wall: float, cpu: float) -> DriveReport:
         manifest = self.feed.slices.manifest
-        # Copies made by --prepare and copies made on the way out are stated together.
+        # Report copies made by --prepare and copies made during delivery together.
         stored = Copies(**manifest["copies"])
         count = stored.count * self.feed.copies.count
         step = stored if stored.count > 1 else self.feed.copies
@@ -468,8 +468,8 @@ class _Delivery:
 def read_note(path: Path) -> dict[str, Any]:
     """The note that a driver keeps beside what it delivers; empty before its first one.
 
-    `next`: the second after the last one that surely went out (one delivered twice is skipped by its files);
-    `behind`: see `lateness.Behind`; `report`: how it ended.
+    `next`: the second after the last one surely delivered (files that already exist are skipped). `behind`:
+    see `lateness.Behind`. `report`: how the drive ended.
     """
     try:
         note = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
@@ -479,7 +479,7 @@ def read_note(path: Path) -> dict[str, Any]:
 
 
 def drop_report(path: Path) -> None:
-    """Take the report of an earlier attempt out of the note, so that nobody takes it for the next one's."""
+    """Remove an earlier attempt's report from the note, so that nobody takes it for the next one's."""
     note = read_note(path)
     if note.get("report") is not None:
         write_text(path / STATE_FILE, json.dumps({**note, "report": None}) + "\n")

@@ -1,10 +1,9 @@
-"""The data driver as a process of its own, so that what it does never waits for the pipeline, and the other
-way round.
+"""The data driver as a process of its own, so that neither it nor the pipeline ever waits for the other.
 
-Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to
-whoever started it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the run
-was killed: the driver ends at once and leaves the clock running, as the world would. Arasu et al., "Linear
-Road", VLDB 2004, section 3.3.
+Idea: the driver stands for the world outside. It gets its plan as one line of JSON and keeps a pipe to the
+process that started it. SIGTERM is a clean stop: the clock pauses. If the other end of the pipe vanishes, the
+run was killed. The driver then ends at once and leaves the clock running, as the world would. Arasu et al.,
+"Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from penstock.process.child_process import end_at_once, last_said, when_parent_i
 
 @dataclass
 class DriverProcess:
-    """A driver that has been started; `to` is the directory it fills."""
+    """A running driver; `to` is the directory it fills."""
 
     process: subprocess.Popen[bytes]
     to: Path
@@ -30,11 +29,11 @@ class DriverProcess:
 
     @classmethod
     def start(cls, plan: DrivePlan, log: Path) -> DriverProcess:
-        """Start driving; what the driver says goes to `log`."""
+        """Start driving; the driver's messages go to `log`."""
         drop_report(Path(plan.to))
         command = [sys.executable, "-m", __name__, plan_to_text(plan)]
         with log.open("ab") as said:
-            # A session of its own: Ctrl-C in a terminal reaches the run, and the run tells the driver.
+            # Give it its own session: Ctrl-C in a terminal reaches the run, and the run tells the driver.
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
             )
@@ -57,11 +56,11 @@ class DriverProcess:
             self.process.stdin.close()
 
     def note(self) -> dict[str, Any]:
-        """How far the driver is: `next` second, `rows` so far, `report` when it has ended."""
+        """The driver's progress: `next` second, `rows` so far, `report` when it has ended."""
         return read_note(self.to)
 
     def failure(self) -> str | None:
-        """Why a driver has ended before the end of its input; None if it is running or has got there."""
+        """Why a driver ended before the end of its input; None if it is running or finished."""
         if self.running:
             return None
         report = self.note().get("report")
@@ -73,7 +72,7 @@ class DriverProcess:
 
 
 def main(text: str) -> None:
-    """Drive by a plan in JSON."""
+    """Drive a plan given as JSON."""
     when_parent_is_gone(end_at_once)
     drive(plan_from_text(DrivePlan, text), say=lambda sentence: print(sentence, flush=True))
 

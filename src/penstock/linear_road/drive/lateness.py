@@ -1,8 +1,7 @@
-"""How late a drive was: each second of one attempt, and what all attempts together have to answer for.
+"""How late a drive was: each second of one attempt, and the sum over all attempts.
 
-Idea: response times are worth nothing on a late stream, whichever attempt was late. So what came late or fell
-due unattended is kept in the driver's note and handed on to whoever goes on, after a clean stop and after a
-kill.
+Idea: response times mean nothing on a late stream, whichever attempt was late. So the driver's note records
+what came late or fell due unattended. The next attempt takes it over, after a clean stop and after a kill.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 @dataclass
 class Lateness:
-    """How late each second came, in wall-clock seconds, weighed by its rows.
+    """How late each second came, in wall-clock seconds, weighted by its rows.
 
     >>> late = Lateness()
     >>> late.add(10, 0.001, 99)
@@ -49,7 +48,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Behind:
-    """What an input was behind, over all attempts to drive it.
+    """How far behind an input was, over all attempts to drive it.
 
     >>> Behind().late(7).late(9).unattended()
     Behind(late_seconds=2, first_late=7, overdue=1)
@@ -60,12 +59,12 @@ class Behind:
     overdue: int = 0
 
     def late(self, second: int) -> Behind:
-        """A second came too late."""
+        """Count a second that came too late."""
         first = second if self.first_late is None else self.first_late
         return replace(self, late_seconds=self.late_seconds + 1, first_late=first)
 
     def unattended(self) -> Behind:
-        """A second fell due while nobody drove."""
+        """Count a second that fell due while nobody drove."""
         return replace(self, overdue=self.overdue + 1)
 
     def __bool__(self) -> bool:

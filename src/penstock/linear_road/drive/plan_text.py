@@ -1,7 +1,7 @@
 """A plan as one line of JSON, for a child process that carries it out.
 
-Plans are frozen dataclasses of numbers, words and paths. JSON has no paths, so the types of the fields tell
-which words are paths.
+Plans are frozen dataclasses of numbers, words and paths. JSON has no paths, so the field types tell which
+words are paths.
 """
 
 from __future__ import annotations

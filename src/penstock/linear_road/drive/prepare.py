@@ -1,9 +1,9 @@
-"""`drive --prepare`: cut an input into time slices, once, so that driving it costs next to nothing.
+"""`drive --prepare`: cut an input into time slices once, so that driving it costs next to nothing.
 
-Idea: one pass over the input in blocks of whole seconds; each second of each group is appended to that
-group's packed file. After every block the lengths written so far go to a progress file: a killed run cuts the
-packed files back to it and goes on. The directory counts as prepared only when its manifest is there, and
-that is written last.
+Idea: one pass over the input in blocks of whole seconds. Each second of each group is appended to that
+group's packed file. After every block, the lengths written so far go to a progress file. A run that resumes
+after a kill truncates the packed files to these lengths. The manifest is written last, and a directory counts
+as prepared only when it has one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REFUSED_SO_FAR = ".refused.npy"
 
 @dataclass(frozen=True)
 class PreparePlan:
-    """What to prepare: everything that decides the bytes of the slices."""
+    """What to prepare: everything that determines the bytes of the slices."""
 
     source: Input
     groups: int = 1
@@ -79,9 +79,9 @@ class PreparePlan:
 
 
 def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices:
-    """Write the slices of `plan` to `out`, or resume an interrupted try.
+    """Write the slices of `plan` to `out`, or resume an interrupted attempt.
 
-    Done already is done.
+    Finished slices are left as they are.
     """
     if plan.groups > 1 and plan.span is None:
         raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
@@ -93,7 +93,7 @@ def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices
     try:
         _pack(plan, packer, progress)
     except InputError:
-        # A later try would stop at the same row again, so nothing is kept.
+        # A later attempt would stop at the same row again, so keep nothing.
         packer.discard()
         raise
     return open_slices(out)
@@ -139,7 +139,7 @@ def _check(plan: PreparePlan, rows: Rows) -> None:
 
 @dataclass
 class _Packer:
-    """The packed files being written, and how far they are."""
+    """The packed files being written, and their progress."""
 
     plan: PreparePlan
     out: Path
@@ -198,7 +198,7 @@ class _Packer:
         return [f"g{group:03d}.slices" for group in range(self.plan.groups)]
 
     def add(self, rows: Rows) -> None:
-        """Append a block of whole seconds and record that it is there."""
+        """Append a block of whole seconds and record it."""
         assert rows.seconds is not None
         assert rows.reasons is not None
         self.origin, self.last = rows.following, int(rows.seconds[-1])
@@ -244,7 +244,7 @@ class _Packer:
             yield second, [group.slice(second, self.plan.format) for group in groups]
 
     def _note_refused(self, rows: Rows) -> None:
-        """Remember where refused rows go, so that a dead letter can be led back to its line in the input."""
+        """Record where refused rows go, so that a dead letter can be traced to its line in the input."""
         assert rows.reasons is not None
         assert rows.seconds is not None
         refused = np.flatnonzero(rows.reasons)
@@ -258,7 +258,7 @@ class _Packer:
         """The stored group of each row."""
         if self.plan.halves:
             return np.minimum(half_of(values), self.stored - 1)
-        # Wide enough: an expressway may have any number that a field can hold.
+        # Use a wide type: an expressway may have any number that a field can hold.
         xway = np.clip(values[:, XWAY_FIELD].astype(np.int64), 0, self.xways - 1)
         return xway * self.stored // self.xways
 
@@ -278,7 +278,7 @@ class _Packer:
         write_text(self.out / _PROGRESS, json.dumps(state))
 
     def finish(self) -> None:
-        """Give the packed files their names, write the indexes, and last the manifest."""
+        """Give the packed files their names, write the indexes, and finally the manifest."""
         if not self.seconds:
             raise InputError(
                 f"Input {self.plan.source.path} has no rows to deliver in the asked range of seconds."
@@ -301,7 +301,7 @@ class _Packer:
             np.save(stream, np.array(self.places, np.int64).reshape(-1, 4))
 
     def discard(self) -> None:
-        """Remove what was written so far."""
+        """Remove what has been written so far."""
         notes = [self.out / name for name in (_PROGRESS, _INDEX_SO_FAR, _REFUSED_SO_FAR)]
         for file in [*self._parts(), *notes]:
             file.unlink(missing_ok=True)
@@ -353,8 +353,9 @@ class _Group:
 
 
 def half_of(values: Array) -> Array:
-    """Which half expressway each row belongs to: 2 XWay + Dir; a request goes with the report right before it
-    if that is its vehicle's.
+    """The half expressway of each row: 2 XWay + Dir.
+
+    A request belongs to the report directly before it, if that is its vehicle's.
 
     >>> rows = np.full((3, 15), -1)
     >>> rows[0, [0, 2, 4, 6]] = 0, 7, 3, 1

@@ -1,9 +1,9 @@
 """Time slices: an input laid out so that delivering a second is one write.
 
 Idea: a slice is the finished bytes of one second of one group of expressways (csv text, or a whole parquet
-file). The slices of a group lie one behind the other in one packed file, and a small index says where each
-second starts, so a driver maps the file and hands on ranges of it. Shifted copies are made of slices on the
-way out, so the packed files need not hold them.
+file). The slices of a group follow each other in one packed file, and a small index says where each second
+starts. So a driver maps the file and passes ranges of it on. Shifted copies are made from slices during
+delivery, so the packed files need not hold them.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ class Slices:
 
     @property
     def halves(self) -> bool:
-        """Whether each stored group is one direction of one expressway, so that any L in halves can be
-        driven.
+        """Whether each stored group is one direction of one expressway.
+
+        If so, any L in halves can be driven.
         """
         return bool(self.manifest.get("halves", False))
 
@@ -141,7 +142,7 @@ def open_slices(path: Path) -> Slices:
 
 
 def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
-    """Which units make up each delivered group: neighbours stay together, sizes as even as they can be.
+    """The units of each delivered group: neighbours stay together, and sizes are as even as possible.
 
     >>> group_plan(stored=1, copies=4, groups=2)
     [[(0, 0), (1, 0)], [(2, 0), (3, 0)]]
@@ -156,8 +157,9 @@ def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
 
 
 def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
-    """The first `expressways` expressways of copies of stored halves, in delivered groups; an expressway is
-    never torn apart.
+    """The first `expressways` expressways of copies of stored halves, in delivered groups.
+
+    An expressway is never split.
 
     >>> half_plan(stored=4, expressways=2.5, groups=2)
     [[(0, 0), (0, 1)], [(0, 2), (0, 3), (1, 0)]]
@@ -176,7 +178,7 @@ def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
 
 
 def stored_groups(groups: int, copies: int, xways: int) -> int:
-    """How finely to store an input so that `groups` delivered groups of all copies come out even.
+    """How finely to store an input so that all copies divide evenly into `groups` delivered groups.
 
     >>> stored_groups(8, 200, 1), stored_groups(4, 1, 10), stored_groups(4, 2, 10)
     (1, 4, 2)
@@ -185,7 +187,7 @@ def stored_groups(groups: int, copies: int, xways: int) -> int:
 
 
 def assemble(stored: Sequence[Slice], units: Sequence[Unit], copies: Copies, form: Format) -> Slice:
-    """The slice of a delivered group out of the stored slices of one second."""
+    """Assemble the slice of a delivered group from the stored slices of one second."""
     parts = [(k, stored[b]) for k, b in units if stored[b].rows]
     if not parts:
         return EMPTY

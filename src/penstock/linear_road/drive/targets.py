@@ -1,8 +1,9 @@
 """Where a driver delivers to: a directory, a TCP connection, standard output.
 
-Idea: delivery has two steps. `stage` does the work that may be done early (write the files of a second aside,
-collect its bytes); `deliver` makes it visible when the second is due, and does as little as possible: a
-rename, or one send. So the time between due and delivered stays small however large the second is.
+Idea: delivery has two steps. `stage` does the work that may be done early: it writes the files of a second
+under temporary names, or collects its bytes. `deliver` makes it visible when the second is due, and does as
+little as possible: a rename, or one send. So the time between due and delivered stays small, however large
+the second is.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from penstock.store.file_names import delivered_file, delivery_of
 
 
 class Target(Protocol):
-    """What a driver needs of a place to deliver to."""
+    """What a driver needs from a place to deliver to."""
 
     def stage(self, second: int, slices: Sequence[Slice]) -> None:
         """Take the slices of a second, one for each group, without showing them."""
@@ -34,15 +35,14 @@ class Target(Protocol):
         """Make the staged second visible."""
 
     def close(self) -> None:
-        """Let go; a second that was staged and not delivered vanishes."""
+        """Close the target; a second that was staged and not delivered vanishes."""
 
 
 @dataclass
 class DirectoryTarget:
-    """A directory that a stream reader follows: one file for each second and group, renamed into place when
-    it is due.
+    """A directory that a stream reader follows: one file for each second and group, renamed when due.
 
-    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, a line for each. Names
+    A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, one line each. Names
     that start with a dot or an underscore are not rows.
     """
 
@@ -55,7 +55,7 @@ class DirectoryTarget:
         self._line = _listed(second, slices, self.format)
         for group, piece in enumerate(slices):
             final = self.path / delivered_file(second, group, self.format)
-            # After a resume some groups of a second may be there already.
+            # After a resume, some groups of a second may already exist.
             if piece.rows and not final.exists():
                 aside = final.with_name(f".{final.name}.tmp")
                 self._staged.append((aside, final))
@@ -82,7 +82,7 @@ class DirectoryTarget:
 
 
 def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
-    """The line that tells of a second: its time, and name, group, bytes and rows of each file."""
+    """The line that lists a second: its time, and name, group, bytes and rows of each file."""
     files = [
         [delivered_file(second, group, form), group, len(piece.data), piece.rows]
         for group, piece in enumerate(slices)
@@ -134,7 +134,7 @@ class TcpTarget:
 
     def close(self) -> None:
         try:
-            # The receiver sees the end of the stream after the last byte, not a reset.
+            # Let the receiver see the end of the stream after the last byte, not a reset.
             self.connection.shutdown(socket.SHUT_WR)
         except OSError:
             pass

@@ -1,9 +1,8 @@
-"""Linear Road as a Penstock network (Arasu et al., "Linear Road", VLDB 2004, section 3), written with the
-public API only.
+"""Linear Road as a Penstock network, written with the public API only.
 
-`road_network` is the picture that a person can read and draw; `road_runtime` runs it on Spark; `warm_up`
-brings a session to its working temperature before anything is scored; `dead_letters` and `answer_files` read
-what a run has left.
+`road_network` is the network that a person can read and draw. `road_runtime` runs it on Spark. `warm_up`
+warms a session up before anything is scored. `dead_letters` and `answer_files` read what a run has left.
+Arasu et al., "Linear Road", VLDB 2004, section 3.
 """
 
 from penstock.linear_road.network.road import road_network

@@ -1,8 +1,8 @@
 """Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
-Idea: tracking tells which vehicles stand and which do so no longer. Each stay is an interval of seconds; an
-accident is in its segment in a minute if two stays at one place share a second of it. There are few of them,
-so this is plain Python.
+Idea: tracking tells which vehicles stand and which have moved on. Each stay is an interval of seconds. A
+segment has an accident in a minute if two stays at one place share a second of it. There are few of them, so
+this is plain Python.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Accidents:
         self._minute = int(column(parts["minute"], "minute")[0])
 
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:
-        """Reports of vehicles that stand or have stood in.
+        """Take reports of vehicles that stand or stood.
 
-        For each minute that ends, where its accidents were.
+        For each minute that ends, return where its accidents were.
         """
         told: list[tuple[int, Place]] = []
         names = ("Second", "VID", "Stops", "XWay", "Dir", "Lane", "Pos", "Seg")

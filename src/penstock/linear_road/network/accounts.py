@@ -1,11 +1,12 @@
 """Accounts: what each vehicle has been charged (docs/linear-road-semantics.md, "Assessment and balance").
 
-Idea: a balance is a sum, so the state is sorted runs of (vehicle, amount). Each train leaves a run of its
-charges; the sums of what came before lie in 32 buckets of vehicles, and each train merges the runs into one
-bucket, the next in turn. So no train writes more than a thirty-second of all accounts, where a log-structured
-merge tree would write all of them in one train, now and then, and everybody would wait. Runs are mapped when
-somebody asks, so a worker that takes over a partition goes on at once. A request is answered as of its own
-second: trains hold whole seconds, so all charges up to it are known.
+Idea: a balance is a sum, so the state consists of sorted runs of (vehicle, amount). Each train adds a run of
+its charges. The sums of earlier charges lie in 32 buckets of vehicles, and each train merges the runs into
+one bucket, the next in turn. So no train writes more than a thirty-second of all accounts. A log-structured
+merge tree would now and then write all of them in one train, and everybody would wait.
+
+Runs are mapped on demand, so a worker that takes over a partition continues at once. A request is answered as
+of its own second: trains hold whole seconds, so all charges up to it are known.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ _NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
 
 def codes(vid: Array) -> Array:
-    """Vehicles so numbered that a bucket is a range of numbers: the low bits, which tell the bucket, turned
-    to the front.
+    """Number vehicles so that a bucket is a range: the low bits, which name the bucket, move to the front.
 
     >>> codes(np.array([0, 1, 32, 33])).tolist()
     [0, 134217728, 1, 134217729]
@@ -51,7 +51,7 @@ class Accounts:
     """The accounts of one partition of the vehicles."""
 
     def __init__(self) -> None:
-        self._sums: dict[int, Run] = {}  # bucket -> what its vehicles were charged, up to the run `_merged`
+        self._sums: dict[int, Run] = {}  # bucket -> charges of its vehicles, up to the run `_merged`
         self._runs: dict[int, Run] = {}  # number of a train -> its charges, until all buckets have them
         self._merged = np.full(BUCKETS, -1, np.int64)  # bucket -> the last run that it has
         self._parts: Mapping[str, Any] = {}
@@ -59,7 +59,7 @@ class Accounts:
         self._charged = 0
 
     def figures(self) -> dict[str, int]:
-        """The sum of what was charged since this was last asked."""
+        """The sum of charges since the last call."""
         charged, self._charged = self._charged, 0
         return {CHARGED: charged}
 
@@ -69,7 +69,7 @@ class Accounts:
         return changed
 
     def restore(self, parts: Mapping[str, Any]) -> None:
-        """A run is mapped when somebody asks for a balance, or when its turn to be merged comes."""
+        """Restore runs; each is mapped when a balance is asked for or the run is to be merged."""
         if "sizes" in parts:
             raise RunError("accounts of an earlier version of Penstock", hint="start with a new checkpoint")
         self._parts = parts
@@ -78,7 +78,7 @@ class Accounts:
 
     @property
     def _next(self) -> int:
-        """The number of the next run: with every run the bucket whose turn it is comes up to date."""
+        """The number of the next run: each run brings the bucket whose turn it is up to date."""
         return int(self._merged.max()) + 1
 
     @property
@@ -121,7 +121,7 @@ class Accounts:
         )
 
     def _known(self, vehicle: Array) -> Array:
-        """What each vehicle was charged in the trains before."""
+        """What each vehicle was charged in earlier trains."""
         balances, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
         for number in np.unique(bucket).tolist():
             there = bucket == number
@@ -131,7 +131,7 @@ class Accounts:
         return balances
 
     def _add(self, run: Run) -> None:
-        """A new run, which all runs before it join in the bucket whose turn it is."""
+        """Add a run, and merge all runs so far into the bucket whose turn it is."""
         number, oldest = self._next, self._unmerged.start
         self._runs[number] = run
         self._changed[f"run/{number}"] = _part(run)
@@ -168,7 +168,7 @@ class _Fresh:
         self.sums = np.concatenate([[0], np.cumsum(toll[order].astype(np.int64))])
 
     def up_to(self, vehicle: Array, time: Array) -> Array:
-        """What each vehicle was charged in this train until its time, that second included."""
+        """What each vehicle was charged in this train up to and including its second."""
         key = vehicle.astype(np.uint64) << np.uint64(32)
         last = np.searchsorted(self.key, key | time.astype(np.uint64), "right")
         first = np.searchsorted(self.key, key)
@@ -182,7 +182,7 @@ class _Fresh:
 
 
 def _firsts(vehicle: Array) -> Array:
-    """Where each vehicle of a sorted list first stands."""
+    """The first place of each vehicle in a sorted list."""
     new = np.ones(len(vehicle), bool)
     new[1:] = vehicle[1:] != vehicle[:-1]
     return np.flatnonzero(new)
@@ -201,7 +201,7 @@ def amounts(known: Array, amount: Array, vehicle: Array) -> Array:
 
 
 def merged(runs: Sequence[Run]) -> Run:
-    """Runs as one, amounts of the same vehicle added.
+    """Merge runs into one, adding amounts of the same vehicle.
 
     >>> first, second = (np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))
     >>> vehicle, amount = merged([first, second])
@@ -209,7 +209,7 @@ def merged(runs: Sequence[Run]) -> Run:
     ([3, 7, 9], [50, 61, 2])
     """
     vehicle, amount = (np.concatenate(columns) for columns in zip(*runs, strict=True))
-    order = np.argsort(vehicle, kind="stable")  # quick where whole stretches are in order already
+    order = np.argsort(vehicle, kind="stable")  # fast where whole stretches are already in order
     vehicle, amount = vehicle[order], amount[order]
     first = _firsts(vehicle)
     return vehicle[first], np.add.reduceat(amount, first) if len(first) else amount

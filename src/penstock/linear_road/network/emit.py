@@ -1,9 +1,8 @@
-"""Emit: the time on the run's clock right before an answer becomes visible (docs/linear-road-semantics.md,
-"Output").
+"""Emit: the time on the run's clock just before an answer becomes visible.
 
-Idea: the clock is a small file that the driver keeps; the task that writes answers reads it, again whenever
-it has changed (a run that was stopped and goes on has another start). Without a clock, at maximum speed, Emit
-is the answer's own Time.
+Meaning: docs/linear-road-semantics.md, "Output". Idea: the clock is a small file that the driver keeps. The
+task that writes answers reads it, and reads it again whenever it has changed (a resumed run has another
+start). Without a clock, at maximum speed, Emit is the answer's own Time.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The past as memory-mapped columns: loaded once, offline, then every answer is a few reads
-(docs/linear-road-semantics.md, "Daily", "Travel").
+"""The past as memory-mapped columns: loaded once, offline; then every answer takes a few reads.
 
-Idea: TollHistory is dense (each vehicle has a row for each day), so an expressway is its sorted vehicles and
-a grid vehicle x day. SegmentHistory becomes the sums over the days of each day of week, in a grid of
-direction, segment, day of week and minute; a mean is a sum over a count, so nothing is rounded. Grids have
-the narrowest type that holds them. Shifted copies share one history: the manifest's `copies` leads a request
-home.
+Meaning: docs/linear-road-semantics.md, "Daily", "Travel". Idea: TollHistory is dense (each vehicle has a row
+for each day), so an expressway is its sorted vehicles and a grid vehicle x day. SegmentHistory becomes the
+sums over the days of each day of week, in a grid of direction, segment, day of week and minute. A mean is a
+sum over a count, so nothing is rounded. Grids have the narrowest type that holds them. Shifted copies share
+one history: the manifest's `copies` tells which rows a request shares.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def load_history(history: Path, out: Path | None = None) -> Path:
-    """Make the columns of a history and return their directory; what is there already is not made again.
+    """Make the columns of a history and return their directory; existing columns are not made again.
 
-    They lie in `history` itself if that is one of ours (it has a manifest) and can be written to; other
-    people's directories stay as they are, and the columns go to the user's cache. `out` says otherwise.
+    They go into `history` itself if it is one of ours (it has a manifest) and is writable. Other people's
+    directories stay as they are, and the columns go to the user's cache. `out` names another place.
     """
     if not history.is_dir():
         raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
@@ -109,7 +108,7 @@ def _copies(directory: Path) -> dict[str, int]:
 
 
 def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Array]]:
-    """The rows of a table, some million at a time, as its columns."""
+    """The columns of a table, about a million rows at a time."""
     try:
         if file.suffix == ".csv" and not file.stat().st_size:
             return
@@ -171,7 +170,7 @@ def _load_segments(file: Path | None, out: Path) -> None:
             rows = np.flatnonzero(xway == road)
             _add(rows, day, minute, way, seg, lav, cnt, *grids[road])
     for road, (lav, cnt, days) in grids.items():
-        # one type for both sums, so that few forms of the kernel are ever compiled
+        # Use one type for both sums, so that few variants of the kernel are compiled.
         small = (
             max(int(lav.max(initial=0)), int(cnt.max(initial=0))) < 1 << 16 and min(lav.min(), cnt.min()) >= 0
         )
@@ -206,7 +205,7 @@ def _add(
 
 @dataclass(frozen=True)
 class Past:
-    """The columns of a history, mapped; expressways are opened when they are asked for."""
+    """The mapped columns of a history; expressways are opened on demand."""
 
     place: Path
     copies: dict[str, int]
@@ -219,7 +218,7 @@ class Past:
         return self._open[name, road]
 
     def home(self, vid: Array, xway: Array) -> tuple[Array, Array]:
-        """Vehicle and expressway whose history a request of a shifted copy shares."""
+        """The vehicle and expressway whose history a request of a shifted copy shares."""
         copy = xway // self.copies["xway"]
         copy = np.where(copy < self.copies["count"], copy, 0).astype(np.int64)
         return vid - copy * self.copies["vid"], xway - copy * self.copies["xway"]
@@ -269,7 +268,7 @@ def _journeys(
     seconds: Array,
     toll: Array,
 ) -> None:
-    """Each journey segment by segment: `y` is the clock in minutes of the first day."""
+    """Follow each journey segment by segment: `y` is the clock in minutes of the first day."""
     known = days.shape[3] > 0
     for i in rows:
         way = 0 if sinit[i] <= send[i] else 1
@@ -317,9 +316,7 @@ class DailyExpenditure:
 
 @dataclass(frozen=True)
 class TravelTime:
-    """Answers requests of type 4: a batch with XWay, Sinit, Send, DOW and TOD in, `TravelTime` and `Toll`
-    out.
-    """
+    """Answers requests of type 4: XWay, Sinit, Send, DOW and TOD in, `TravelTime` and `Toll` out."""
 
     place: str | None
 

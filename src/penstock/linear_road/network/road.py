@@ -1,8 +1,8 @@
 """The network: sources, superboxes, outputs with the delays of the benchmark.
 
-Read it from top to bottom as rows flow. Expressways have a partition each group of them lives in, so
-everything up to tolls happens where the rows arrive; only charges and balance requests go on, to the
-partition of their vehicle.
+Read it from top to bottom as rows flow. Each group of expressways lives in one partition, so everything up to
+tolls happens where the rows arrive. Only charges and balance requests move on, to the partition of their
+vehicle.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ DELAYS = {"tolls": 5, "alerts": 5, "balances": 5, "daily": 10, "travel": 30}
 
 
 def road_network(history: Path | None, source: Path, answers: Path, clock: Path | None = None) -> ps.Network:
-    """Linear Road: what a driver delivers to `source` is answered to `answers`.
+    """Linear Road: answers what a driver delivers to `source` into `answers`.
 
     `source`: the directory that `penstock lr drive --to` fills (it may still be empty or missing). `history`:
     a directory with TollHistory and SegmentHistory, as `penstock lr history` or the validator take it; None:
     there is none. `answers`: gets one directory for each output (`tolls`, `alerts`, `balances`, `daily`,
-    `travel`), each with CSV files of finished rows in the field order of the page, type in front. `clock`:
-    the file or directory with the clock of the run (`Clock.load`), by default `source`; it is read when the
-    first answer is written. At maximum speed Emit = Time.
+    `travel`). Each has CSV files of finished rows in the field order of the semantics page, type first.
+    `clock`: the file or directory with the run's clock (`Clock.load`), by default `source`; it is read when
+    the first answer is written. At maximum speed Emit = Time.
     """
     net = ps.Network("linear_road")
     rows = net.source(
@@ -76,7 +76,7 @@ def _within(seconds: int) -> ps.QoS:
 
 
 def _tracking(net: ps.Network, rows: ps.Stream) -> ps.Stream:
-    """Which report begins a trip, enters or leaves a segment, or stands still."""
+    """Find the reports that begin a trip, enter or leave a segment, or stand still."""
     with net.group("vehicle tracking", description="trips, segments entered and left, vehicles that stand"):
         columns = ("Second", "Type", "VID", "XWay", "Dir", "Lane", "Seg", "Pos", "Spd")
         reports = rows.select(*columns, name="report_fields").filter("Type = 0", name="reports")
@@ -88,7 +88,7 @@ def _tracking(net: ps.Network, rows: ps.Stream) -> ps.Stream:
 def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
     """Cars and latest average velocity, minute by minute.
 
-    Kept for an hour, so that one may ask about them while it runs.
+    They are kept for an hour, so that they can be queried while the network runs.
     """
     with net.group(
         "segment statistics", description="cars and Lav of each road segment, when its minute is over"
@@ -107,7 +107,7 @@ def _accidents(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
 
 
 def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.Stream) -> ps.Stream:
-    """Notices, alerts, charges: a vehicle moves in a minute whose figures and accidents are known."""
+    """Notices, alerts, charges: when a vehicle moves, its minute's figures and accidents are known."""
     with net.group(
         "tolls", description="what a vehicle is told when it enters a segment and charged when it leaves"
     ):
@@ -118,7 +118,7 @@ def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.S
 
 
 def _accounts(net: ps.Network, told: ps.Stream, asked: ps.Stream) -> ps.Stream:
-    """Charges and balance requests meet at the vehicle: the only thing that leaves its expressway."""
+    """Bring charges and balance requests to their vehicle: only these leave their expressway."""
     with net.group("accounts", description="one account a vehicle, whatever expressways it drives on"):
         charges = told.filter("Kind = 2", name="charges").select(
             "Second", "Time", "VID", "Toll", QID="-1", name="charge_entries"

@@ -1,10 +1,9 @@
-"""From the bytes of a delivered second to columns; rows that break the format are refused
-(docs/linear-road-semantics.md, "Input").
+"""From the bytes of a delivered second to columns; rows that break the format are refused.
 
-Idea: one compiled pass reads, judges and packs. A file holds the rows that arrived in one second, so the
-rules that look at the rows before and after come down to one comparison: the rows of a second that keep to
-the format are those whose Time it is. A Time below was passed on late, one above had leapt ahead; the driver
-cannot have delivered it otherwise.
+Meaning: docs/linear-road-semantics.md, "Input". Idea: one compiled pass reads, judges and packs. A file holds
+the rows that arrived in one second, so the rules about earlier and later rows become one comparison: a row
+keeps to the format only if its Time is that second. A smaller Time was passed on late, a larger one had leapt
+ahead. The driver cannot have delivered it otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ UTC = pa.timestamp("us", tz="UTC")
 
 
 def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
-    r"""The rows of a delivered file as columns, and which lines were refused, and why.
+    r"""Decode a delivered file into columns, and list which lines were refused, and why.
 
     >>> columns, lines, reasons = decode(b"0,5,7,30,0,1,0,1,5300,-1,-1,-1,-1,-1,-1\nnonsense\n", 5)
     >>> columns["VID"].tolist(), lines.tolist(), reasons
@@ -44,7 +43,7 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
     if len(text) and text[-1] != _NEWLINE:
         text = np.append(text, np.uint8(_NEWLINE))
     kept, columns, verdicts = _columns(text, at, len(text) // _SHORTEST + 16)
-    if kept < 0:  # so many short lines are no rows; count them
+    if kept < 0:  # so many short lines cannot be rows; count them
         kept, columns, verdicts = _columns(text, at, int(np.count_nonzero(text == _NEWLINE)))
     lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
     arrays: dict[str, Any] = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
@@ -53,12 +52,12 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], Array, list[str]]:
 
 
 def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
-    """(rows kept, columns, verdict on each line); -1 rows: there was not room for so many lines."""
+    """(rows kept, columns, verdict on each line); -1 rows: too many lines for the room."""
     columns = np.empty((FIELDS, room), np.int32)
     columns[_REPORT_FIELDS:] = -1
     verdicts = np.zeros(room, np.int8)
-    # A filter small enough for the nearest cache: whom it has not seen has not reported, the few others are
-    # looked at again.
+    # A filter that fits into the nearest cache. A vehicle it has not seen has not reported; the few others
+    # are checked again.
     seen, again = np.zeros(_power_of_two(room) // 8, np.uint64), np.empty(room, np.int64)
     kept, lines, doubtful = _decode(text, at, columns, verdicts, seen, again)
     if doubtful > 0:
@@ -67,7 +66,7 @@ def _columns(text: Array, at: int, room: int) -> tuple[int, Array, Array]:
 
 
 def _without_repeated(columns: Array, kept: int, verdicts: Array, doubtful: Array) -> int:
-    """Refuse the reports that repeat an earlier one; how many rows are left."""
+    """Refuse the reports that repeat an earlier one; returns how many rows are left."""
     slots = np.full(4 * _power_of_two(len(doubtful)), -1, np.int64)
     repeated = _repeated(columns, kept, doubtful, slots, np.zeros(kept, np.bool_))
     if not repeated.any():
@@ -113,7 +112,7 @@ def _decode(
 def _quick_report(text: Array, i: int, at: int, row: Array) -> int:
     """Read a sound report in its usual spelling: nine numbers of digits alone, then six times -1.
 
-    Where it ends; 0: the careful reader must look at it.
+    Returns where it ends; 0 if the careful reader must look at it.
     """
     if i + _TAIL + 2 * _REPORT_FIELDS > len(text) or text[i] != 48 or text[i + 1] != _COMMA:
         return 0
@@ -146,7 +145,7 @@ def _quick_report(text: Array, i: int, at: int, row: Array) -> int:
 
 @njit(cache=True, nogil=True)
 def _careful(text: Array, i: int, at: int, row: Array) -> tuple[int, int]:
-    """Read any line: where the next one starts, and the verdict on this one."""
+    """Read any line; returns where the next one starts, and the verdict on this one."""
     field = 0
     good = True
     while good:
@@ -184,7 +183,7 @@ def _mixed(key: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _noted(row: Array, seen: Array) -> bool:
-    """Whether the filter may have seen this vehicle, expressway and direction; notes them."""
+    """Note this vehicle, expressway and direction; returns whether the filter may have seen them before."""
     place = _mixed(_key(row[2], row[4], row[6])) & (64 * len(seen) - 1)
     bit = np.uint64(1) << np.uint64(place & 63)
     word = seen[place >> 6]
@@ -194,7 +193,7 @@ def _noted(row: Array, seen: Array) -> bool:
 
 @njit(cache=True, nogil=True)
 def _repeated(columns: Array, kept: int, doubtful: Array, slots: Array, repeated: Array) -> Array:
-    """Which of the kept rows are reports of a vehicle, expressway and direction that had one before."""
+    """Which kept rows are repeated reports of a vehicle, expressway and direction."""
     size = len(slots)
     first = np.full(size, -1, np.int64)
     for row in doubtful:

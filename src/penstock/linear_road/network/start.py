@@ -36,9 +36,9 @@ def road_runtime(
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
-    `once`: take what has been delivered, then end (`wait`); else until stopped. `spark`: a session, by
-    default one is made with `penstock.engine.spark.session.local_session`. `train_length`: tuples in a train
-    at most, but one second at least.
+    `once`: take what has been delivered, then end (`wait`); otherwise run until stopped. `spark`: a session;
+    by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
+    train, but at least one second.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
@@ -47,7 +47,7 @@ def road_runtime(
 
 
 def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
-    """Run a made-up city through the network in a scratch directory; returns the seconds it took.
+    """Run a synthetic city through the network in a scratch directory; returns the seconds it took.
 
     Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's
     cache.
@@ -68,7 +68,7 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
     """(second, rows of each group): vehicles that drive on, requests of each type."""
     vehicle = np.arange(rows)
     for i in range(seconds):
-        # steps of ten seconds: previous reports are found in every third train, minutes end in every sixth
+        # In steps of ten seconds, every third train finds previous reports and every sixth ends a minute.
         t = i * 10
         groups_rows = []
         for group in range(groups):
@@ -86,7 +86,7 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
 
 
 def deliver(directory: Path, seconds: Iterator[tuple[int, list[np.ndarray]]]) -> None:
-    """Deliver seconds as a driver at maximum speed does, all at once."""
+    """Deliver all seconds at once, as a driver at maximum speed does."""
     directory.mkdir(parents=True, exist_ok=True)
     Clock(time.time(), 0, MAXIMUM).save(directory / CLOCK_FILE)
     target = DirectoryTarget(directory)
@@ -96,8 +96,9 @@ def deliver(directory: Path, seconds: Iterator[tuple[int, list[np.ndarray]]]) ->
 
 
 def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
-    """(reason, source, line, raw) of every refused row: `source` is the delivered file, `line` counts from 1
-    in it.
+    """(reason, source, line, raw) of every refused row.
+
+    `source` is the delivered file, and `line` counts from 1 in it.
     """
     for letter in DeadLetters(checkpoint).read().to_pylist():
         second, group, line = place_of(int(letter["offset"]))
@@ -107,8 +108,8 @@ def dead_letters(checkpoint: Path) -> Iterator[tuple[str, str, int, str]]:
 def answer_files(answers: Path) -> Iterator[Path]:
     """The finished answer files of all outputs, in the order of trains.
 
-    A file that is there never changes.
+    An existing file never changes.
     """
     files = [file for name in DELAYS for file in (answers / name).glob("part-*.csv")]
-    # a name ends in the numbers of train and partition
+    # A name ends with the numbers of train and partition.
     return iter(sorted(files, key=lambda file: (file.name.split("-")[-2:], file.parent.name)))

@@ -1,9 +1,9 @@
-"""Segment statistics: cars and latest average velocity of each road segment and minute
-(docs/linear-road-semantics.md, "Toll notification").
+"""Segment statistics: cars and latest average velocity of each road segment and minute.
 
-Idea: a vehicle's mean speed in a minute changes with each of its reports, so the sum over vehicles is kept up
-to date by the difference; a minute is closed as soon as nothing of it can come any more, and only then told:
-no toll of minute m before all reports of m - 1 are counted (Aurora's order).
+Meaning: docs/linear-road-semantics.md, "Toll notification". Idea: a vehicle's mean speed in a minute changes
+with each of its reports, so the sum over vehicles is updated by the difference. A minute is closed as soon as
+nothing of it can come any more, and only then passed on: no toll of minute m before all reports of m - 1 are
+counted (Aurora's order).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Statistics:
         self._changed: dict[str, Any] = {}
 
     def changes(self) -> dict[str, Any]:
-        """The open minute as a whole, and the minutes that were closed or are too old."""
+        """The whole open minute, and the minutes that were closed or are too old."""
         changed, self._changed = self._changed, {}
         if self._minute >= 0:
             changed["open"] = pa.table({"cars": self._cars, "sums": self._sums})
@@ -64,7 +64,7 @@ class Statistics:
             self._close(int(minutes[first]), tables)
             self._count(reports.slice(first, last - first))
         if not final and self._minute >= 0:
-            # at `until` itself nothing has come yet, so the minute that begins there waits
+            # At `until` itself nothing has come yet, so the minute that begins there waits.
             self._close((until - 1) // _MINUTE, tables)
         return pa.concat_tables(tables) if tables else _nothing()
 
@@ -81,7 +81,7 @@ class Statistics:
             self._minute = minute
         while self._minute < minute:
             if not self._means and not self._cars.any():
-                self._minute = minute  # nothing to tell until then
+                self._minute = minute  # nothing to report until then
                 break
             self._end_minute()
             told.append(self._figures())
@@ -99,7 +99,7 @@ class Statistics:
             self._changed[f"m/{old}"] = None
 
     def _figures(self) -> pa.Table:
-        """The rows that hold in the minute that has just begun."""
+        """The figures that apply to the minute that has just begun."""
         size = len(self._cars)
         total, known = np.zeros(size), np.zeros(size, np.int32)
         for means in self._means.values():

@@ -1,9 +1,8 @@
-"""Small compiled tables that the boxes share: an index of the vehicles of one second, and dense numbers for
-roads.
+"""Small compiled tables that the boxes share: an index of one second's vehicles, dense numbers for roads.
 
 Idea: vehicles report every 30 s, so the previous report of a vehicle lies among those of the second half a
-minute ago. An index of one second is small enough for the processor's cache, is built once, and never
-changes: it needs no deletion and no growth.
+minute ago. An index of one second is small enough for the processor's cache. It is built once and never
+changes, so it needs no deletion and no growth.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ SEGMENTS = 100
 
 
 def index(keys: Array) -> tuple[Array, bool]:
-    """Open addressing over the vehicle (upper half) of each key, -1 is an empty slot.
+    """An open-addressing index over the vehicle (upper half) of each key; -1 is an empty slot.
 
-    And whether any vehicle is in there twice.
+    Also returns whether any vehicle occurs twice.
     """
     slots = np.full(1 << max(1, int(2 * len(keys) - 1).bit_length()), -1, np.int32)
     return slots, _fill(keys, slots)
@@ -59,7 +58,7 @@ def find(key: Any, keys: Array, slots: Array) -> Any:
 
 
 class Roads:
-    """Dense numbers for roads (expressway and direction), in the order in which they first appear.
+    """Dense numbers for roads (expressway and direction), in order of first appearance.
 
     >>> roads = Roads()
     >>> roads.cells(np.array([5, 0, 5]), np.array([1, 0, 1]), np.array([3, 0, 4])).tolist()
@@ -102,14 +101,14 @@ def _cells(xway: Array, direction: Array, seg: Array, keys: Array, slots: Array,
 
 
 def grown(values: Array, size: int, empty: float) -> Array:
-    """The array, with room for so many; what is new is empty."""
+    """The array with room for this many; new places are empty."""
     if len(values) >= size:
         return values
     return np.concatenate([values, np.full(size - len(values), empty, values.dtype)])
 
 
 def column(table: Any, name: str) -> Array:
-    """A column of an Arrow table as numpy, without a copy where that is possible."""
+    """A column of an Arrow table as numpy, without a copy where possible."""
     chunks = table.column(name)
     array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
     if hasattr(array.type, "unit"):

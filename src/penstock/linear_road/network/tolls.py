@@ -1,9 +1,8 @@
-"""Tolls: what a vehicle is told when it enters a segment, and what it is charged when it leaves
-(docs/linear-road-semantics.md).
+"""Tolls: what a vehicle is told when it enters a segment, and what it is charged when it leaves.
 
-Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are a grid that is
-made when a minute begins. A charge is the toll that was quoted when the vehicle entered the segment it
-leaves: the same grid, of an earlier minute.
+Meaning: docs/linear-road-semantics.md. Idea: Lav, toll and the nearest accident depend only on road segment
+and minute, so they form a grid that is made when a minute begins. A charge is the toll that was quoted when
+the vehicle entered the segment it leaves: the same grid, of an earlier minute.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _UTC = pa.timestamp("us", tz="UTC")
 
 
 class Tolls:
-    """The road segments of one partition, and what their tolls have been."""
+    """The road segments of one partition, and their tolls so far."""
 
     def __init__(self) -> None:
         self._roads = Roads()
@@ -41,12 +40,12 @@ class Tolls:
     # -- state
 
     def changes(self) -> dict[str, Any]:
-        """The grid of the minute that began, and the tolls of it."""
+        """The grid of the minute that began, and its tolls."""
         changed, self._changed = self._changed, {}
         return changed
 
     def restore(self, parts: Mapping[str, Any]) -> None:
-        """Tolls of earlier minutes are read when someone is charged one."""
+        """Restore the grid; tolls of earlier minutes are read when someone is charged one."""
         if "grid" not in parts:
             return
         self._parts = parts
@@ -72,7 +71,7 @@ class Tolls:
         return pa.concat_tables(notices).combine_chunks() if notices else _rows(np.zeros(0, np.int64), {})
 
     def _minutes(self, moves: Any, figures: Any, accidents: Any) -> Iterator[Any]:
-        """The moves minute by minute, each after the grid was made for its minute."""
+        """The moves minute by minute, each after the grid of its minute is made."""
         starts = [column(table, "Second") // _MINUTE for table in (moves, figures, accidents)]
         for minute in sorted({int(found[first]) for found in starts for first, _ in spans(found)}):
             parts = [
@@ -137,7 +136,7 @@ class Tolls:
 
 
 def nearest(wrecks: Array, roads: Array) -> Array:
-    """For each road segment the nearest of the segments 0..4 downstream with an accident, -1 if none has one.
+    """For each road segment, the nearest of segments 0..4 downstream with an accident; -1 if none.
 
     >>> nearest(np.array([7, 150]), np.array([0, 1]))[[2, 3, 7, 8, 149, 150, 154, 155]].tolist()
     [-1, 7, 7, -1, -1, 50, 50, -1]
@@ -158,7 +157,7 @@ def _range(minutes: Array, minute: int) -> tuple[int, int]:
 
 
 def _of(grid: Array, cells: Array) -> Array:
-    """The grid's values; a cell that it does not reach has 0."""
+    """The grid's values; 0 for a cell outside the grid."""
     return (
         np.where(cells < len(grid), grid[np.minimum(cells, len(grid) - 1)], 0)
         if len(grid)

@@ -1,9 +1,9 @@
 """Vehicle tracking: which report begins a trip, enters a segment, leaves one, or stands still.
 
 Meaning: docs/linear-road-semantics.md, "Trips". Idea: the previous report of a vehicle is the one exactly 30
-s earlier, so the state is the reports of the last minute, second by second. A second is one part of the
-state: a train writes the seconds it brought and drops those a minute old. Vehicles out of step with their 30
-s are rare; they are looked up in all seconds of the minute.
+s earlier, so the state consists of the last minute's reports, second by second. A second is one part of the
+state: a train writes the seconds it brought and drops those a minute old. Vehicles that break the 30 s rhythm
+are rare; they are looked up in all seconds of the minute.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FREED, STOPPED = 1, 2
 _SECOND, _MINUTE, _STEP = 1_000_000, 60, 30
 _FEET = 5280  # of a segment
 _EXIT = 4  # the exit lane; lanes 1 to 3 are travel lanes
-_STANDS = 4  # so many reports in a row from one place: the vehicle is stopped
+_STANDS = 4  # after this many reports in a row from one place, the vehicle is stopped
 _MOST = 7  # a count of still reports above 4 need not be exact
 _KEPT = ("VID", "XWay", "Dir", "Lane", "Seg", "Pos", "Spd")
 
@@ -64,14 +64,14 @@ class _Reports(NamedTuple):
 
 
 class _Packed(NamedTuple):
-    """The reports of the second at hand as its bucket will hold them."""
+    """The reports of the current second as its bucket will hold them."""
 
     keys: Array
     facts: Array
 
 
 class _Outcome(NamedTuple):
-    """What is to be known about each report; `look`: whether it must be looked at more closely."""
+    """What is found about each report; `look`: whether it needs a closer look."""
 
     moves: Array
     stops: Array
@@ -88,7 +88,7 @@ class _Outcome(NamedTuple):
         return cls(moves, stops, left, quoted, before, before_spd, look)
 
     def cut(self, rows: slice) -> _Outcome:
-        """A view of some rows: what is written there is written here."""
+        """A view of some rows: writing to it writes here."""
         return _Outcome(*(column[rows] for column in self))
 
 
@@ -123,7 +123,7 @@ class Tracking:
         return changed
 
     def restore(self, parts: Mapping[str, Any]) -> None:
-        """A second is read when a vehicle is looked for in it."""
+        """Restore the seconds; each is read when a vehicle is looked for in it."""
         self._parts = parts
         self._seconds = {int(name.removeprefix("s/")) for name in parts if name.startswith("s/")}
         if "odd" in parts:
@@ -151,7 +151,7 @@ class Tracking:
     # -- work
 
     def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
-        """Reports in, the same reports out with what is to be known about them."""
+        """Reports in, the same reports out with what tracking found."""
         reports = inputs[0]
         seconds = column(reports, "Second")
         outcome = _Outcome.empty(len(seconds))
@@ -174,7 +174,7 @@ class Tracking:
         self._add(t, Bucket(packed.keys, packed.facts, slots))
 
     def _look(self, t: int, packed: _Packed, segs: Array, outcome: _Outcome) -> None:
-        """The rare ones: trips that begin, vehicles that stand still, vehicles out of step."""
+        """Handle the rare reports: trips that begin, vehicles that stand still, vehicles out of step."""
         rows = np.flatnonzero(outcome.look)
         if self._odd:
             known = np.fromiter(self._odd, np.int64, len(self._odd))
@@ -192,7 +192,8 @@ class Tracking:
     def _judge(self, t: int, rows: Array, packed: _Packed, seen: Array, outcome: _Outcome) -> None:
         flags, stood, before, spd = seen
         outcome.before[rows], outcome.before_spd[rows] = before, spd
-        # A report in between: the four latest are not 30 s apart, so the count of still reports begins again.
+        # A report in between means that the four latest are not 30 s apart, so the count of still reports
+        # restarts.
         broken = rows[(flags & _IN_BETWEEN) > 0]
         packed.facts[broken] = (packed.facts[broken] & ~np.int64(_COUNT_MASK)) | 1
         outcome.stops[broken] = 0
@@ -200,7 +201,7 @@ class Tracking:
         self._remember_odd(t, packed.keys[rows[(flags & _OUT_OF_STEP) > 0]].tolist())
 
     def _remember_odd(self, t: int, keys: list[int]) -> None:
-        """Vehicles out of step are looked up again in the next two minutes."""
+        """Look vehicles out of step up again in the next two minutes."""
         self._odd |= dict.fromkeys(keys, t)
         old = [key for key, at in self._odd.items() if at <= t - 2 * _MINUTE]
         for key in old:
@@ -211,7 +212,7 @@ class Tracking:
 
 
 def _set_apart(packed: _Packed, outcome: _Outcome) -> None:
-    """Vehicles that report from two roads in one second: such a report is not one of four 30 s apart."""
+    """Reset vehicles that report from two roads in one second: their four latest are not 30 s apart."""
     _, same, times = np.unique(packed.keys >> 32, return_inverse=True, return_counts=True)
     tied = times[same] > 1
     packed.facts[tied] &= ~np.int64(_COUNT_MASK)
@@ -234,7 +235,7 @@ def _table(reports: pa.Table, outcome: _Outcome) -> pa.Table:
 
 @njit(cache=True, nogil=True, inline="always")
 def _pack(pos: int, lane: int, spd: int, told: int, count: int) -> Any:
-    """Everything of a report that its follower needs, in one number.
+    """Pack everything of a report that the next report needs into one number.
 
     `told` is -1 if no toll was told here.
     """
@@ -251,7 +252,7 @@ def _pack(pos: int, lane: int, spd: int, told: int, count: int) -> Any:
 def _follow(
     t: int, same_minute: bool, reports: _Reports, earlier: Bucket, packed: _Packed, outcome: _Outcome
 ) -> None:
-    """Find each report's previous one, 30 s earlier, and say what has happened in between."""
+    """Find each report's previous one, 30 s earlier, and record what has happened in between."""
     for i in range(len(reports.vid)):
         lane, seg, pos = reports.lane[i], reports.seg[i], reports.pos[i]
         key: Any = (
@@ -273,10 +274,10 @@ def _follow(
             old_pos, old_lane = old >> _POS_AT, (old >> _LANE_AT) & _LANE_MASK
             old_told, old_count = ((old >> _TOLD_AT) & _TOLD_MASK) - 1, old & _COUNT_MASK
             old_seg = old_pos // _FEET
-            # The trip before ended on the exit lane, so this report begins another one.
+            # The previous trip ended on the exit lane, so this report begins another one.
             first = old_lane == _EXIT and lane != _EXIT
             moved = old_seg != seg
-            # Whoever was told a toll pays it on leaving the segment.
+            # A vehicle that was told a toll pays it on leaving the segment.
             if moved and not first and old_told >= 0:
                 outcome.moves[i] = LEAVES
                 outcome.left[i], outcome.quoted[i] = old_seg, old_told
@@ -285,8 +286,8 @@ def _follow(
                 told = t
             elif not moved:
                 told = old_told
-            # Still on the same travel lane at the same place: four such reports in a row make a stopped
-            # vehicle.
+            # The vehicle is on the same travel lane at the same place: four such reports in a row make it
+            # stopped.
             if 1 <= lane < _EXIT and old_lane == lane and old_pos == pos:
                 count = min(old_count + 1, _MOST)
                 outcome.look[i] = 1

@@ -1,8 +1,8 @@
 """What a rating is made of: its options, and which seconds of the three hours are driven and scored.
 
-Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. In mode `peak` they are
-cut out, with a warm-up before them whose answers are checked but not timed; in mode `full` trials are made at
-the peak too, and the winner must carry all three hours. What was shortened is part of the result.
+Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. Mode `peak` cuts them
+out, with a warm-up before them whose answers are checked but not timed. In mode `full`, trials use the peak
+too, and the winner must carry all three hours. The result states what was shortened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODES = ("peak", "full")
 
 @dataclass(frozen=True)
 class RatePlan:
-    """The options of `penstock lr rate`; times in minutes but for `warm_up`, which is in seconds."""
+    """The options of `penstock lr rate`; times are in minutes, except `warm_up` in seconds."""
 
     out: Path
     mode: str = "peak"
@@ -93,7 +93,7 @@ class Window:
 
 
 def busiest(rates: Array, length: int, begin: int = 0) -> int:
-    """Where the busiest `length` seconds start; `rates` are tuples by second from second `begin` on.
+    """The start of the busiest `length` seconds; `rates` are tuples by second from second `begin` on.
 
     >>> busiest(np.array([1, 5, 6, 2]), 2)
     1
@@ -115,7 +115,7 @@ def trial_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
 
 
 def confirmation_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
-    """The seconds of the confirming run: the asked-for minutes, or the whole of the three hours."""
+    """The seconds of the confirming run: the requested minutes, or all three hours."""
     if plan.mode == "full":
         return cut
     return _window(plan, rates[cut.begin : cut.end], 60 * plan.minutes, cut.begin)

@@ -1,9 +1,9 @@
 """The prepared set of a rating: traffic, history and slices, made once and driven at any L.
 
 Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last
-copy cut off at a half, so one set serves every L in steps of 0.5, and its history serves all copies by
-reference. What is right follows from the stored expressways alone: `truth` writes the rows that one copy,
-whole or cut off, consists of. VLDB 2004, section 3.3.
+copy cut off at a half. So one set serves every L in steps of 0.5, and its history serves all copies by
+reference. The right answers follow from the stored expressways alone: `truth` writes the rows of one copy,
+whole or cut off. VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class RateSet:
         return self.slices.span.expressways
 
     def copies(self, expressways: float) -> tuple[int, float]:
-        """How many whole copies L consists of, and the size of the one cut off."""
+        """How many whole copies L consists of, and the size of the last, partial one."""
         whole = int(expressways // self.base)
         return whole, expressways - whole * self.base
 
     def truth(self, expressways: float, window: Window) -> Path:
-        """A flat file of the rows that a copy of this size consists of, for the oracle."""
+        """A flat file with the rows of a copy of this size, for the oracle."""
         name = f"{expressways:g}x-{window.begin}-{window.end}.csv"
         final = self.path / "truth" / name
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class RateSet:
         return final
 
     def facts(self) -> dict[str, Any]:
-        """What a result must say about its input."""
+        """What a result must state about its input."""
         return {
             "stored_xways": self.base,
             "seconds": [self.cut.begin, self.cut.end],
@@ -79,7 +79,7 @@ class RateSet:
 
 
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
-    """Make the set of a plan; what an earlier call has made is used."""
+    """Make the set of a plan, reusing what an earlier call has made."""
     folder = plan.prepared_folder
     folder.mkdir(parents=True, exist_ok=True)
     traffic = folder / "traffic"
@@ -106,7 +106,7 @@ def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
 
 
 def _most_copies(source: Input) -> int:
-    """So many copies that no number of a vehicle outgrows its field; each needs no rows of its own."""
+    """The most copies whose vehicle numbers still fit their field; copies need no rows of their own."""
     span = stated_span(source)
     assert span is not None
     return _INT32 // max(span.vids, span.qids, 1)
@@ -128,7 +128,7 @@ def _rates(source: Input, folder: Path) -> Array:
 def _slices(source: Input, out: Path, cut: Window, step: Step) -> Slices:
     span = stated_span(source)
     assert span is not None
-    # Only the files that reach into the cut are read: the busiest minutes are usually the last ones.
+    # Read only the files that reach into the cut: the busiest minutes are usually the last ones.
     files = tuple(file for file in source.files if _reaches(file, cut))
     plan = PreparePlan(
         replace(source, files=files),

@@ -1,9 +1,9 @@
 """`penstock lr rate`: the largest L that meets every requirement in real time, on this machine.
 
-Idea: each trial is a run of its own, in fresh processes, with the driver on the same machine; a trial passes
-if every answer is right and none of the scored ones is late. Which L comes next is a pure function of the
-trials made (`search`), so an interrupted rating goes on. A trial in which the driver fell behind says
-nothing: it is void and made again. L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+Idea: each trial is a separate run in fresh processes, with the driver on the same machine. A trial passes if
+every answer is right and no scored one is late. The next L is a pure function of the trials so far
+(`search`), so an interrupted rating can resume. A trial in which the driver fell behind says nothing: it is
+void and repeated. L-rating: Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Trial = dict[str, Any]
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told how a rating goes."""
+    """Callbacks that report the progress of a rating."""
 
     step: Step = lambda _name, _done, _total: None
     say: Callable[[str], None] = lambda _sentence: None
@@ -63,7 +63,7 @@ class Watcher:
 
 
 def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
-    """Search, confirm, and return what `rating.json` holds; an interrupted rating goes on with its trials."""
+    """Search, confirm, and return the contents of `rating.json`; an interrupted rating resumes."""
     watcher = watcher or Watcher()
     trials = _Trials.open(plan)
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
@@ -79,14 +79,14 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
 
 
 def _raise_if_hopeless(trial: Trial, before: list[Trial]) -> None:
-    """A crash at the smallest load tells of the installation, not of L: say so, and record nothing."""
+    """Raise, recording nothing, if the smallest load crashed: the installation is at fault, not L."""
     if trial.get("crashed") and trial["L"] <= _SMALL and not any(t["pass"] for t in before):
         raise RateError(f"The trial at L = {trial['L']:g} failed, so no L can be tried: {trial['crashed']}")
 
 
 @dataclass
 class _Trials:
-    """The trials made so far, on disk after each."""
+    """The trials so far, written to disk after each."""
 
     file: Path
     plan: dict[str, Any]
@@ -112,8 +112,9 @@ class _Trials:
         write_text(self.file, json.dumps({"plan": self.plan, "trials": self.done}, indent=1) + "\n")
 
     def counted(self) -> list[TrialOutcome]:
-        """What the search may build upon: void trials do not count, unless the same one was void again and
-        again.
+        """The trials that the search may use.
+
+        Void trials do not count, unless the same one was void repeatedly.
         """
         outcomes, void = [], 0
         for trial in self.done:
@@ -126,7 +127,7 @@ class _Trials:
 
 @dataclass(frozen=True)
 class TrialRun:
-    """One trial: a run in processes of its own, then the oracle. `number` names its directory."""
+    """One trial: a run in its own processes, then the oracle. `number` names its directory."""
 
     plan: RatePlan
     prepared: RateSet
@@ -146,7 +147,7 @@ class TrialRun:
 
     @property
     def log(self) -> Path:
-        # Not with_suffix: the name may end with half an expressway.
+        # Not with_suffix: the name may end in half an expressway (".5").
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self) -> Trial:
@@ -163,14 +164,12 @@ class TrialRun:
         return trial
 
     def _crashed(self, code: int, took: float) -> Trial:
-        """A run that left no record: too much for this machine, unless it is the command itself that is
-        wrong.
-        """
+        """Handle a run that left no record: too much for this machine, unless the command itself is wrong."""
         said = last_said(self.log) or "it said nothing"
         if code == REFUSED:
             raise RateError(f"The trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
         trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
-        # Somebody has stopped it before it drove anything.
+        # Somebody stopped it before it drove anything.
         return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == STOPPED else trial
 
     def _run_plan(self) -> RunPlan:
@@ -200,10 +199,9 @@ class TrialRun:
 
 
 def fresh_folder(wanted: Path) -> Path:
-    """A directory for a trial, not made yet; what a killed rating left of it was not finished, and is
-    removed.
+    """A directory for a trial, not made yet; removes the unfinished one of a killed rating.
 
-    The next one has another name: what a killed run still writes for a moment must not get into it.
+    The new one has another name, so that a dying run's last writes cannot get into it.
     """
     wanted.parent.mkdir(parents=True, exist_ok=True)
     number = 0
@@ -218,8 +216,9 @@ def fresh_folder(wanted: Path) -> Path:
 def judged(
     step: NextTrial, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
 ) -> Trial:
-    """A trial as `rating.json` keeps it: passed only if all was driven in time, all is right, and nothing
-    late.
+    """A trial as `rating.json` keeps it.
+
+    It passed only if everything was driven in time, all answers are right, and none is late.
     """
     latency, cost = record["latency"], record["cost"]
     late = sum(figures["late"] for figures in latency.values())
@@ -279,7 +278,7 @@ def crashed(step: NextTrial, window: Window, why: str, took: float) -> Trial:
 
 
 def _void(record: dict[str, Any]) -> str | None:
-    """Why a trial says nothing about the system; None if it does."""
+    """Why a trial says nothing about the system; None if it is valid."""
     if record["gave_up_at"] is not None:
         return None
     report = record["driver"]
@@ -311,7 +310,7 @@ def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: floa
 
 
 def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
-    """What this rating is not, in sentences."""
+    """What this rating does not claim, in sentences."""
     whole, rest = prepared.copies(rating)
     copies = whole + (1 if rest else 0)
     cut = prepared.cut

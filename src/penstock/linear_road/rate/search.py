@@ -1,9 +1,9 @@
-"""Which L to try next: the search for a rating as a pure function of the trials made so far.
+"""Which L to try next: the search for a rating as a pure function of the trials so far.
 
-Idea: start somewhere, double while trials pass (or halve while they fail), then bisect between the largest
-pass and the smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large. The
-winner is confirmed by a longer run; a winner that fails there counts as a failure, and the search goes on
-below it. Since the answer depends on the trials alone, an interrupted search goes on from its list. L-rating:
+Idea: start somewhere, then double while trials pass (or halve while they fail). Then bisect between the
+largest pass and the smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large.
+A longer run confirms the winner. A winner that fails there counts as a failure, and the search continues
+below it. The answer depends on the trials alone, so an interrupted search resumes from its list. L-rating:
 Arasu et al., VLDB 2004, section 3.3.
 """
 
@@ -23,7 +23,7 @@ SHARE = 0.05
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What the search needs to know of a trial."""
+    """What the search needs to know about a trial."""
 
     expressways: float
     passed: bool
@@ -32,7 +32,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where to search: first trial, and the largest L worth trying (None: no end)."""
+    """Where to search: the first trial, and the largest L worth trying (None: no limit)."""
 
     begin: float = 50
     end: float | None = None
@@ -63,7 +63,7 @@ def next_step(tried: Sequence[TrialOutcome], bounds: Bounds) -> NextTrial:
     NextTrial(kind='done', expressways=4)
     """
     failure = min((t.expressways for t in tried if not t.passed), default=None)
-    # A pass above a failure was luck: it does not count.
+    # A pass above a failure was luck and does not count.
     passes = [t.expressways for t in tried if t.passed and (failure is None or t.expressways < failure)]
     if not passes:
         return _without_pass(failure, bounds)
@@ -91,7 +91,7 @@ def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
 
 
 def step_at(expressways: float) -> float:
-    """How close the search looks at this L.
+    """The step size of the search at this L.
 
     >>> step_at(2.5), step_at(10), step_at(200)
     (0.5, 0.5, 10.0)
@@ -100,7 +100,7 @@ def step_at(expressways: float) -> float:
 
 
 def on_grid(expressways: float) -> float:
-    """The nearest L below that is worth trying: halves up to 20, whole expressways above.
+    """The nearest L at or below that is worth trying: halves up to 20, whole expressways above.
 
     >>> on_grid(3.74), on_grid(0.2), on_grid(77.5)
     (3.5, 0.5, 77.0)

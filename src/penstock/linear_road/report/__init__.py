@@ -1,10 +1,9 @@
-"""One page about a run or a rating that opens without a network: plots, the table of answers, a map of the
-road.
+"""One self-contained page about a run or a rating: plots, the table of answers, a map of the road.
 
-Idea: the functions take plain values (`run.json`, `rating.json`, the verdict of the validator, frames of the
-road), so whoever has such values can have a page: `lr run`, `lr rate`, the demo, or another system that
-writes the same fields. Pictures lie inside the page. `page` is the text, `charts` the plots, `road_map` the
-map, `compare` two results side by side.
+Idea: the functions take plain values (`run.json`, `rating.json`, the validator's verdict, frames of the
+road). So anyone with such values can have a page: `lr run`, `lr rate`, the demo, or another system that
+writes the same fields. Pictures are embedded, so the page opens offline. `page` is the text, `charts` the
+plots, `road_map` the map, `compare` two results side by side.
 """
 
 from penstock.linear_road.errors import CompareError

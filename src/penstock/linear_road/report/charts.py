@@ -1,8 +1,8 @@
 """Plots of a run over its time: response times, rates, processor, backlog.
 
-Idea: a plot is drawn from `series` of a run (see `penstock.linear_road.run.runner`): percentiles by second,
-and samples of the process tree taken once a second with totals, whose differences are rates. A picture is a
-data address, so that it lies in the page.
+Idea: a plot is drawn from the `series` of a run (see `penstock.linear_road.run.runner`). These are
+percentiles by second, and samples of the process tree, taken once a second. Samples hold totals, whose
+differences are rates. A picture is a data URL, so that it is embedded in the page.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _SIZE = (7.2, 2.6)
 
 
 def picture(figure: Figure) -> str:
-    """A figure as the address of an image that carries itself."""
+    """A figure as a data URL."""
     text = io.BytesIO()
-    # The same figures give the same page: no date, no random names.
+    # No date, no random names: the same figures must give the same page.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "penstock", "font.size": 8}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     return "data:image/svg+xml;base64," + base64.b64encode(text.getvalue()).decode("ascii")
@@ -57,11 +57,11 @@ def rates(samples: Samples) -> Figure | None:
 
 
 def processor(samples: Samples) -> Figure | None:
-    """Cores used, and memory beside it."""
+    """Cores used, with memory beside it."""
     if len(samples) < 2:
         return None
     figure, axes = _axes("processor and memory, all processes", "cores")
-    # each line in the colour of the axis it is read from
+    # Draw each line in the colour of its axis.
     axes.plot(_minutes(samples), slopes(samples, "cpu_s"), color="tab:green", lw=1)
     axes.set_ylim(0, None)
     axes.yaxis.label.set_color("tab:green")
@@ -83,7 +83,7 @@ def backlog(samples: Samples) -> Figure | None:
 
 
 def slopes(samples: Samples, name: str) -> list[float]:
-    """By how much a total grew a second, between samples that follow each other.
+    """By how much a total grew per second, between consecutive samples.
 
     >>> slopes([{"wall": 0, "rows_in": 0}, {"wall": 2, "rows_in": 10}, {"wall": 3, "rows_in": 30}], "rows_in")
     [5.0, 20.0]

@@ -1,6 +1,6 @@
-"""Two results side by side: ratings or runs, what they measured and where they were not alike.
+"""Two ratings or runs side by side: what they measured, and how their conditions differ.
 
-Idea: a figure is worth comparing only with what it stands on, so the table begins with the ground (machine,
+Idea: a figure can be compared only together with its conditions. So the table begins with these (machine,
 versions, mode) and marks what differs.
 """
 
@@ -30,19 +30,19 @@ class Line:
 
     @property
     def ratio(self) -> float | None:
-        """How many times a is b."""
+        """How many times larger b is than a."""
         if self.ground or not _is_number(self.a) or not _is_number(self.b) or not self.a:
             return None
         return float(self.b / self.a)
 
     @property
     def differs(self) -> bool:
-        """Whether the ground of the two is not the same."""
+        """Whether this is a condition in which the two differ."""
         return self.ground and self.a != self.b
 
 
 def load(file: Path) -> dict[str, Any]:
-    """A rating.json or run.json."""
+    """Load a rating.json or run.json."""
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -65,7 +65,7 @@ def kind_of(result: Mapping[str, Any]) -> str | None:
 
 
 def best_trial(rating: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The trial a rating rests on: the last that passed at this L, the confirming one if there is one."""
+    """The trial that a rating rests on: the last pass at this L, preferably the confirming one."""
     at_rating = [t for t in rating.get("trials", []) if t.get("pass") and t.get("L") == rating.get("rating")]
     confirming = [t for t in at_rating if t.get("confirming")]
     chosen = confirming or at_rating
@@ -113,7 +113,7 @@ def _figures(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def _body(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The part that holds latencies and costs: a run itself, of a rating the trial it rests on."""
+    """The part with latencies and costs: a run itself, or the trial that a rating rests on."""
     if kind_of(result) == "run":
         late = [waits.get("late") for waits in result.get("latency", {}).values()]
         figures = {

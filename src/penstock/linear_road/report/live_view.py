@@ -1,4 +1,4 @@
-"""A run as people watch it: a progress bar, sentences, and a table that changes while the run goes on."""
+"""The live view of a run: a progress bar, messages, and a table that changes while the run goes on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _console = Console(stderr=True)
 
 def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
     """Run a plan under a live view and return its record; SIGINT and SIGTERM end it cleanly."""
-    # Spark is imported here: a wrong option is refused without waiting for it.
+    # Import Spark here, so that a wrong option is refused without waiting for it.
     from penstock.linear_road.run.runner import Watcher, run
 
     with StopSignal().on_signals() as stop, LiveView(quiet=quiet) as view:
@@ -32,9 +32,9 @@ def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
 
 
 class LiveView(AbstractContextManager["LiveView"]):
-    """What people see on standard error: a bar while slices are cut, sentences, then a table.
+    """The view on standard error: a bar while slices are cut, messages, then a table.
 
-    One at a time.
+    It shows one at a time.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -71,7 +71,7 @@ class LiveView(AbstractContextManager["LiveView"]):
 
 
 def live_table(progress: RunProgress, answers: LiveAnswers) -> Table:
-    """The run at this moment: time, rate, backlog; for each type its count and how long it waits."""
+    """The run now: time, rate, backlog; for each type its count and response time."""
     now = int(progress.now())
     end = progress.feed.end
     clock = f"{max(now, 0) // 60:3d}:{max(now, 0) % 60:02d} of {end // 60}:{end % 60:02d}"

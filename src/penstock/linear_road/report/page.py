@@ -1,4 +1,4 @@
-"""The page: what was run, on what, how it went; everything inside one file of HTML."""
+"""The page: what was run, where, and how it went, in one HTML file."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def run_page(
     road: Road | None = None,
     title: str = "Linear Road",
 ) -> str:
-    """The page of a run: `run` as in run.json, `verdict` as `lr validate --json` writes it, `road` from
-    `read_road`.
+    """The page of a run.
+
+    `run` is as in run.json, `verdict` as `lr validate --json` writes it, `road` from `read_road`.
     """
     return _page(
         title,
@@ -164,7 +165,7 @@ def _cell(value: Any) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table; the first column is text, the others numbers, marks stand as they are."""
+    """A table; the first column is text, the others numbers; markup is left as it is."""
     cells = "".join(f"<th{'' if i == 0 else ' class=n'}>{escape(name)}</th>" for i, name in enumerate(head))
     lines = "".join(f"<tr>{''.join(_td(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
     return f"<table><tr>{cells}</tr>{lines}</table>"
@@ -176,9 +177,9 @@ def _td(column: int, value: Any) -> str:
 
 
 def _answers(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
-    """By type: what was answered and how long it took.
+    """Answers by type: how many, and how long they took.
 
-    With a verdict also what was expected and how much of it held.
+    With a verdict, also how many were expected and how many were right.
     """
     types = (verdict or {}).get("types") or {}
     judged = ("expected", "right", "wrong", "missing", "extra")
@@ -208,7 +209,7 @@ def _answer_row(
 
 
 def _holds(checked: Mapping[str, Any]) -> bool:
-    """Whether the answers of a type passed; copies judged together give counts only."""
+    """Whether the answers of a type passed; copies judged together have only counts."""
     return bool(
         checked.get("passed", not any(checked.get(name) for name in ("wrong", "missing", "extra", "late")))
     )

@@ -1,9 +1,8 @@
 """A map of the road: segments coloured by speed, tolls and accidents written on them, minute by minute.
 
-Idea: where a car was and how fast it went stands in the input; what it was told stands in the answers, which
-name the car and the second. Joined, they give for each road segment and minute the mean speed, the toll
-quoted and the accidents announced. The map is one SVG; a few lines of script in the page repaint it for
-another minute.
+Idea: the input tells where a car was and how fast it went. The answers tell what it was told, and name the
+car and the second. Joined, they give the mean speed, the toll quoted and the accidents announced for each
+road segment and minute. The map is one SVG. A few lines of script in the page repaint it for another minute.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Road:
 
 
 def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
-    """The road as an input and the answers to it show it, for the first expressways."""
+    """Read the road from an input and its answers, for the first expressways."""
     source = open_input(path)
     with duckdb.connect(":memory:") as con:
         con.execute(CARS.format(rows=_rows(source.files, source.format), xways=xways))
@@ -100,7 +99,7 @@ def _rows(files: tuple[Path, ...], form: str) -> str:
     listed = ", ".join(_quoted(str(file)) for file in files)
     if form == "parquet":
         return f"read_parquet([{listed}])"
-    # Rows that break the format take part in nothing.
+    # Ignore rows that break the format.
     types = ", ".join(f"'{name}': 'INTEGER'" for name in COLUMNS)
     return (
         f"read_csv([{listed}], header = false, auto_detect = false, delim = ',', ignore_errors = true, "
@@ -109,7 +108,7 @@ def _rows(files: tuple[Path, ...], form: str) -> str:
 
 
 def busiest(road: Road) -> int:
-    """The minute to show first: the one with most to see."""
+    """The minute to show first: the one with the most to see."""
     return max(
         road.minutes, key=lambda m: (len(road.minutes[m]["accident"]) > 0, len(road.minutes[m]["toll"]), m)
     )

@@ -1,4 +1,4 @@
-"""What a finished run comes to: a table of the five types, and a few lines about load, clock and validity."""
+"""The summary of a finished run: a table of the five types, and a few lines on load, clock and validity."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The input of Linear Road: its fields, its text form, what is refused, inputs of any size."""
+"""The input of Linear Road: its fields, its text form, which rows are refused, inputs of any size."""

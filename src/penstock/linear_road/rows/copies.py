@@ -1,9 +1,9 @@
 """Larger inputs from fewer generated expressways: copies shifted in VID, QID and XWay.
 
-Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay, so copies
-share no vehicle, no request and no expressway, and every answer about a copy is the shifted answer about the
-original. Unused (-1) fields stay. Whole copies only: a vehicle may drive on several expressways of the input,
-and half of it must not be left out.
+Idea: copy k of an input is the input with k times a fixed span added to every VID, QID and XWay. So copies
+share no vehicle, request or expressway, and every answer about a copy is the shifted answer about the
+original. Unused (-1) fields stay. Only whole copies are made: a vehicle may drive on several expressways of
+the input, and half of its rows must not be left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ _INT32 = 2**31 - 1
 
 @dataclass(frozen=True)
 class Span:
-    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways (halves
-    count 0.5).
+    """How many VIDs, QIDs and XWays an input takes up (largest + 1), and its size L in expressways.
 
-    `together`: ranges of expressways that must not be torn apart into groups, see `wanderers`; generated
-    inputs have none.
+    Halves count 0.5. `together`: ranges of expressways that must stay in one group, see `wanderers`;
+    generated inputs have none.
     """
 
     vids: int
@@ -87,7 +86,7 @@ class Copies:
 
 
 def copies_of(span: Span, *, count: int | None = None, expressways: float | None = None) -> Copies:
-    """Plan copies by their number, or by the size L that all of them are to have together.
+    """Plan copies by their number, or by the size L that they have together.
 
     >>> copies_of(Span(1000, 50, 2, 2.0), expressways=6)
     Copies(count=3, vid=1000, qid=50, xway=2)
@@ -120,7 +119,7 @@ def _count_for(span: Span, expressways: float) -> int:
 
 
 def stated_span(source: Input) -> Span | None:
-    """The span that the manifest of a generated input states; None if there is no such statement."""
+    """The span stated in the manifest of a generated input; None if there is none."""
     stated = source.manifest or {}
     if not {"vid_limit", "qid_limit", "xways"} <= set(stated):
         return None
@@ -129,9 +128,9 @@ def stated_span(source: Input) -> Span | None:
 
 
 def span_of(source: Input, between: Callable[[], None] = lambda: None) -> Span:
-    """The span of an input: what its manifest states, or else measured in one pass over its accepted rows.
+    """The span of an input: from its manifest, or measured in one pass over its accepted rows.
 
-    `between`: called after each block of that pass; what it raises ends the pass.
+    `between` is called after each block of that pass; if it raises, the pass ends.
     """
     return stated_span(source) or _measured(source, between)
 
@@ -150,7 +149,7 @@ def _measured(source: Input, between: Callable[[], None]) -> Span:
         between()
     if largest[0] < 0:
         raise InputError(f"Input {source.path} has no row that keeps to the format.")
-    # Requests alone are an input too: one group, of no size.
+    # Requests alone are an input too: one group without a size.
     xways = max(roads, default=0) // 2 + 1
     vids, qids = int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1
     return Span(vids, qids, xways, len(roads) / 2, tuple(wanderers.ranges))

@@ -1,6 +1,6 @@
 """Rows as comma-separated text, at memory speed: parse, render, gather and shift, each in one compiled pass.
 
-Idea: the driver must hand on the very bytes of the input, also of rows that no parser accepts, so text and
+Idea: the driver must pass on the exact bytes of the input, even of rows that no parser accepts. So text and
 numbers are kept side by side: `starts[i]:starts[i+1]` are the bytes of row i, `values[i]` its fifteen
 numbers. Everything works on whole blocks of rows, because a Python call for each row would cost more than the
 row. Row format: VLDB 2004, section 3.1.2.
@@ -29,8 +29,9 @@ harm.
 
 
 def parse(text: Array) -> tuple[Array, Array, Array]:
-    r"""Split text that ends in a newline into rows: (values, whole, starts); a row that is not 15 integers is
-    not whole.
+    r"""Split text that ends in a newline into rows: (values, whole, starts).
+
+    A row that is not 15 integers is not whole.
 
     >>> lines = b"0,1,2,3,4,5,6,7,8,-1,-1,-1,-1,-1,-1\nnonsense\n"
     >>> values, whole, starts = parse(np.frombuffer(lines, np.uint8))
@@ -95,11 +96,11 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
                 if text[i] != _COMMA:
                     break
                 i += 1
-        # A row is whole if fifteen numbers fill it to its end; of any other no number is believed.
+        # A row is whole if fifteen numbers fill it to its end. Otherwise none of its numbers is trusted.
         whole[row] = good and field == FIELDS and text[i] == _NEWLINE
         if not whole[row]:
             values[row, :] = -1
-        # Wherever the reading gave up, the next row starts behind the newline.
+        # Wherever reading gave up, the next row starts after the newline.
         while text[i] != _NEWLINE:
             i += 1
         i += 1
@@ -108,11 +109,10 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def integer(text: Array, i: int) -> tuple[int, int, bool]:
-    """Read one integer, blanks around it and a sign before it allowed: the number, where it ends, whether it
-    is one.
+    """Read one integer: the number, where it ends, and whether it is one.
 
-    What 32 bits cannot hold becomes `TOO_LARGE`. Most fields are bare digits, so blanks are looked for only
-    where there are none.
+    Blanks around it and a sign before it are allowed. What does not fit 32 bits becomes `TOO_LARGE`. Most
+    fields are bare digits, so blanks are looked for only where there are no digits.
     """
     c = text[i]
     negative = False
@@ -129,7 +129,7 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
     while 48 <= c <= 57:
         number = number * 10 + int(c - 48)
         # Stay just above the limit: a field of a hundred digits must not overflow into a number that looks
-        # sound.
+        # valid.
         if number > _INT32:
             number = _INT32 + 1
         i += 1
@@ -191,7 +191,7 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     i = 0
     size = len(text)
     while i < size:
-        # Only three fields are read as numbers; all others are copied byte by byte, whatever they hold.
+        # Only three fields are read as numbers. All others are copied byte by byte, whatever they hold.
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
             number, following, found = integer(text, i)
             if found and number >= 0:

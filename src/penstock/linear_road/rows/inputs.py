@@ -1,8 +1,7 @@
-"""What every `--input` option takes: a generated directory with its manifest, one flat file, or a directory
-with one such file.
+"""What `--input` options take: a generated directory with its manifest, one flat file, or a folder with one.
 
-Idea: the tools never guess which files belong to an input or in which order they come; the manifest says it,
-and a single file needs no manifest. History beside it is taken for its own.
+Idea: the tools never guess which files belong to an input or their order. The manifest says so, and a single
+file needs no manifest. History beside a flat file belongs to it.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ class Input:
 
 
 def open_input(path: Path) -> Input:
-    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file, also
-    in a directory.
+    """Find the row files of `path`: a directory with a manifest.json, or one csv, dat or parquet file.
+
+    The single file may also lie in a directory.
     """
     path = Path(path)
     if not path.exists():
@@ -46,9 +46,9 @@ def open_input(path: Path) -> Input:
 
 
 def history_beside(path: Path) -> Path | None:
-    """The directory itself, if it holds one file of rows and history beside it, without a manifest.
+    """The directory itself, if it holds one file of rows with history beside it, and no manifest.
 
-    Else None.
+    Otherwise None.
     """
     if not path.is_dir() or (path / MANIFEST).is_file() or _only_file(path) is None:
         return None
@@ -56,21 +56,21 @@ def history_beside(path: Path) -> Path | None:
 
 
 def _only_file(path: Path) -> Path | None:
-    """The one file of rows in a directory: named `rows`, or the only one of its kind that is no history."""
+    """The only file of rows in a directory: named `rows`, or the only one that is not history."""
     files = [
         file
         for file in path.iterdir()
         if file.suffix in _SUFFIXES and file.stem not in HISTORY_NAMES and file.is_file()
     ]
     if any(_GENERATED.fullmatch(file.stem) for file in files):
-        return None  # what a generator has not finished
+        return None  # a generator has not finished it
     named = [file for file in files if file.stem == "rows"]
     candidates = named or files
     return candidates[0] if len(candidates) == 1 else None
 
 
 def format_of(path: Path) -> Format:
-    """The format a file's name tells: parquet by its suffix, anything else is comma-separated text.
+    """The format that a file's name implies: parquet by its suffix, otherwise comma-separated text.
 
     >>> format_of(Path("a.parquet")), format_of(Path("a.dat"))
     ('parquet', 'csv')

@@ -1,8 +1,8 @@
-"""A place for half-done work, found again after a kill.
+"""A place for unfinished work, found again after a kill.
 
 Idea: a long step keeps what it has finished in a directory named after everything its result depends on
-(input files, options, code). A process that is killed leaves it behind, and the same command picks it up;
-success or an error removes it. One process at a time owns it; a second one that asks for the same gets a
+(input files, options, code). A killed process leaves the directory behind, and the same command picks it up.
+Success or an error removes it. One process at a time owns it. A second one that asks for the same work gets a
 place of its own.
 """
 
@@ -37,8 +37,7 @@ def is_long(source: Input) -> bool:
 
 
 def key_of(files: Sequence[Path], *more: object) -> str:
-    """A name for work on these files: their paths, sizes and times of change, and whatever else it depends
-    on.
+    """A name for work on these files: a hash of paths, sizes, modification times and other dependencies.
 
     >>> file = Path(tempfile.mkdtemp()) / "rows.csv"
     >>> _ = file.write_text("0")
@@ -57,7 +56,7 @@ def key_of(files: Sequence[Path], *more: object) -> str:
 
 
 def code_of(package: Path) -> bytes:
-    """The code of a package: half-done work of other code is not to be trusted."""
+    """A hash of a package's code: unfinished work of other code cannot be trusted."""
     return b"".join(file.read_bytes() for file in sorted(package.rglob("*.py")))
 
 
@@ -65,7 +64,7 @@ def code_of(package: Path) -> bytes:
 def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[Path]:
     """The directory for this work, with what an earlier process left there.
 
-    Removed at the end, kept on a kill or Ctrl-C.
+    It is removed at the end, but kept on a kill or Ctrl-C.
     """
     base = _base(where)
     _sweep(base)
@@ -88,7 +87,7 @@ def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[P
 
 
 def _base(where: Path | None) -> Path:
-    """The directory all work lies in: ours alone, since what lies in it is trusted."""
+    """The parent directory of all work. Only we may access it, because we trust its contents."""
     base = where or Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
     try:
         base.mkdir(mode=0o700, exist_ok=True)
@@ -101,7 +100,7 @@ def _base(where: Path | None) -> Path:
 
 
 def _lock(path: Path) -> int | None:
-    """Own a lock file until its descriptor is closed; None if somebody else does."""
+    """Own a lock file until its descriptor is closed; None if another process owns it."""
     while True:
         held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -122,7 +121,7 @@ def _remove(path: Path, lock: Path, held: int | None) -> None:
 
 
 def _sweep(base: Path) -> None:
-    """Remove work that was left behind long ago and that no process owns."""
+    """Remove work that was abandoned long ago and that no process owns."""
     for lock in base.glob("*.lock"):
         if lock.stat().st_mtime > time.time() - KEPT_DAYS * 86_400:
             continue
@@ -133,7 +132,7 @@ def _sweep(base: Path) -> None:
 
 
 def end_with_parent() -> None:
-    """In a worker process: end as soon as the process that started it is gone, also if that was killed."""
+    """In a worker process: exit as soon as the parent is gone, even if it was killed."""
     parent = parent_process()
     if parent is not None:
         Thread(target=_wait_and_end, args=(parent.join,), daemon=True).start()

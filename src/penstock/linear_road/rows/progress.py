@@ -1,4 +1,4 @@
-"""Progress of a long step, told to whoever watches."""
+"""Progress callbacks of long steps."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[int, int], None]
 
 
 def silent(_done: int, _total: int) -> None:
-    """A progress report nobody watches."""
+    """Ignore a progress report."""

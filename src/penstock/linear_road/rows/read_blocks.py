@@ -1,9 +1,9 @@
-"""Reading an input as blocks of whole seconds, each row judged, none lost.
+"""Read an input as blocks of whole seconds; every row is judged, none is lost.
 
-Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns); a raw
-block is judged as soon as the row after it is known (a leap in time shows only there); judged rows are cut
-where a second ends. A block says where in the input it started, so that a long step can go on from there
-after a crash.
+Idea: three steps, each a generator over blocks of rows. Files become raw blocks (text or columns). A raw
+block is judged as soon as the row after it is known, because only that row shows a leap in time. Judged rows
+are cut where a second ends. A block records where in the input it started, so that a long step can resume
+there after a crash.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _SHOWN = 80
 
 @dataclass(frozen=True)
 class Rows:
-    """A block of rows: numbers, the text they came as (None from parquet), and the verdict on each.
+    """A block of rows: numbers, their original text (None from parquet), and the verdict on each.
 
     `origin` is where each row starts in the whole input: bytes for csv, rows for parquet, counted over all
-    files; `following` is where the row after this block starts.
+    files. `following` is where the row after this block starts.
     """
 
     values: Array
@@ -67,7 +67,7 @@ class Rows:
         )
 
     def rendered(self) -> tuple[Array, Array]:
-        """The rows as text, and where each starts: the bytes they came as, or the numbers written out."""
+        """The rows as text, and where each starts: the original bytes, or the numbers written out."""
         if self.text is None or self.starts is None:
             return csv_rows.render(self.values)
         return self.text, self.starts
@@ -86,11 +86,10 @@ class Rows:
 
 
 def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Rows]:
-    """Read an input as blocks of whole seconds in order; `origin` and `last` go on where an earlier reading
-    stopped.
+    """Read an input as blocks of whole seconds in order.
 
-    Every row of the input is in exactly one block; refused ones carry their reason and stand in the second
-    they came in.
+    `origin` and `last` resume where an earlier reading stopped. Every row of the input is in exactly one
+    block. Refused rows carry their reason and belong to the second they came in.
     """
     seen = Seen(last)
     held: Rows | None = None
@@ -119,7 +118,7 @@ class RefusedRow:
 
 
 def refused_rows(source: Input, rows: Rows, most: int) -> list[RefusedRow]:
-    """The first refused rows of a block, at most so many."""
+    """The first refused rows of a block, up to a limit."""
     assert rows.reasons is not None
     return [_refused(source, rows, int(i)) for i in np.flatnonzero(rows.reasons)[:most]]
 
@@ -131,7 +130,7 @@ def _refused(source: Input, rows: Rows, i: int) -> RefusedRow:
 
 
 def describe_refused(source: Input, rows: Rows) -> str:
-    """The first refused row of a block in words: where, why, what was found and what was expected."""
+    """Describe the first refused row of a block: where, why, what was found and what was expected."""
     assert rows.reasons is not None
     (row,) = refused_rows(source, rows, 1)
     code = int(rows.reasons[rows.reasons > 0][0])
@@ -140,8 +139,9 @@ def describe_refused(source: Input, rows: Rows) -> str:
 
 
 def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> tuple[Rows, Rows]:
-    """Judge what can be judged: all rows up to the last one that can be "the next row", or all if nothing
-    follows.
+    """Judge what can be judged now.
+
+    That is all rows before the last one that can be "the next row", or all rows if nothing follows.
     """
     alone = refuse_alone(undecided.values, undecided.whole)
     count = len(undecided) if final else int(np.max(np.flatnonzero(alone == 0), initial=0))
@@ -152,7 +152,7 @@ def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> t
 
 
 def _with_first_second(rows: Rows) -> Rows:
-    """Refused rows before the first accepted one have no second of their own; they stand in the first one."""
+    """Put refused rows before the first accepted one into the first second; they have none of their own."""
     assert rows.seconds is not None
     if not len(rows) or rows.seconds[0] >= 0 or rows.seconds[-1] < 0:
         return rows
@@ -205,7 +205,7 @@ def _raw_blocks(source: Input, origin: int) -> Iterator[Rows]:
 
 
 def size_of(source: Input) -> int:
-    """The length of an input on the scale of `Rows.origin`, for progress bars."""
+    """The length of an input in the units of `Rows.origin`, for progress bars."""
     return sum(_size(source, file) for file in source.files)
 
 
@@ -225,7 +225,7 @@ def _csv_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
                 yield _parsed(data[:end], base + position, base + position + end)
                 position += end
     if tail:
-        # A last line without its newline is a row like any other.
+        # A last line without a newline is a row like any other.
         yield _parsed(tail + b"\n", base + position, base + position + len(tail))
 
 
@@ -295,7 +295,7 @@ def _line_numbers(file: Path, places: Array) -> Array:
     """The 1-based lines that start at these bytes of a file, given in order."""
     if not len(places):
         return places
-    # Every so many bytes a place of our own, so that no piece is large.
+    # Add a place at regular distances, so that no piece is large.
     cuts = np.union1d(places, np.arange(0, int(places[-1]) + 1, CHUNK_BYTES))
     text = np.memmap(file, np.uint8, mode="r")
     pieces = [int(np.count_nonzero(text[a:b] == ord("\n"))) for a, b in itertools.pairwise(cuts.tolist())]

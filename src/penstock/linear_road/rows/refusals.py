@@ -1,10 +1,10 @@
-"""Which rows break the format, and why: the rules of docs/linear-road-semantics.md, "Input", as one pass over
-a block of rows.
+"""Which rows break the format, and why: one pass over a block of rows.
 
-Idea: the rules look at a row, at the last accepted row and at the next one, so a block of rows plus two small
-memories (the last accepted Time; the reports seen in that second) decide everything. Only the fields a type
-uses are looked at. `drive`, `describe` and `history` refuse by this module; the validator has rules of its
-own, and a test holds the two together.
+The rules are those of docs/linear-road-semantics.md, "Input". Idea: the rules look at a row, at the last
+accepted row and at the next one. So a block of rows and two small memories decide everything: the last
+accepted Time, and the reports seen in that second. Only the fields that a type uses are checked. `drive`,
+`describe` and `history` refuse by this module. The validator has rules of its own, and a test compares the
+two.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ _SLOTS = 1 << 20
 
 @dataclass
 class Seen:
-    """What the rules remember between blocks: the last accepted Time (-1: none yet) and the reports of that
-    second.
+    """What the rules remember between blocks: the last accepted Time and the reports of that second.
+
+    A Time of -1 means none yet.
     """
 
     last: int = -1
@@ -76,14 +77,14 @@ class Seen:
 
 
 def refuse_alone(values: Array, whole: Array) -> Array:
-    """The code of each row by itself, whatever stands before and after it."""
+    """The code of each row by itself, regardless of the rows around it."""
     alone = np.ones(len(values), np.int8)
     _alone(values, whole, alone)
     return alone
 
 
 def refuse(values: Array, alone: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
-    """Decide the first `decide` rows: (reasons, seconds); rows after them only serve as "the next row".
+    """Decide the first `decide` rows: (reasons, seconds); later rows serve only as "the next row".
 
     The second of a refused row is that of the last accepted row before it, so that it can be passed on in its
     place; -1 if there is none.
@@ -109,7 +110,7 @@ def _refuse(
         reason = alone[i]
         if reason == 0:
             reason = _order_reason(values, alone, i, last)
-        # Last, because asking also remembers: a row refused for another reason must not count as seen.
+        # Check this last, because the check also remembers: a row refused for another reason must not count.
         if reason == 0 and values[i, 0] == 0 and _repeated(values[i], keys, stamps):
             reason = 20
         if reason == 0:
@@ -184,8 +185,8 @@ def _order_reason(values: Array, alone: Array, i: int, last: int) -> int:
         return 18
     if last < 0 or time <= last + _LEAP:
         return 0
-    # The next row that is sound by itself: a Time out of range must not make a leap look like the way things
-    # go. Without a row before and one after, nothing shows that this row is the wrong one.
+    # The next row that is valid by itself: a Time out of range must not make a leap look normal. Without a
+    # row before and one after, nothing shows that this row is the wrong one.
     for k in range(i + 1, len(values)):
         if alone[k] == 0:
             return 19 if time > values[k, 1] + _LEAP else 0
@@ -196,7 +197,7 @@ def _order_reason(values: Array, alone: Array, i: int, last: int) -> int:
 def _repeated(row: Array, keys: Array, stamps: Array) -> bool:
     """Whether this vehicle, expressway and direction already reported this second; remembers it if not.
 
-    A slot counts as empty when its stamp is not this second, so the table never needs clearing.
+    A slot is empty if its stamp is not this second, so the table never needs clearing.
     """
     key = (np.int64(row[2]) << 32) | (np.int64(row[4]) << 1) | np.int64(row[6])
     # A multiplicative hash: the odd constant spreads neighbouring numbers over the table.

@@ -1,10 +1,9 @@
-"""Vehicles that report from several expressways at nearly the same time, and which expressways must therefore
-stay together.
+"""Finds vehicles that report from several expressways at nearly the same time.
 
-Idea: "its four latest reports" of a vehicle are looked for where its reports are, in one group of
-expressways. A vehicle that changes between expressways in less than 30 s is judged right only if both are in
-one group. Sorted by vehicle and time, such a change stands in two rows next to each other. Groups are ranges
-of expressways, so ranges say all there is to say.
+Idea: such expressways must stay together. "Its four latest reports" of a vehicle are looked for where its
+reports are, in one group of expressways. A vehicle that changes between expressways in less than 30 s is
+judged correctly only if both are in one group. Sorted by vehicle and time, such a change shows in two
+adjacent rows. Groups are ranges of expressways, so the result is ranges too.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ Range = tuple[int, int]
 
 @dataclass
 class Wanderers:
-    """Takes in the position reports of an input, block by block in order of time."""
+    """Collects the position reports of an input, block by block in order of time."""
 
     ranges: list[Range] = field(default_factory=list)
     _recent: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
     def add(self, reports: Array) -> None:
-        """Look at a block of reports, each as all its fields."""
+        """Add a block of reports, each with all its fields."""
         if not len(reports):
             return
         fields = reports[:, [VID_FIELD, _TIME_FIELD, XWAY_FIELD]].astype(np.int64)
         seen = np.concatenate([self._recent, fields])
         self._recent = seen[seen[:, 1] > seen[-1, 1] - NEAR_S]
-        # Most inputs have one expressway, and then there is nothing to sort.
+        # Most inputs have one expressway, so there is nothing to sort.
         if seen[:, 2].min() != seen[:, 2].max():
             self.ranges = joined([*self.ranges, *_changes(seen)])
 
 
 def _changes(seen: Array) -> list[Range]:
-    """From which expressway to which vehicles changed quickly; `seen`: vehicle, time, expressway."""
+    """The expressways between which vehicles changed quickly; `seen`: vehicle, time, expressway."""
     ordered = seen[np.lexsort((seen[:, 1], seen[:, 0]))]
     (vid, time, xway), (vid2, time2, xway2) = ordered[:-1].T, ordered[1:].T
     quick = (vid == vid2) & (xway != xway2) & (time2 - time < NEAR_S)
@@ -49,7 +48,7 @@ def _changes(seen: Array) -> list[Range]:
 
 
 def joined(ranges: list[Range]) -> list[Range]:
-    """Ranges that overlap made one.
+    """Join overlapping ranges.
 
     >>> joined([(5, 6), (0, 2), (1, 3), (3, 4)])
     [(0, 4), (5, 6)]

@@ -1,8 +1,7 @@
-"""A run in processes of its own: a rating starts each trial this way, so that no trial inherits a warm one.
+"""A run in its own processes: a rating starts each trial this way, so that no trial inherits a warm one.
 
-Idea: the plan travels as one line of JSON. The child ends at once when its parent is gone, with all that it
-has started; SIGTERM asks it for a clean end. Its exit code and the last line of its log tell the parent how
-it went.
+Idea: the plan travels as one line of JSON. The child and all its processes end at once when the parent is
+gone. SIGTERM asks for a clean end. The exit code and the last line of the log tell the parent how it went.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ COMMAND: tuple[str, ...] = (sys.executable, "-m", __name__)
 
 
 def run_in_child(plan: RunPlan, log: Path, command: tuple[str, ...] = COMMAND) -> int:
-    """Carry out a plan in a child process and return its exit code; what it says goes to `log`."""
+    """Carry out a plan in a child process and return its exit code; its messages go to `log`."""
     return run_child([*command, plan_to_text(plan)], log)
 
 
@@ -45,7 +44,7 @@ def main(text: str) -> int:
 
 
 def _run(plan: RunPlan) -> int:
-    # Spark is imported here: a plan that is refused need not wait for it.
+    # Import Spark here, so that a refused plan need not wait for it.
     from penstock.linear_road.run.runner import Watcher, run
 
     with StopSignal().on_signals() as stop:

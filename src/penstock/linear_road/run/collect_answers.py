@@ -1,8 +1,8 @@
 """What a run leaves for people: one flat file of answers, and the refused rows with their place in the input.
 
 Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is
-these files one after the other. A dead letter knows the delivered file and its line there; since the driver
-knows which unit of which second it put there, each is led back to its file and line in the input.
+their concatenation. A dead letter knows the delivered file and its line there. The driver knows which unit of
+which second it put there. So each letter is traced to its file and line in the input.
 docs/linear-road-semantics.md, "Input" and "Output".
 """
 
@@ -31,9 +31,9 @@ LETTER_COLUMNS = ("reason", "source", "line", "raw")
 
 
 def gather_answers(files: Iterable[Path], final: Path, responses: ResponseTimes) -> int:
-    """Put the answer files together as `final`, whole or not at all, and count response times.
+    """Join the answer files as `final`, whole or not at all, and count response times.
 
-    Gives the bytes.
+    Returns the number of bytes.
     """
     with whole_file(final) as path, path.open("wb") as out:
         for file in files:
@@ -44,7 +44,7 @@ def gather_answers(files: Iterable[Path], final: Path, responses: ResponseTimes)
 
 
 def write_letters(letters: Iterable[Letter], final: Path) -> int:
-    """Write `dead_letters.csv`: a header, then one line a letter; gives how many."""
+    """Write `dead_letters.csv`: a header, then one line a letter; returns how many."""
     count = 0
     with whole_file(final) as path, path.open("w", encoding="utf-8", newline="") as out:
         rows = csv.writer(out, lineterminator="\n")
@@ -57,7 +57,7 @@ def write_letters(letters: Iterable[Letter], final: Path) -> int:
 
 @dataclass(frozen=True)
 class Origins:
-    """Leads letters of delivered files back to the input they came from; None if the input is gone."""
+    """Traces letters of delivered files back to the input; `source` is None if the input is gone."""
 
     feed: Feed
     source: Input | None
@@ -65,7 +65,7 @@ class Origins:
     def trace(self, letters: Iterable[Letter]) -> Iterator[Letter]:
         """The letters with file and line of the input, in its order.
 
-        One that the driver does not know stays as it is.
+        A letter that the driver does not know stays as it is.
         """
         found = [(self._origin(letter), letter) for letter in letters]
         known = [(origin, letter) for origin, letter in found if origin is not None]

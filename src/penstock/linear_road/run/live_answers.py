@@ -1,7 +1,7 @@
-"""The newest answers, for the live view: response times by type, and accidents now.
+"""The newest answers, for the live view: response times by type, and current accidents.
 
-Idea: the answer files of the last trains are finished rows, so a look at them tells what people want to see
-while a run goes on. Only somebody who watches pays for it; a rating does not look.
+Idea: the answer files of the last trains are finished rows, so reading them shows what people want to see
+during a run. Only a watched run pays for it; a rating does not look.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class LiveAnswers:
     """Segment of an accident -> when an alert last named it."""
 
     def look(self, files: Iterable[Path]) -> None:
-        """Read new answer files; one that is gone already is passed over."""
+        """Read new answer files; skip files that are already gone."""
         for file in list(files)[-_FILES:]:
             with contextlib.suppress(OSError), file.open("rb") as stream:
                 text = stream.read(_MOST_BYTES).decode()
                 self.read(text[: text.rfind("\n") + 1])
 
     def read(self, text: str) -> None:
-        """Take in some finished rows."""
+        """Add some finished rows."""
         for line in text.splitlines():
             fields = line.split(",")
             kind, at = int(fields[0]), 2 if fields[0] == "0" else 1

@@ -1,4 +1,4 @@
-"""What a run is asked to do: the options of `penstock lr run`, which also travel to a child process."""
+"""What a run does: the options of `penstock lr run`, which also travel to a child process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.linear_road.rows.inputs import history_beside
 class RunPlan:
     """The options of `penstock lr run`.
 
-    `scored_from`: answers to earlier seconds are warm-up, and counted apart.
+    `scored_from`: answers to earlier seconds are warm-up and counted separately.
     """
 
     source: Path
@@ -28,7 +28,7 @@ class RunPlan:
     end: int | None = None
     scored_from: int | None = None
     most_behind: float | None = None
-    """Give up when so many seconds of input are unanswered; None: never."""
+    """Give up when this many seconds of input are unanswered; None: never."""
 
     def __post_init__(self) -> None:
         if not self.speed > 0:
@@ -42,7 +42,7 @@ class RunPlan:
 
     @property
     def past(self) -> Path | None:
-        """The history: the one given, or what lies beside a flat file."""
+        """The given history, or the one beside a flat file."""
         return self.history or history_beside(self.source)
 
     @property

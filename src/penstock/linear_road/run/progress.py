@@ -1,8 +1,8 @@
-"""How a run stands at this moment: what came in, what went out, how far behind the clock it is.
+"""The current progress of a run: what came in, what went out, how far behind the clock it is.
 
-Idea: the engine tells about each committed train which files it took, and delivered files are named by their
-second. So the last second answered is known without looking into anything, and files that are no longer
-needed can be removed.
+Idea: the engine reports which files each committed train took, and delivered files are named by their second.
+So the last second answered is known without reading anything, and files that are no longer needed can be
+removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ The box before each is named `<output>_rows`.
 
 @dataclass
 class RunProgress:
-    """Counts of a run under way; trains report from their own thread."""
+    """Counts of a run in progress; trains report from their own thread."""
 
     feed: Feed
     delivered: Path
@@ -47,17 +47,17 @@ class RunProgress:
     train_s: float = 0.0
     by_type: list[int] = field(default_factory=lambda: [0] * len(OUTPUTS))
     charges: int = 0
-    """How many tolls above 0 were charged, on leaving a segment; `charged` is their sum."""
+    """How many tolls above 0 were charged on leaving a segment; `charged` is their sum."""
     charged: int = 0
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     fresh: deque[Path] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """The newest answer files, for whoever wants to look into them."""
+    """The newest answer files, for the live view."""
     _done: deque[list[str]] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _clock: Clock | None = None
 
     def train_done(self, done: Any) -> None:
-        """Take note of a committed train (`penstock.runtime` calls it)."""
+        """Record a committed train (`penstock.runtime` calls this)."""
         now = time.time()
         slices = [s for taken in done.ticket.slices.values() for s in taken if isinstance(s, Slice)]
         paths = [path for piece in slices if (path := piece.whole_file()) is not None]
@@ -86,7 +86,7 @@ class RunProgress:
         if self._clock is None:
             with contextlib.suppress(ClockError):
                 found = Clock.load(self.delivered)
-                # After a clean stop the old clock stands still until the driver sets it going.
+                # After a clean stop the old clock stands still until the driver restarts it.
                 self._clock = found if found.ticks and found.paused_at is None else None
         return self._clock
 
@@ -112,7 +112,7 @@ class RunProgress:
         return max(0.0, due - max(self.second, self.feed.begin - 1))
 
     def counts(self) -> RunCounts:
-        """What a sampler writes down."""
+        """The counts that a sampler records."""
         return RunCounts(self.now(), self.rows_in, self.rows_out, self.backlog())
 
     def new_files(self) -> list[Path]:

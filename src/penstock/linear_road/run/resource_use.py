@@ -1,7 +1,7 @@
-"""What a run costs: processor, memory and backlog, looked at once a second by a thread of the run.
+"""What a run costs: processor, memory and backlog, sampled once a second by a thread of the run.
 
-Idea: a figure belongs to the whole process tree (this process, the JVM, the Python workers, the driver), so
-the tree is summed up; children that have ended are kept in the sum by their last figure. Sampling takes a few
+Idea: a figure covers the whole process tree (this process, the JVM, the Python workers, the driver), so the
+tree is summed up. Children that have ended stay in the sum with their last figure. Sampling takes a few
 milliseconds a second.
 """
 
@@ -27,8 +27,9 @@ _MEMORY_EVERY = 5
 
 @dataclass(frozen=True)
 class Sample:
-    """The run at one moment: `t` on its clock, totals since it began, `backlog` in seconds of input not yet
-    answered.
+    """The run at one moment.
+
+    `t` is on its clock, totals count from its begin, `backlog` is in seconds of input not yet answered.
     """
 
     t: float
@@ -42,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class RunCounts:
-    """What a run knows about itself between two samples."""
+    """What a run reports about itself to a sampler."""
 
     t: float = 0.0
     rows_in: int = 0
@@ -52,7 +53,7 @@ class RunCounts:
 
 @dataclass
 class ProcessTree:
-    """Processor seconds and memory of this process and all that it has started."""
+    """Processor seconds and memory of this process and all its descendants."""
 
     _seen: dict[tuple[int, float], float] = field(default_factory=dict)
 
@@ -61,7 +62,7 @@ class ProcessTree:
         return [root, *root.children(recursive=True)]
 
     def cpu(self) -> float:
-        """User and system seconds so far; a process that has ended counts with what was last seen of it."""
+        """User and system seconds so far; an ended process counts with its last figure."""
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 used = process.cpu_times()
@@ -69,7 +70,7 @@ class ProcessTree:
         return sum(self._seen.values())
 
     def memory_mb(self) -> float:
-        """Resident memory, pages that processes share counted once."""
+        """Resident memory; pages that processes share count once."""
         return sum(self._one(process) for process in self.processes()) / 1e6
 
     def _one(self, process: psutil.Process) -> float:
@@ -102,7 +103,7 @@ class Sampler:
     def _loop(self) -> None:
         tree, begun, memory = ProcessTree(), time.monotonic(), 0.0
         while not self._stop.wait(self.every):
-            # The shared pages of large processes take tens of milliseconds to count.
+            # Counting the shared pages of large processes takes tens of milliseconds.
             if len(self.samples) % _MEMORY_EVERY == 0:
                 memory = tree.memory_mb()
             now = self.look()
@@ -119,7 +120,7 @@ class Sampler:
             )
 
     def between(self, begin: float, end: float) -> dict[str, Any]:
-        """The cost of a stretch of the clock: cores used, rates in and out, most memory and backlog."""
+        """The cost of a stretch of the clock: cores used, rates in and out, peak memory and backlog."""
         return _cost([sample for sample in self.samples if begin <= sample.t <= end])
 
     def whole(self) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def _per_million(first: Sample, last: Sample) -> float | None:
 
 
 def machine() -> dict[str, Any]:
-    """The ground that figures stand on; `load`: how busy the machine was at that moment."""
+    """The machine that the figures come from; `load`: how busy it was at that moment."""
     return {
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),

@@ -1,7 +1,7 @@
-"""Response times out of answer files: one compiled pass over the bytes, whatever their number.
+"""Response times from answer files: one compiled pass over the bytes.
 
-Idea: a response time is Emit - Time, and where these two fields stand follows from the type in front of the
-line. They are counted in milliseconds by type, and by second of the run for the plots, so nothing grows with
+Idea: a response time is Emit - Time, and the type at the start of the line tells where these two fields are.
+They are counted in milliseconds by type, and by second of the run for the plots, so memory does not grow with
 the answers. Output rows and limits: Arasu et al., "Linear Road", VLDB 2004, section 3.2.
 """
 
@@ -35,7 +35,7 @@ _CHUNK = 16 << 20
 
 @dataclass
 class ResponseTimes:
-    r"""What has been counted so far: answers, response times by type (from `scored_from` on), and by second.
+    r"""Counts so far: answers, response times by type (from `scored_from` on), and by second.
 
     >>> found = ResponseTimes()
     >>> found.add(b"0,107,60,61.250,-1,0\n2,60,60.500,60,4,900\n")
@@ -53,7 +53,7 @@ class ResponseTimes:
     """Response times of all types by second of their trigger, in coarse bins."""
 
     def add(self, text: bytes) -> None:
-        """Count the lines of a block that ends with a line."""
+        """Count the lines of a block that ends with a line end."""
         block = np.frombuffer(text, np.uint8)
         _count(block, self.scored_from, self.by_type, self.longest, self.all_answers, self.tolls, self.waits)
 
@@ -91,7 +91,7 @@ class ResponseTimes:
         return found
 
     def by_second(self, share: float, begin: int, end: int) -> list[float | None]:
-        """The response time that this share of the answers triggered in a second stayed below.
+        """The response time below which this share of a second's answers stayed.
 
         None without answers.
         """

@@ -2,7 +2,7 @@
 
 Idea: the checkpoint remembers which command it belongs to. The same command resumes the run. Another command
 on the same checkpoint, or an output directory whose checkpoint is gone, is refused before anything is
-touched: answers of two runs in one file would be worth nothing.
+touched: a file with answers of two runs would be worthless.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class RunFolder:
     checkpoint: Path
     resumed: bool = False
     made: tuple[Path, ...] = ()
-    """The directories that were not there before."""
+    """The directories that did not exist before."""
 
     def discard(self) -> None:
-        """Leave everything as it was before a run that cannot begin."""
+        """Undo everything when a run cannot begin."""
         for entry in self.checkpoint.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         for path in reversed(self.made):
@@ -73,7 +73,7 @@ class RunFolder:
         return self.checkpoint / "attempts.jsonl"
 
     def note(self, event: str) -> None:
-        """Remember that the run was started, stopped or finished."""
+        """Record that the run was started, stopped or finished."""
         with self._notes.open("a", encoding="utf-8") as notes:
             notes.write(json.dumps({"event": event, "at": round(time.time(), 3)}) + "\n")
 
@@ -101,7 +101,7 @@ class RunFolder:
     def attempts(self) -> dict[str, int]:
         """How often the run was started, stopped cleanly, and killed."""
         events = self.events()
-        # The attempt under way has not ended yet, in whatever way it will.
+        # The current attempt has not ended yet.
         starts, stops = events.count("started"), events.count("stopped")
         return {"starts": starts, "clean_stops": stops, "kills": max(0, starts - 1 - stops)}
 

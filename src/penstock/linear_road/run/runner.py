@@ -1,10 +1,9 @@
-"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record of the
-run.
+"""`penstock lr run`: driver and pipeline together, from an input to answers, dead letters and a record.
 
-Idea: the driver is a process of its own that fills a directory second by second; the network follows the
-directory. When the driver is through, the network takes what is left and ends. A clean stop pauses the clock,
-takes what was delivered, and leaves everything ready to resume; after a kill the clock has kept running, and
-the driver catches up at once. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
+Idea: the driver is a process of its own that fills a directory second by second, and the network follows the
+directory. When the driver has finished, the network processes the rest and ends. A clean stop pauses the
+clock, answers what was delivered, and leaves everything ready to resume. After a kill the clock has kept
+running, and the driver catches up at once. Arasu et al., "Linear Road", VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ _DRAIN = 60.0
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told how a run goes; every part may be left out."""
+    """Callbacks that report the progress of a run; each may be left out."""
 
     preparing: Bar = silent
     say: Callable[[str], None] = lambda _sentence: None
     look: Callable[[RunProgress], None] = lambda _pulse: None
     spark_started: Callable[[], None] = lambda: None
-    """Called when Spark has set its own signal handlers, so that the caller can take the signals back."""
+    """Called after Spark has set its own signal handlers, so that the caller can take the signals back."""
 
 
 def run(
@@ -61,11 +60,11 @@ def run(
     watcher: Watcher | None = None,
     session: Any = None,
 ) -> dict[str, Any]:
-    """Run an input through the network and return what `run.json` holds; `stop`, once set, ends the run
-    cleanly.
+    """Run an input through the network and return the contents of `run.json`.
 
-    A run that is stopped before anything was driven has nothing to return: `RunStopped`.
-    `session`: a Spark session to run on, which stays; by default one is made for the run.
+    `stop`, once set, ends the run cleanly. A run that is stopped before anything was driven has nothing to
+    return and raises `RunStopped`. `session`: a Spark session to run on, which stays; by default one is made
+    for the run.
     """
     folder = open_run_folder(plan)
     if folder.finished:
@@ -75,7 +74,7 @@ def run(
         slices = _slices(plan, folder, watcher.preparing, stop)
         drive, feed = whole_feed(_drive(plan, folder, slices), slices)
     except InputError:
-        # An input that is refused must not keep its --out from a better one.
+        # A refused input must leave its --out free for another one.
         if not folder.resumed:
             folder.discard()
         raise
@@ -103,7 +102,7 @@ def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event)
 
 
 def raise_if_stopped(stop: threading.Event) -> None:
-    """Called between long steps, until something is driven."""
+    """Raise if a stop was asked for; called between long steps, until something is driven."""
     if stop.is_set():
         raise RunStopped
 
@@ -136,8 +135,9 @@ def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
 
 
 def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
-    """What is delivered, in as many groups as keep together the expressways that one vehicle reports from at
-    nearly one time.
+    """What is delivered, in groups that keep certain expressways together.
+
+    These are expressways from which one vehicle reports at nearly the same time.
     """
     feed = feed_of(drive, slices)
     while feed.torn:
@@ -147,7 +147,7 @@ def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
 
 
 def cores() -> int:
-    """How many partitions a run on this machine has: one a core."""
+    """How many partitions a run on this machine has: one for each core."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -219,7 +219,7 @@ class _NetworkRun:
             )
 
     def _follow(self, runtime: Any, driver: DriverProcess, progress: RunProgress) -> None:
-        """Until the driver is through and everything it brought is answered, or the run is stopped."""
+        """Follow the run until all that the driver delivered is answered, or the run is stopped."""
         while driver.running and not self.stop.wait(_LOOK_EVERY):
             runtime.check()
             self._look(progress)
@@ -227,7 +227,7 @@ class _NetworkRun:
         if self.stop.is_set():
             self.stopped = True
             driver.stop()
-            # What was delivered is answered now: while the clock stands still, nothing can become late.
+            # Answer what was delivered now: while the clock stands still, nothing can become late.
             if self.gave_up_at is None:
                 runtime.wait_idle(timeout=_DRAIN)
             return
@@ -244,7 +244,7 @@ class _NetworkRun:
                 return
 
     def _give_up(self, progress: RunProgress) -> None:
-        """A trial that is hopelessly behind need not be driven to its end."""
+        """Stop a trial that is hopelessly behind: it need not be driven to its end."""
         limit = self.plan.most_behind
         scored = progress.now() >= (self.plan.scored_from or 0)
         if limit is not None and scored and progress.backlog() > limit:
@@ -268,7 +268,7 @@ class _NetworkRun:
         write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
-            # What can be read in the answers need not be kept twice.
+            # Everything in these folders is also in the answers.
             for path in (self.folder.feed, self.folder.slices, self.folder.parts):
                 shutil.rmtree(path, ignore_errors=True)
         return record
@@ -308,8 +308,9 @@ class _NetworkRun:
         }
 
     def _rates(self, progress: RunProgress, cost: dict[str, Any], answers: int) -> dict[str, Any]:
-        """Counts of this call (`answers`: of all), and rates: of the scored stretch, or of the whole call
-        without a clock or samples.
+        """Counts of this call (`answers`: of all calls), and rates.
+
+        Rates cover the scored stretch, or the whole call if there is no clock or no sample.
         """
         wall = max(self.wall_s, 1e-3)
         sampled = cost if self.plan.ticks else {}

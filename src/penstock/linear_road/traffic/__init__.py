@@ -1,1 +1,1 @@
-"""Made-up traffic and its history: trips, accidents, movement, ten weeks of tolls."""
+"""Synthetic traffic and its history: trips, accidents, movement, ten weeks of tolls."""

@@ -1,9 +1,9 @@
 """Who wants to drive: the trips of one direction and the accidents of one expressway, before anything moves.
 
 Idea: demand is drawn up front from a seed of its own, so the road (`traffic_road`) only has to move vehicles.
-Entrances are uniform over the ramps, exits normal around segment 50 with 20 miles standard deviation, and the
+Entrances are uniform over the ramps, exits normal around segment 50 with 20 miles standard deviation. The
 direction follows from the two, as in the official data (Arasu et al., VLDB 2004, section 3.1.1 and the MITSIM
-files). All places are in the direction of travel: for a westbound road segment 0 here is segment 99 of the
+files). All places are in the direction of travel: on a westbound road, segment 0 here is segment 99 of the
 expressway.
 """
 
@@ -19,13 +19,13 @@ EXIT_MEAN, EXIT_SPREAD = 50.0, 20.0
 ACCIDENT_EVERY = 1200
 """Seconds of the window in which each expressway gets one accident."""
 
-# Vehicles entering one expressway per second, by time. The first 450 s follow the measured file, the
-# rest makes the vehicles of three hours come to about 150,000.
+# Vehicles entering one expressway per second, by time. The first 450 s follow the measured file. The rest is
+# chosen so that three hours have about 150,000 vehicles.
 _ENTRY_TIMES = (0.0, 120.0, 300.0, 450.0, 900.0, 1800.0, 10800.0)
 _ENTRY_RATES = (10.3, 10.0, 9.3, 9.6, 11.0, 14.1, 15.2)
 
-# Segments of travel where accidents happen. In the crowded middle one accident would warn three times the
-# vehicles that it does in the official run (28,000 alerts in three hours).
+# Segments of travel where accidents happen. In the crowded middle, one accident would warn three times as
+# many vehicles as in the official run (28,000 alerts in three hours).
 _ACCIDENT_SEGMENTS = (*range(2, 10), *range(68, 92))
 
 
@@ -45,9 +45,7 @@ class Trips:
 
 @dataclass(frozen=True)
 class AccidentPlan:
-    """An accident to come: earliest second, place in segments of travel, and how long after detection it is
-    cleared.
-    """
+    """An accident to come: earliest second, segment of travel, and time from detection to clearing."""
 
     dir: int
     start: int
@@ -87,7 +85,7 @@ def _entry_times(rng: np.random.Generator, seconds: int) -> np.ndarray:
 def _ramps(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Entrance and exit segments.
 
-    A pair against the direction of travel is mirrored, which is what the other road draws.
+    A pair against the direction of travel is mirrored; the other road draws such pairs.
     """
     entry = rng.integers(0, SEGMENTS, count)
     leave = _exits(rng, count)
@@ -104,13 +102,13 @@ def _exits(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def plan_accidents(rng: np.random.Generator, seconds: int, directions: int) -> tuple[AccidentPlan, ...]:
-    """One accident for every 20 minutes of an expressway; a last window shorter than 10 minutes has none."""
+    """One accident for every 20 minutes of an expressway; a last window under 10 minutes has none."""
     starts = range(0, seconds - ACCIDENT_EVERY // 2 + 1, ACCIDENT_EVERY)
     return tuple(_plan_accident(rng, start, directions) for start in starts)
 
 
 def _plan_accident(rng: np.random.Generator, window: int, directions: int) -> AccidentPlan:
-    # Early in its window, so that the last one too is found and cleared before three hours are over.
+    # Early in its window, so that even the last one is found and cleared within three hours.
     return AccidentPlan(
         dir=int(rng.integers(0, directions)),
         start=window + int(rng.integers(90, 270)),

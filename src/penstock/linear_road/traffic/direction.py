@@ -1,7 +1,7 @@
-"""The traffic of one direction of one expressway: demand, road and what came out of it.
+"""The traffic of one direction of one expressway: demand, road and the resulting reports.
 
-Idea: a direction is the unit of work. It has a seed of its own made of (seed, expressway, direction), needs
-nothing from the others, and so gives the same reports on any number of processes.
+Idea: a direction is the unit of work. Its seed comes from (seed, expressway, direction), and it needs nothing
+from the others. So it gives the same reports on any number of processes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Direction:
 
 @dataclass(frozen=True)
 class Accident:
-    """What accidents.csv tells. `stopped` is the first report of the second vehicle at the place, `detected`
-    its fourth, `cleared` the first report of either from elsewhere. Vehicles are trips of the direction.
+    """An accident as accidents.csv lists it.
+
+    `stopped` is the first report of the second vehicle at the place, `detected` its fourth, `cleared` the
+    first report of either from elsewhere. Vehicles are trips of the direction.
     """
 
     xway: int
@@ -61,8 +63,9 @@ class Requests:
 
 @dataclass(frozen=True)
 class Traffic:
-    """The reports of one direction in order of time (records of `traffic_road.REPORT`), its trips and
-    accidents.
+    """The reports of one direction in order of time, its trips and accidents.
+
+    Reports are records of `traffic_road.REPORT`.
     """
 
     direction: Direction
@@ -89,7 +92,7 @@ def simulate(
     direction: Direction, *, seconds: int, seed: int, progress: Callable[[], None] = lambda: None
 ) -> Traffic:
     """Drive one direction for `seconds`; `progress` is called after each minute."""
-    # Two streams: the accidents belong to the expressway, so both directions must draw the same plan.
+    # Use two random streams: accidents belong to the expressway, so both directions must draw the same plan.
     plans = plan_accidents(np.random.default_rng([seed, direction.xway]), seconds, 2 if direction.both else 1)
     rng = np.random.default_rng([seed, direction.xway, direction.dir + 1])
     vehicles = _waiting(draw_trips(rng, seconds))
@@ -136,7 +139,7 @@ def _minutes(
             raise GenerateError(
                 f"More than {_SLOTS} vehicles share a phase at second {start}: the road has jammed."
             )
-        # A vehicle reports at most twice a minute, so this is room enough.
+        # A vehicle reports at most twice a minute, so this is enough room.
         reports = np.zeros(2 * (int(bucket_size.sum()) + entering), traffic_road.REPORT)
         count, entered = traffic_road.advance(
             vehicles,
@@ -179,7 +182,7 @@ def _position(direction: Direction, place: Any) -> Any:
 
 
 def _happened(direction: Direction, accidents: np.ndarray, seconds: int) -> tuple[Accident, ...]:
-    """Those that can be detected before the run is over."""
+    """Those that can be detected before the run ends."""
     both = [_accident(direction, row) for row in accidents if row["phase"] >= traffic_road.BLOCKED]
     return tuple(accident for accident in both if accident.detected < seconds)
 

@@ -1,8 +1,8 @@
 """Finished directions on disk, between simulation and merge.
 
-Idea: each direction is simulated once into a part under `DIR/.parts`; a run that was stopped finds the parts
-that are whole and goes on with the rest. A part is two files; the reports are written last, so they tell that
-it is whole.
+Idea: each direction is simulated once into a part under `DIR/.parts`. A resumed run finds the complete parts
+and makes the rest. A part is two files. The reports are written last, so their presence shows that it is
+complete.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def part_paths(out: Path, direction: Direction) -> tuple[Path, Path]:
 
 
 def is_whole(out: Path, direction: Direction) -> bool:
-    """True if the part of this direction was finished."""
+    """Whether the part of this direction is complete."""
     return all(path.is_file() for path in part_paths(out, direction))
 
 

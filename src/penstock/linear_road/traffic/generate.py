@@ -1,9 +1,9 @@
 """`penstock lr generate`: the input of a Linear Road run, for L expressways.
 
-Idea: simulate each direction into a part (`parts`), name the vehicles (`vehicles`), merge the parts into
-files in order of time (`merge`), and write the manifest last, so that a directory with a manifest is whole.
-Every step that is finished is kept and recognised by the next run with the same plan. Arasu et al., VLDB
-2004, section 3.1 (input generation).
+Idea: simulate each direction into a part (`parts`), name the vehicles (`vehicles`), and merge the parts into
+files in order of time (`merge`). The manifest is written last, so a directory with a manifest is complete.
+The next run with the same plan recognises every finished step and keeps it. Arasu et al., VLDB 2004, section
+3.1 (input generation).
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def generate(
 ) -> dict[str, Any]:
     """Generate the input of `xways` expressways into the directory `out` and return its manifest.
 
-    The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A run that was stopped
-    goes on where it was; a directory that is finished is left as it is.
+    The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A stopped run resumes
+    where it was; a finished directory is left unchanged.
     """
     plan = TrafficPlan(float(xways), minutes, seed, cast("Format", form))
     if jobs < 1:
@@ -115,7 +115,7 @@ def generate(
 
 
 def _finished(out: Path, plan: TrafficPlan) -> dict[str, Any] | None:
-    """The manifest if `out` already holds this plan whole."""
+    """The manifest, if `out` already holds this complete plan."""
     file = out / MANIFEST
     if not file.is_file():
         return None
@@ -174,7 +174,7 @@ def _simulate_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -
 
 
 def _each(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any]:
-    """Run calls here if one process is enough for them, else in others."""
+    """Run calls here if one process is enough, otherwise in other processes."""
     if min(jobs, len(calls)) > 1:
         yield from _in_processes(jobs, work, calls)
     else:
@@ -182,8 +182,8 @@ def _each(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any
 
 
 def _in_processes(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any]:
-    """Run calls in other processes; results come as they are finished."""
-    # A fresh interpreter, not a fork: Arrow's threads do not survive a fork.
+    """Run calls in other processes; results come as they finish."""
+    # Spawn a fresh interpreter instead of forking: Arrow's threads do not survive a fork.
     workers = min(jobs, len(calls))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = [pool.submit(work, *call) for call in calls]
@@ -199,7 +199,7 @@ def _vid_path(out: Path, direction: Direction) -> Path:
 
 
 def _name_all(out: Path, plan: TrafficPlan) -> None:
-    """Name the vehicles of all directions; cheap, so it is simply done again after an interruption."""
+    """Name the vehicles of all directions. This is cheap, so an interrupted run simply repeats it."""
     times = [open_part(out, direction).times for direction in plan.directions]
     for direction, vids in zip(plan.directions, name_vehicles(plan.directions, times), strict=True):
         with whole_file(_vid_path(out, direction)) as path, path.open("wb") as file:

@@ -1,8 +1,8 @@
 """`penstock lr history`: TollHistory and SegmentHistory for the vehicles and expressways of an input.
 
-Idea: one expressway is one independent piece of work with its own chance, so pieces run in parallel and the
-bytes depend on the seed alone. Each finished piece is a part file; an interrupted run keeps its parts and
-goes on; at the end the parts become the two files, and the manifest, written last, says that they are whole.
+Idea: each expressway is an independent piece of work with its own random seed. So pieces run in parallel, and
+the bytes depend on the seed alone. Each finished piece is a part file, and an interrupted run keeps its
+parts. At the end the parts become the two files, and the manifest, written last, says that they are complete.
 Expressways that are shifted copies of these need no rows of their own: the manifest gives the offsets. Arasu
 et al., "Linear Road", VLDB 2004, section 3.1.3 (historical data).
 """
@@ -73,9 +73,7 @@ class HistoryPlan:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What the input tells: vehicles and their stretches by expressway, directions there are, and the spans
-    for copies.
-    """
+    """What the input tells: vehicles and their stretches by expressway, directions, spans for copies."""
 
     vehicles: dict[int, Stretches]
     directions: dict[int, tuple[int, ...]]
@@ -158,7 +156,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
 
 
 def _config(plan: HistoryPlan, source: Input) -> dict[str, Any]:
-    """What decides the bytes; two runs with the same of it may share parts."""
+    """What determines the bytes; two runs that agree in it may share parts."""
     return {
         "kind": KIND,
         "version": VERSION,
@@ -186,7 +184,7 @@ def _finished(plan: HistoryPlan, config: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def _open_parts(out: Path, config: dict[str, Any]) -> Path:
-    """The directory of part files; parts of other settings are of no use and go."""
+    """The directory of part files; parts of other settings are deleted."""
     parts = out / _PARTS
     note = parts / "config.json"
     if parts.exists() and not (note.is_file() and json.loads(note.read_text(encoding="utf-8")) == config):
@@ -203,7 +201,7 @@ def _write_pieces(pieces: list[_Piece], workers: int, progress: Progress) -> Non
         for number, piece in enumerate(todo):
             write_piece(piece, partial(_within, progress, done + number, total))
         return
-    # Spawned, not forked: Arrow's threads do not survive a fork.
+    # Spawn instead of forking: Arrow's threads do not survive a fork.
     count, spawn = min(workers, len(todo)), get_context("spawn")
     with ProcessPoolExecutor(count, mp_context=spawn, initializer=end_with_parent) as pool:
         futures: list[Future[None]] = [pool.submit(write_piece, piece) for piece in todo]
@@ -295,7 +293,7 @@ def _csv_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
 
 
 def _join(final: Path, parts: list[Path]) -> None:
-    """One file out of the parts.
+    """Join the parts into one file.
 
     A single part just gets its name (a hard link, so that a later step may still resume).
     """
@@ -325,7 +323,7 @@ def _join_parquet(final: Path, parts: list[Path]) -> None:
 
 
 def _facts(plan: HistoryPlan, fleet: Fleet) -> dict[str, Any]:
-    """What came out: counts, sizes, hashes, and which copies share it."""
+    """The result: counts, sizes, hashes, and which copies share it."""
     names = {table: f"{table}.{plan.format}" for table in TABLES}
     pairs = sum(len(found.vid) for found in fleet.vehicles.values())
     roads = sum(len(found) for found in fleet.directions.values())

@@ -1,9 +1,9 @@
 """From directions to files in order of time.
 
-Idea: the parts are cut at the same seconds, and each cut becomes one file that holds all expressways, so the
-files in their order are the input in its order. A file holds at most about two million rows, which bounds
-memory whatever L is. Within a second the directions follow each other, and a request comes right after the
-report that carries it.
+Idea: the parts are cut at the same seconds, and each cut becomes one file that holds all expressways. So the
+files in order are the input in order. A file holds at most about two million rows, which bounds memory for
+any L. Within a second the directions follow each other, and a request comes directly after the report that
+carries it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from penstock.linear_road.traffic.finished_directions import Part
 from penstock.store.durable import whole_file
 
 ROWS_PER_FILE = 2_000_000
-# Columns of few values shrink to almost nothing; a dictionary of positions or vehicles would only cost time.
+# Columns with few values shrink to almost nothing. A dictionary of positions or vehicles would only cost
+# time.
 _FEW_VALUES = [name for name in COLUMNS if name not in {"Time", "VID", "Pos", "QID"}]
 
 
@@ -43,8 +44,9 @@ class Slice:
 
 
 def cut(rows_by_second: np.ndarray, most: int = ROWS_PER_FILE) -> tuple[Slice, ...]:
-    """Cut the run into slices of at most `most` rows (a single second may hold more), at whole minutes if
-    these fit.
+    """Cut the run into slices of at most `most` rows, at whole minutes if these fit.
+
+    A single second may hold more.
 
     >>> [(s.start, s.end) for s in cut(np.full(240, 10), most=1500)]
     [(0, 120), (120, 240)]
@@ -76,7 +78,8 @@ def merge(
         asked = part.requests_before[span.start]
         asks = part.requests
         fields = (asks.sinit[asked:], asks.send[asked:], asks.dow[asked:], asks.tod[asked:], asks.day[asked:])
-        # Numbers of requests interleave the directions: unique, and dense whatever their count.
+        # Request numbers interleave the directions, which makes them unique and dense for any number of
+        # directions.
         qids = (asked * len(parts) + unit, len(parts))
         _place(
             rows, slots, span.start, np.asarray(reports), names, direction.xway, direction.dir, fields, qids
@@ -114,12 +117,13 @@ def _place(
 
 
 def _column(values: np.ndarray) -> pa.Array:
-    # Straight from memory: `pa.array` would import pandas first, which costs more than writing a short run.
+    # Read straight from memory: `pa.array` would import pandas first, which costs more than writing a short
+    # run.
     return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(values)])
 
 
 def write_rows(rows: np.ndarray, final: Path, form: Format) -> None:
-    """Write merged rows as csv without header or as parquet; the file appears when it is whole."""
+    """Write merged rows as csv without header or as parquet; the file appears when complete."""
     table = pa.Table.from_arrays([_column(values) for values in rows], schema=PARQUET_SCHEMA)
     with whole_file(final) as path:
         if form == "parquet":

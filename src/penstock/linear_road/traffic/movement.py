@@ -1,15 +1,14 @@
 """How vehicles move: one direction of an expressway, compiled with numba.
 
 Idea: a vehicle only matters when it reports, so it is moved once every 30 s, at its own second (its phase).
-Between two reports it drives at a speed that depends on how crowded its lane is here and just ahead
-(quarter-mile cells), within what it can accelerate; it changes to a freer lane, and it leaves by the exit
-ramp once it has reached it. An accident is two vehicles held at one place of one lane: the lane is closed
-there, the others pass slowly, so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004,
-section 3.1.1.
+Between two reports its speed depends on how crowded its lane is here and just ahead (quarter-mile cells), and
+on how fast it can accelerate. It changes to a freer lane, and leaves by the exit ramp once it has reached it.
+An accident is two vehicles held at one place of one lane. The lane is closed there and the others pass
+slowly, so the cells behind fill up and slow down as well. Arasu et al., VLDB 2004, section 3.1.1.
 
-One mph is 44 feet in 30 s. At most 100 mph is 4,400 feet, so no segment (5,280 feet) is crossed without a
-report. State lies in arrays of records: numba hands a record on as a bare pointer, where a tuple of arrays
-would count references at each access (measured: 20 times slower).
+One mph is 44 feet in 30 s. The maximum of 100 mph is 4,400 feet, so no vehicle crosses a segment (5,280 feet)
+without a report. State lies in arrays of records: numba passes a record as a bare pointer, whereas a tuple of
+arrays would count references at each access (measured: 20 times slower).
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def _uniform(random: Any) -> float:
 
 @_compiled
 def _request(random: Any) -> int:
-    """Which request a report carries: 1 % of them, half balance, a tenth daily, the rest travel time."""
+    """The request that a report carries: 1 % do; half balance, a tenth daily, the rest travel time."""
     draw = _uniform(random)
     if draw >= REQUEST_SHARE:
         return 0
@@ -126,7 +125,7 @@ def _lane_speed(cells: Any, speed_of: Any, lane: int, cell: int) -> float:
 
 @_compiled
 def _choose_lane(cells: Any, speed_of: Any, random: Any, lane: int, cell: int) -> int:
-    """The neighbouring lane if it is clearly faster; not everyone bothers unless the own lane is closed."""
+    """The neighbouring lane if it is clearly faster; some drivers change only if their own lane is closed."""
     best, best_speed = lane, _lane_speed(cells, speed_of, lane, cell) + 3.0
     closed = best_speed <= CLOSED_SPEED + 3.0
     if _uniform(random) < 0.5 and not closed:
@@ -139,7 +138,7 @@ def _choose_lane(cells: Any, speed_of: Any, random: Any, lane: int, cell: int) -
 
 @_compiled
 def _put(cells: Any, car: Any, lane: int, place: float) -> None:
-    """Move a vehicle to another lane and place, and keep the count of each cell."""
+    """Move a vehicle to another lane and place, and update the count of each cell."""
     if 1 <= car.lane <= 3:
         cells[car.lane, _cell(car.place)].crowd -= 1
     if 1 <= lane <= 3:
@@ -164,7 +163,7 @@ def _drive(cells: Any, speed_of: Any, random: Any, car: Any) -> None:
     else:
         lane = _choose_lane(cells, speed_of, random, car.lane, cell)
     speed = _next_speed(car, _lane_speed(cells, speed_of, lane, cell), random)
-    # The mean of old and new speed over 30 s.
+    # Drive 30 s at the mean of the old and new speed.
     place = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
     if place >= car.exit_place:
         speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
@@ -209,7 +208,7 @@ def _open_lane(cells: Any, accidents: Any, which: int) -> None:
 
 @_compiled
 def _may_stop_first(car: Any, accident: Any, t: int) -> bool:
-    """A vehicle near the planned segment that drives on well past it.
+    """Whether a vehicle is near the planned segment and will drive well past it.
 
     The longer none comes, the farther we look.
     """
@@ -222,7 +221,7 @@ def _may_stop_first(car: Any, accident: Any, t: int) -> bool:
 
 @_compiled
 def _may_stop_second(car: Any, accident: Any, before: float) -> bool:
-    """A vehicle that has just passed the one that stopped: it runs into it instead."""
+    """Whether a vehicle has just passed the stopped one: it runs into it instead."""
     passed = before < accident.place <= car.place
     return bool(accident.phase == ONE_STOPPED and passed and 1 <= car.lane <= 3)
 
@@ -249,10 +248,10 @@ def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int
     accident.stopped = t
     accident.phase = BLOCKED
     _hold(cells, vehicles[trip], accident, which)
-    # Found at the fourth report from one place, 90 s after the first.
+    # It is detected at the fourth report from one place, 90 s after the first.
     found = t + 90
     latest = end - 31 - found
-    # Cleared within the run where ten minutes are left for it.
+    # Clear it within the run if ten minutes are left for it.
     if latest >= 600:
         accident.cleared_after = min(accident.cleared_after, latest)
     accident.clear_from = found + accident.cleared_after
@@ -279,7 +278,7 @@ def _let_go(cells: Any, car: Any, accidents: Any, t: int) -> bool:
 def _move(
     vehicles: Any, cells: Any, accidents: Any, speed_of: Any, random: Any, trip: int, t: int, end: int
 ) -> None:
-    """One vehicle's half minute, with whatever accident it meets."""
+    """Move one vehicle by half a minute, with any accident it meets."""
     car = vehicles[trip]
     if car.held_by >= 0 and not _let_go(cells, car, accidents, t):
         return
@@ -327,7 +326,7 @@ def advance(
     """
     row = 0
     for t in range(t0, t1):
-        # Vehicles report every 30 s from their entry on, so each second has the vehicles of one phase.
+        # Vehicles report every 30 s from their entry on, so each second handles the vehicles of one phase.
         phase = t % 30
         kept = 0
         for slot in range(bucket_size[phase]):
@@ -338,7 +337,7 @@ def advance(
             if vehicles[trip].lane == 4:
                 vehicles[trip].exit_time = t
             else:
-                # Close the gaps that vehicles left behind, in the same list.
+                # Close the gaps of departed vehicles in place.
                 bucket[phase, kept] = trip
                 kept += 1
         while entered < len(vehicles) and vehicles[entered].entry_time == t:

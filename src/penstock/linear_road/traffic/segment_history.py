@@ -1,10 +1,10 @@
 """SegmentHistory: ten weeks of traffic on an expressway, minute by minute.
 
-Idea: a demand curve gives the cars expected in a segment at a minute of a day of the week (two rush hours on
-working days, one flat hump at weekends, most of it near downtown, heavier towards downtown in the morning and
-away from it in the evening); chance gives the day, the minute and a few slowdowns a day; speed falls as cars
-crowd the segment. The toll is the benchmark's own rule on these two numbers, so the table cannot disagree
-with itself. Arasu et al., VLDB 2004, section 3.1.3 (history).
+Idea: a demand curve gives the cars expected in a segment at a minute of a day of the week. It has two rush
+hours on working days and one flat hump at weekends. Most traffic is near downtown, heavier towards it in the
+morning and away from it in the evening. Randomness varies the day and the minute and adds a few slowdowns a
+day. Speed falls as cars crowd the segment. The toll follows the benchmark's own rule on these two numbers, so
+the table is consistent. Arasu et al., VLDB 2004, section 3.1.3 (history).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def tolls(lav: Array, cnt: Array) -> Array:
 
 
 def day_of_traffic(seed: int, xway: int, direction: int, day: int) -> tuple[Array, Array]:
-    """(Lav, Cnt) of one day, each by minute (0 = the first) and segment: what chance makes of the demand."""
+    """(Lav, Cnt) of one day, each by minute (0 = the first) and segment: the demand with randomness."""
     chance = np.random.default_rng([seed, _DAY_STREAM, xway, direction, day])
     expected = demand(direction, dow(day)) * _character(seed, xway, direction) * chance.lognormal(0.0, 0.07)
     crowding, slowing = _slowdowns(chance)
@@ -90,7 +90,7 @@ def _inbound(direction: int) -> Array:
 
 
 def _character(seed: int, xway: int, direction: int) -> Array:
-    """Some segments are always busier than their neighbours."""
+    """Make some segments always busier than their neighbours."""
     chance = np.random.default_rng([seed, _SEGMENT_STREAM, xway, direction])
     return chance.lognormal(0.0, 0.06, SEGMENTS).astype(np.float32)[None, :]
 

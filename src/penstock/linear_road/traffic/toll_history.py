@@ -1,10 +1,10 @@
-"""TollHistory: what each vehicle paid each day, by driving it through the SegmentHistory of that day.
+"""TollHistory: what each vehicle paid each day, found by driving it through the SegmentHistory of that day.
 
-Idea: a vehicle keeps its habits. The stretch it drives in the input is its stretch of every day; it leaves at
-its own time (a morning commuter who comes back in the evening, an evening traveller, or any time), skips some
-days, most of them at weekends, and pays in each segment the toll of that day and minute. So the sums are as
-plausible as the segment tolls they add up. All chance is a hash of (seed, vehicle, expressway, day): no
-order, no chunk size and no number of cores changes it.
+Idea: a vehicle keeps its habits. The stretch it drives in the input is its stretch of every day. It leaves at
+its own time: a morning commuter who comes back in the evening, an evening traveller, or any time. It skips
+some days, mostly at weekends, and in each segment pays the toll of that day and minute. So the sums are as
+plausible as the segment tolls. All randomness is a hash of (seed, vehicle, expressway, day): neither order,
+chunk size nor number of cores changes it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _chance(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _bell(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
-    """Three draws make a bell: mean 0, standard deviation 1/2, never beyond 1.5."""
+    """Three draws make a bell curve: mean 0, standard deviation 1/2, never beyond 1.5."""
     total = 0.0
     for k in range(3):
         total += _chance(seed, vid, xway, day, draw + k)
@@ -101,7 +101,7 @@ def _bell(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
 
 @njit(cache=True, nogil=True)
 def trip_toll(lav: Array, toll: Array, minute: float, entry: int, leave: int) -> int:
-    """The tolls of the segments from `entry` to before `leave`, each at the minute the vehicle gets there."""
+    """The tolls of the segments from `entry` to before `leave`, each at the vehicle's arrival minute."""
     step = 1 if leave >= entry else -1
     total = 0
     segment = entry
@@ -132,7 +132,7 @@ def _spent(
         if _chance(seed, vid[i], xway, day, 0) >= travels:
             continue
         way = direction[i]
-        # Habits do not depend on the day (day 0); a few minutes more or less do.
+        # Habits do not depend on the day (day 0); small deviations do.
         kind = _chance(seed, vid[i], xway, 0, 1)
         jitter = 10 * _bell(seed, vid[i], xway, day, 2)
         if weekend or kind >= _MORNING + _EVENING:
@@ -148,5 +148,5 @@ def _spent(
 
 
 def nowhere() -> tuple[Array, Array]:
-    """(lav, toll) of a direction that is not there, as half an expressway has it."""
+    """(lav, toll) of a missing direction, as half an expressway has one."""
     return np.full((MINUTES, SEGMENTS), -1, np.int32), np.zeros((MINUTES, SEGMENTS), np.int32)

@@ -1,8 +1,8 @@
 """Which vehicle makes which trip: second trips, in the same direction, back home, or on another expressway.
 
-Idea: the road simulates trips; vehicles are named afterwards. A few trips are made by a vehicle that has
-finished another one, at least two minutes before. Since only entry and exit times are needed, the directions
-are still simulated apart, and the names are the same on any number of processes.
+Idea: the road simulates trips, and vehicles are named afterwards. A few trips are made by a vehicle that
+finished another one at least two minutes before. Only entry and exit times are needed. So the directions are
+still simulated separately, and the names are the same on any number of processes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def name_vehicles(directions: Sequence[Direction], times: Sequence[TripTimes]) -
 
 
 def _own_names(direction: Direction, trips: int) -> np.ndarray:
-    """East even, west odd, so that the numbers of an expressway are dense."""
+    """Even numbers go east, odd ones west, so that the numbers of an expressway are dense."""
     vids = direction.xway * STRIDE + 2 * np.arange(trips, dtype=np.int64) + direction.dir + 1
     if 2 * trips >= STRIDE or vids[-1:].max(initial=0) >= 2**31:
         raise GenerateError(f"Expressway {direction.xway} has more vehicles than there are numbers for it.")
@@ -60,10 +60,9 @@ def _is_second(trips: np.ndarray) -> np.ndarray:
 
 
 def _name_second_trips(names: list[np.ndarray], times: Sequence[TripTimes], here: int, source: int) -> None:
-    """Give the second trips of this direction and source to vehicles that have finished, in order of their
-    exit.
+    """Give the second trips of this direction and source to vehicles that have finished, by exit time.
 
-    Each trip belongs to one source only, by its number, so no vehicle is given away twice.
+    Each trip belongs to only one source, by its number, so no vehicle is used twice.
     """
     there = (here - source) % len(names)
     trips = np.arange(len(names[here]))

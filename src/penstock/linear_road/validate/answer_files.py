@@ -1,8 +1,8 @@
-"""The answers of a system under test: one flat file, or a directory of them (docs/linear-road-semantics.md,
-"Output").
+"""The answers of a system under test: one flat file, or a directory of them.
 
-Idea: a line's type tells its fields; a line that is no answer of any type is kept as unreadable and fails the
-run. Emit is held in whole milliseconds, so that limits are compared exactly.
+Format: docs/linear-road-semantics.md, "Output". Idea: a line's type determines its fields. A line that is no
+answer of any type is kept as unreadable and fails the run. Emit is held in whole milliseconds, so that limits
+are compared exactly.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Answers:
 
 
 def answer_files(path: Path) -> list[Path]:
-    """The files of `--answers`; in a directory those named .csv, .dat, .txt or without suffix, not hidden
-    ones.
+    """The files of `--answers`.
 
-    The directory of a run (with run.json) is answered for by its answers.csv alone.
+    In a directory these are the files named .csv, .dat, .txt or without suffix, except hidden ones. If the
+    directory is that of a run (with run.json), only its answers.csv counts.
     """
     if path.is_file():
         return [path]
-    # What `penstock lr run` leaves: beside the answers lie dead letters, plots and a checkpoint.
+    # `penstock lr run` leaves dead letters, plots and a checkpoint beside the answers.
     if (path / RUN).is_file() and (path / ANSWERS).is_file():
         return [path / ANSWERS]
     if not path.is_dir():
@@ -80,7 +80,7 @@ def read_answers(con: duckdb.DuckDBPyConnection, path: Path) -> Answers:
     answers = Answers(answer_files(path), run=_run(path))
     for kind, fields in LAYOUT.items():
         columns = ", ".join(f"{name} {_sql_type(name)}" for name in fields)
-        # Answers may differ from run to run, so they never stay in a database that is kept.
+        # Answers may differ from run to run, so they never stay in a kept database.
         con.execute(f"CREATE TEMP TABLE got_{kind} ({columns})")
     for file in answers.files:
         for block in blocks(file):
@@ -122,7 +122,7 @@ def _fields(kind: int) -> str:
 
 
 def _fits(kind: int) -> str:
-    """The condition that a line is an answer of this type: its number of fields, all but Emit whole."""
+    """The condition for a line to be an answer of this type: its number of fields, all but Emit whole."""
     fields = LAYOUT[kind]
     whole = [f"f{i} % 1000 = 0" for i, name in enumerate(fields, start=1) if name != "emit"]
     narrow = [f"abs(f{i}) < {1000 << 31}" for i, name in enumerate(fields, start=1) if name not in _WIDE]

@@ -1,8 +1,8 @@
 """The comparison: each type's answers against the oracle's, as bags of rows.
 
-Idea: rows that agree cancel out in one aggregation; only what is left is looked at closer. A left-over answer
-and a left-over expectation with the same key (the tuple that triggered them) are one wrong answer; what then
-remains is missing (expected only), duplicated (the trigger has its answer already) or unexpected (there is no
+Idea: rows that agree cancel out in one aggregation, and only the rest is examined. A left-over answer and a
+left-over expectation with the same key (the tuple that triggered them) are one wrong answer. What then
+remains is missing (only expected), duplicated (the trigger already has its answer) or unexpected (there is no
 such trigger). Balances have many right answers: each right one is first replaced by the oracle's.
 """
 
@@ -18,7 +18,7 @@ import duckdb
 class AnswerType:
     """How answers of one type are named, compared and timed.
 
-    `wrong` gives a SQL condition for each kind of fault.
+    `wrong` has an SQL condition for each kind of fault.
     """
 
     number: int
@@ -75,8 +75,8 @@ EARLY = "emitted before its time"
 MISSING, UNEXPECTED, DUPLICATED, LATE = "missing", "unexpected", "duplicated", "late"
 SHOWN = 3
 
-# A balance may be up to 60 s old, so several pairs are right: any (ResultTime, Bal) that is right stands for
-# the oracle's own pair.
+# A balance may be up to 60 s old, so several pairs are right. Any right (ResultTime, Bal) counts as the
+# oracle's own pair.
 RIGHT_BALANCES = """
 CREATE TEMP TABLE judged_2 AS
 WITH asked AS (SELECT g.*, e.vid, e.bal AS e_bal
@@ -127,8 +127,9 @@ class Result:
 
 
 def compare(con: duckdb.DuckDBPyConnection, *, emits: bool, limits: bool) -> list[Result]:
-    """Compare all types; `emits` checks Emit < Time and measures response times, `limits` counts late
-    answers.
+    """Compare all types.
+
+    `emits` checks Emit < Time and measures response times. `limits` counts late answers.
     """
     con.execute(RIGHT_BALANCES)
     return [_compare(con, answer, emits=emits, limits=limits) for answer in TYPES]
@@ -153,7 +154,7 @@ def _one(con: duckdb.DuckDBPyConnection, query: str) -> int:
 
 
 def _leftovers(con: duckdb.DuckDBPyConnection, answer: AnswerType, early: str) -> None:
-    """What does not cancel out: rows the oracle has more often (e > g) or the system (g > e)."""
+    """What does not cancel out: rows that the oracle (e > g) or the system (g > e) has more often."""
     columns = ", ".join((*answer.key, *answer.values))
     expected = _EXPECTED.get(answer.number, f"expected_{answer.number}")
     got = _GOT.get(answer.number, f"got_{answer.number}")
@@ -203,7 +204,7 @@ def _count(con: duckdb.DuckDBPyConnection, result: Result) -> None:
 
 
 def _measure(con: duckdb.DuckDBPyConnection, result: Result, *, limits: bool) -> None:
-    """Response times; limits run on the run's own clock, so they need no speed-up."""
+    """Response times; limits apply to the run's own clock, so they need no speed-up."""
     row = con.execute(f"""
         SELECT quantile_disc(r, [0.5, 0.95, 0.99]), max(r), count(*) FILTER (r > {result.type.limit * 1000})
         FROM (SELECT emit - time::BIGINT * 1000 AS r FROM got_{result.type.number})""").fetchone()

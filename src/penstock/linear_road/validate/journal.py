@@ -1,7 +1,8 @@
 """What the oracle has finished, kept in its own database.
 
 Idea: every unit of work (some chunks of rows, one expressway of one step) is one transaction together with
-the note that it is done. A database found after a kill holds whole units only, and the next run skips them.
+the note that it is done. So a database found after a kill holds only complete units, and the next run skips
+them.
 """
 
 from __future__ import annotations
@@ -46,6 +47,6 @@ class Journal:
         self._con.execute("BEGIN")
 
     def commit(self, unit: str, state: Any = None) -> None:
-        """Note a unit as done, or how far it got, together with all that was written since `begin`."""
+        """Record a unit as done, or its progress, together with all that was written since `begin`."""
         self._con.execute("INSERT OR REPLACE INTO finished VALUES (?, ?)", [unit, json.dumps(state)])
         self._con.execute("COMMIT")

@@ -1,9 +1,9 @@
 """Flat files to columns: the only part of the validator that looks at bytes.
 
-Idea: what counts as "15 integers" must be exact and fast, and SQL casts are neither (they round 1.5 and take
-1e3). So a small compiled loop reads whole blocks of lines into columns and says which lines it could not
-read. An integer is an optional sign and digits, blanks around it allowed; what exceeds 32 bits reads as
-`TOO_LARGE`, which no range of the format contains.
+Idea: what counts as "15 integers" must be exact and fast, and SQL casts are neither (they round 1.5 and
+accept 1e3). So a small compiled loop reads whole blocks of lines into columns and reports which lines it
+could not read. An integer is an optional sign and digits, with blanks allowed around it. What exceeds 32 bits
+reads as `TOO_LARGE`, which no range of the format contains.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ _NEWLINE, _COMMA, _BLANK, _TAB, _RETURN, _PLUS, _MINUS, _POINT, _ZERO, _NINE = (
 
 @dataclass(frozen=True)
 class FilePlace:
-    """A place in an input between two rows: number of the file, bytes (csv) or rows (parquet) before it, next
-    line.
-    """
+    """A place between two rows of an input: file number, bytes (csv) or rows (parquet) before, next line."""
 
     file: int = 0
     offset: int = 0
@@ -52,7 +50,7 @@ class FilePlace:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of one file: `columns[field, row]`, and which rows could be read at all."""
+    """Some rows of one file: `columns[field, row]`, and which rows were readable."""
 
     file: Path
     first_line: int
@@ -61,7 +59,7 @@ class Chunk:
     block: bytes | None = None
     starts: Any = None
     following: FilePlace = FilePlace()
-    """Where to go on after this chunk."""
+    """Where to continue after this chunk."""
 
     def raw(self, row: int) -> str:
         """The row as it stood in the file."""
@@ -75,7 +73,7 @@ BEGINNING = FilePlace()
 
 
 def chunks(source: Input, begin: FilePlace = BEGINNING) -> Iterator[Chunk]:
-    """All rows of an input in its order from a place on, some million rows at a time."""
+    """All rows of an input in order from a place on, about a million rows at a time."""
     read = _parquet_chunks if source.format == "parquet" else _csv_chunks
     for number in range(begin.file, len(source.files)):
         place = begin if number == begin.file else FilePlace(number)
@@ -125,7 +123,7 @@ def _columns(table: pa.Table) -> tuple[Any, Any]:
 
 
 def blocks(file: Path, size: int | None = None, begin: int = 0) -> Iterator[bytes]:
-    """A file from a byte on, in blocks that end at a line's end."""
+    """A file from a byte on, in blocks that end at line ends."""
     size = size or BLOCK_BYTES
     try:
         with file.open("rb") as stream:
@@ -156,11 +154,10 @@ def read_rows(block: bytes) -> tuple[Any, Any, Any]:
 
 
 def read_thousandths(block: bytes, width: int) -> tuple[Any, Any, Any]:
-    """Lines of up to `width` numbers in thousandths (int64), how many each has (0: unreadable), where they
-    start.
+    """Read lines of up to `width` numbers: values in thousandths (int64), counts, where lines start.
 
-    What lies beyond the third decimal counts as a whole thousandth, so that nothing late or uneven is cut
-    down to right.
+    A count of 0 means unreadable. Anything beyond the third decimal counts as a whole thousandth, so that
+    rounding never makes a late or wrong answer right.
 
     >>> values, counts, _ = read_thousandths(b"1,2.0000,2.0005" + bytes([10]) + b"x", 6)
     >>> values[:3, 0].tolist(), counts.tolist()
@@ -186,7 +183,7 @@ def _digit(byte: int) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> None:  # noqa: C901, PLR0912 - one compiled loop
-    """Fill values[field, line] and counts[line]; a line that breaks the form keeps count 0."""
+    """Fill values[field, line] and counts[line]; a malformed line keeps count 0."""
     width, end, i = values.shape[0], len(data), 0
     for line in range(values.shape[1]):
         starts[line] = i
@@ -231,7 +228,7 @@ def _parse(data: Any, values: Any, counts: Any, starts: Any, decimals: int) -> N
                     break
                 good = data[i] == _COMMA
                 i += 1
-        # A line that broke off is skipped to its end; one that was read stands there already.
+        # Skip the rest of a malformed line; a good line has been read to its end.
         while i < end and data[i] != _NEWLINE:
             i += 1
         i += 1

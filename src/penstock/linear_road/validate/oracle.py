@@ -1,9 +1,9 @@
-"""The oracle: every right answer, worked out from the whole input by SQL.
+"""The oracle: every right answer, computed from the whole input by SQL.
 
-Idea: the definitions of docs/linear-road-semantics.md, each in the module of its topic, run in their order of
-need: rows refused, trips and statistics (an expressway at a time), accidents (over all), quotes, accounts,
-requests. It shares nothing with any pipeline: what it says is what the page says. For a large input the
-database is a file, and a run that was killed goes on after the last unit of work it had finished (`journal`).
+Idea: the definitions of docs/linear-road-semantics.md, each in the module of its topic, run in order: refused
+rows, trips and statistics (an expressway at a time), accidents (over all), quotes, accounts, requests. The
+oracle shares nothing with any pipeline and follows that page alone. For a large input the database is a file.
+A run that was killed resumes after its last finished unit of work (`journal`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass
 class Oracle:
-    """A database with the tables expected_0 .. expected_4 and all they rest on."""
+    """A database with the tables expected_0 .. expected_4 and everything they depend on."""
 
     con: duckdb.DuckDBPyConnection
     xways: list[int] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Oracle:
     refused_by_why: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
     resumed: bool = False
-    """Whether some of the work was found done by a run that was killed."""
+    """Whether a killed run had already done some of the work."""
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
@@ -70,7 +70,7 @@ class Oracle:
 def workspace(memory: str = MEMORY, directory: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory that may spill to a temporary directory.
 
-    Or one in `directory`, which stays there.
+    With `directory`, a database there, which stays.
     """
     spill = Path(tempfile.mkdtemp(prefix="penstock-validate-", dir=directory))
     try:
@@ -86,7 +86,7 @@ def workspace(memory: str = MEMORY, directory: Path | None = None) -> Iterator[d
 
 
 def _connect(file: Path) -> duckdb.DuckDBPyConnection:
-    """Open the database a run has left, or a new one if that cannot be read."""
+    """Open the database that a run has left, or a new one if it cannot be read."""
     try:
         return duckdb.connect(file)
     except duckdb.Error:
@@ -101,7 +101,7 @@ def consult(
     history: Path | None,
     progress: Progress = lambda _step, _share: None,
 ) -> Oracle:
-    """Work out every right answer to an input; what the database already holds is not worked out again."""
+    """Compute every right answer to an input; what the database already holds is not computed again."""
     oracle, journal = Oracle(con), Journal(con)
     oracle.resumed = bool(journal.found)
     journal.once("history", lambda: open_history(con, history))
@@ -150,7 +150,7 @@ def _each(
     step: _OfExpressway,
     tick: _Tick,
 ) -> None:
-    """A step that takes one expressway at a time, each of them a unit of its own."""
+    """Run a step one expressway at a time, each as a unit of its own."""
     journal.once(name, lambda: _run(con, tables))
     xways = travel.asked_expressways(con) if name == "travel times" else expressways(con)
     for done, xway in enumerate(xways, start=1):

@@ -1,12 +1,12 @@
-"""Rows refused: what takes part in nothing, and why (docs/linear-road-semantics.md, "Input").
+"""Refused rows: which rows are ignored, and why (docs/linear-road-semantics.md, "Input").
 
 Idea: most rules look at one row and are SQL. Three look at the rows before: a Time below the last accepted
 row's, a Time more than 60 s above both the last accepted and the next row's, and a report already accepted.
-Those are sequential, but only where neighbouring times fall or leap: all other rows are judged as a whole
+These are sequential, but only where neighbouring times fall or leap. All other rows are judged as a whole
 array.
 
-Two points the page leaves open: "the next row" is the next one that passes the rules of a single row, and a
-row that has no row before or after it cannot leap.
+The page leaves two points open. Here "the next row" is the next one that passes the rules of a single row,
+and a row that has no row before or after it cannot leap.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Gate:
 
     @staticmethod
     def from_json(found: dict[str, Any]) -> Gate:
-        """The gate that `as_json` wrote down."""
+        """Restore a gate from `as_json`."""
         return Gate(found["last"], np.array(found["known"], dtype=np.int64).reshape(3, -1))
 
     def as_json(self) -> dict[str, Any]:
-        """All it remembers, as plain values."""
+        """Its memory, as plain values."""
         return {"last": self.last, "known": self.known.tolist()}
 
     def accept(self, chunk: Chunk, formed: Any, following: int | None) -> tuple[Any, dict[int, str]]:
@@ -119,7 +119,7 @@ class Gate:
 def _keys(time: Any, road: Any, vid: Any) -> Any:
     """One number for each report: 14 bits of time, 18 of road, 31 of vehicle.
 
-    Wilder roads are numbered first.
+    Roads with larger numbers are renumbered first.
     """
     if road.max(initial=0) < 1 << 18:
         return (time << 49) | (road << 31) | vid
@@ -141,7 +141,7 @@ def later_equals(keys: Any) -> Any:
 
 
 def out_of_order(times: Any, last: int | None, following: int | None) -> Any:
-    """The sequential time rules over well-formed rows: 0 accepted, 1 goes back, 2 leaps ahead.
+    """Apply the sequential time rules to well-formed rows: 0 accepted, 1 goes back, 2 leaps ahead.
 
     `last` is the Time of the last accepted row before these, `following` the Time of the row after them.
 
@@ -162,7 +162,7 @@ def out_of_order(times: Any, last: int | None, following: int | None) -> Any:
 
 
 def _walk(times: Any, verdict: Any, i: int, last: int, following: int | None) -> int:
-    """Refuse from row `i` on until a row is accepted again; its index."""
+    """Refuse rows from `i` on until one is accepted again; returns its index."""
     while i < len(times):
         if times[i] < last:
             until = _first_at_least(times, i, last)
@@ -182,7 +182,7 @@ def _is_above_next(times: Any, i: int, following: int | None) -> bool:
 
 
 def _first_at_least(times: Any, i: int, least: int) -> int:
-    """The first index from `i` on with times >= least, in ever wider windows, since runs are mostly short."""
+    """The first index from `i` on with times >= least, in growing windows, since runs are mostly short."""
     width = 16
     while i < len(times):
         at = np.flatnonzero(times[i : i + width] >= least)
@@ -219,7 +219,7 @@ def sieve(
     """Each chunk with the mask of its accepted rows and the list of its refused ones.
 
     The leap rule looks at the next row, so a chunk waits until one with a well-formed row follows. `gate`
-    knows the rows before the source; when a chunk comes out, it knows that chunk too and none after it.
+    knows the rows before the source. When a chunk comes out, it also knows that chunk, and none after it.
     """
     gate = gate or Gate()
     waiting: list[_Waiting] = []

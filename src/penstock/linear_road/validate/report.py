@@ -35,7 +35,7 @@ class Verdict:
     response_times: str = "checked"
     why: list[str] = field(default_factory=list)
     resumed: bool = False
-    """Whether the oracle went on with the work of a run that was killed."""
+    """Whether the oracle resumed the work of a killed run."""
 
     @property
     def passed(self) -> bool:
@@ -65,7 +65,7 @@ class Verdict:
 
 
 def new_verdict(path: Path, oracle: Oracle) -> Verdict:
-    """A verdict that so far knows only the oracle's side."""
+    """A verdict that knows only the oracle's side so far."""
     return Verdict(
         input=path,
         reports=oracle.reports,
@@ -78,7 +78,7 @@ def new_verdict(path: Path, oracle: Oracle) -> Verdict:
 
 
 def add_answers(verdict: Verdict, answers: Answers) -> None:
-    """Note what was found in the answer files besides answers."""
+    """Record what the answer files contained besides answers."""
     verdict.unreadable, verdict.unreadable_rows = answers.unreadable, answers.unreadable_rows
     verdict.speed = answers.speed
 

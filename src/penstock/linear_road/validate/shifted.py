@@ -1,9 +1,9 @@
-"""Answers to shifted copies, judged by un-shifting them onto the original.
+"""Answers to shifted copies, judged by shifting them back onto the original.
 
 Idea: copy k of an input is the input with k times a fixed span added to VID, QID and XWay, so its right
-answers are those of the original, shifted. The oracle works out the original once; the answers of each copy
-are moved back and compared with it one copy after the other. What belongs to no copy is an answer that nobody
-asked for.
+answers are those of the original, shifted. The oracle computes the original once. The answers of each copy
+are moved back and compared with it, one copy after the other. An answer that belongs to no copy is
+unexpected.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def validate_copies(
     memory: str = MEMORY,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ShiftedVerdict:
-    """Check the answers to copies of one or more originals (whole ones, and one that is cut off)."""
+    """Check the answers to copies of one or more originals (whole ones, and a partial one)."""
     verdict = ShiftedVerdict()
     total = sum(len(part.copies) for part in parts)
     for number, part in enumerate(parts):
@@ -125,7 +125,7 @@ def _strays(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, shift: Copi
 
 
 def _unshift(con: duckdb.DuckDBPyConnection, shift: Copies, k: int) -> None:
-    """Make the answers of copy k those to the original."""
+    """Turn the answers of copy k into answers to the original."""
     vid, qid, _ = shift.offsets(k)
     moved = {"vid": f"vid - {vid} AS vid", "qid": f"qid - {qid} AS qid"}
     for kind, fields in LAYOUT.items():

@@ -37,11 +37,11 @@ def validate(
     work: Path | None = None,
     progress: Progress = lambda _step, _share: None,
 ) -> Verdict:
-    """Check the answers to an input (`answers`), write the right ones (`expected`), explain one (`ask` = VID,
-    TIME).
+    """Check the answers to an input, write the right ones, or explain one.
 
-    The oracle's tables for a large input lie in a work directory (in `work`, which also puts small ones
-    there); after a kill the same call goes on with them.
+    `answers` are checked, `expected` is written, `ask` = (VID, TIME) is explained. The oracle's tables for a
+    large input lie in a work directory (in `work`, which also keeps small ones). After a kill the same call
+    resumes with them.
     """
     source = open_input(path)
     history = history or history_beside(path)
@@ -70,7 +70,7 @@ def _work(source: Input, history: Path | None, where: Path | None) -> AbstractCo
 
 
 def _check(answers: Path | None, expected: Path | None, json_file: Path | None) -> None:
-    """Refuse at once what would fail only after minutes of work."""
+    """Refuse at once what would otherwise fail after minutes of work."""
     if answers:
         answer_files(answers)
     for file in (expected, json_file):

@@ -1,7 +1,7 @@
-"""The oracle's working: which vehicles, minutes and accidents an answer rests on.
+"""The oracle's reasoning: which vehicles, minutes and accidents an answer rests on.
 
-Idea: a validator that only says "wrong" is not believed. Each answer can be traced back through the oracle's
-own tables, in lines a person can check by hand against the input.
+Idea: nobody believes a validator that only says "wrong". Each answer can be traced back through the oracle's
+own tables, in lines that a person can check by hand against the input.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Report:
 
 
 def why(oracle: Oracle, vid: int, time: int) -> list[str]:
-    """Everything the oracle holds of a vehicle at a time: its reports there and its requests."""
+    """Everything the oracle knows of a vehicle at a time: its reports then and its requests."""
     lines = why_report(oracle, vid, time)
     asked = oracle.con.execute(
         "SELECT type, time, qid FROM requests WHERE vid = ? AND time = ? ORDER BY type, qid", [vid, time]

@@ -1,1 +1,1 @@
-"""The right answers as SQL, one module a topic of the benchmark."""
+"""The right answers as SQL, one module for each topic of the benchmark."""

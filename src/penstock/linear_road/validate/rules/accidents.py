@@ -1,10 +1,10 @@
 """Accidents: two vehicles stopped at one place (docs/linear-road-semantics.md, "Accidents").
 
-Idea: a report that is the fourth in a row, 30 s apart, from one place makes its vehicle stopped from its own
-time until the vehicle's next report or 30 s later. "Its four latest reports" are the vehicle's wherever they
-come from, so the reports of the few still vehicles are gathered over all expressways. Of two in one second
-neither is the later one, so four with such a one among them are not 30 s apart. Two such spans at one place
-that overlap are an accident.
+Idea: at its fourth report in a row, 30 s apart, from one place, a vehicle is stopped. It stays so from that
+report's time until its next report, or 30 s later. "Its four latest reports" are the vehicle's wherever they
+come from, so the reports of the few still vehicles are gathered over all expressways. Of two reports in one
+second neither is the later one, so four that include such a pair are not 30 s apart. Two such spans at one
+place that overlap are an accident.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ _GATHER = """
 SELECT {xway} AS xway, dir, lane, seg, pos, vid, time FROM reports_{xway}
 WHERE vid IN (SELECT vid FROM still)"""
 
-# Each report beside the three before it. A fourth one back at the same second as the third would be a tie:
-# then the vehicle reported twice in a second, and its four latest are not 30 s apart. `until` ends with the
-# next report.
+# Each report beside the three before it. If the fourth one back has the same second as the third, the vehicle
+# reported twice in a second, and its four latest are not 30 s apart. `until` ends with the next report.
 STOPPED = """
 CREATE TABLE stopped AS
 WITH mine AS ({mine}),
@@ -44,7 +43,7 @@ SELECT xway, dir, lane, seg, pos, a.vid AS vid1, b.vid AS vid2,
 FROM stopped a JOIN stopped b USING (xway, dir, lane, seg, pos)
 WHERE a.vid < b.vid AND greatest(a.since, b.since) < least(a.until, b.until)"""
 
-# `until` is the first second without the accident, so the last minute is that of the second before it.
+# `until` is the first second without the accident, so the last minute is that of the second before.
 ACCIDENT_MINUTES = """
 CREATE TABLE accident_minutes AS
 SELECT DISTINCT xway, dir, seg, unnest(range(since // 60 + 1, (until - 1) // 60 + 2)) AS minute

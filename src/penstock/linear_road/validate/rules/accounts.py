@@ -1,15 +1,15 @@
 """Assessment and balance (docs/linear-road-semantics.md, "Assessment and balance").
 
 Idea: a report that crosses into another segment pays the toll quoted when the vehicle entered the segment it
-leaves: the vehicle's entry before this one. If that entry was in lane 4 there was no notice, and nothing is
-paid; the first report of a trip pays nothing. A vehicle has one account over all expressways.
+leaves, at the vehicle's previous entry. If that entry was in lane 4, there was no notice and nothing is paid.
+The first report of a trip pays nothing. A vehicle has one account over all expressways.
 """
 
 from __future__ import annotations
 
 import duckdb
 
-# `lag` reads the entry before this one: where the toll was told that is due now.
+# `lag` reads the previous entry, where the toll due now was told.
 CHARGES = """
 CREATE TABLE charges AS
 WITH crossings AS (
@@ -18,7 +18,7 @@ WITH crossings AS (
     FROM entered WINDOW w AS (PARTITION BY xway, dir, vid ORDER BY time))
 SELECT vid, time, xway, dir, seg, quoted, toll FROM crossings WHERE NOT first AND toll > 0"""
 
-# The sum of a second, then the running sum: charges of one second show together.
+# First the sum of each second, then the running sum: charges of one second show together.
 ACCOUNTS = """
 CREATE TABLE accounts AS
 SELECT vid, time, sum(sum(toll)) OVER (PARTITION BY vid ORDER BY time)::BIGINT AS bal

@@ -1,9 +1,8 @@
-"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet, either may be
-absent.
+"""The historical tables the oracle reads: TollHistory and SegmentHistory, as csv or parquet.
 
-Shifted copies of an input may share one history by reference; the history's manifest then says `copies`: copy
-k has the rows of the files with k times `vid` added to VID and k times `xway` to XWay. The macros `home_xway`
-and `home_vid` lead from a request to the row it shares.
+Either may be absent. Shifted copies of an input may share one history by reference; the history's manifest
+then has `copies`. Copy k has the rows of the files with k times `vid` added to VID and k times `xway` to
+XWay. The macros `home_xway` and `home_vid` lead from a request to the row it shares.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], 
     if file is None:
         con.execute(f"CREATE TABLE {table} ({', '.join(f'{column} INTEGER' for column in columns)})")
         return
-    # csv text is read once into a table; parquet stays where it is and gives only the columns asked for.
+    # Read csv text once into a table. Parquet stays in its file and gives only the columns asked for.
     kind = "VIEW" if file.suffix == ".parquet" else "TABLE"
     try:
         con.execute(f"CREATE {kind} {table} AS SELECT {listed} FROM {_reader(file, columns)}")
@@ -92,7 +91,7 @@ def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], 
 
 
 def _reader(file: Path, columns: tuple[str, ...]) -> str:
-    # A directory of parquet parts is as good as one file.
+    # Accept a directory of parquet parts like one file.
     path = str(file.resolve() / "**/*.parquet" if file.is_dir() else file.resolve()).replace("'", "''")
     if file.suffix == ".parquet":
         return f"read_parquet('{path}')"

@@ -1,8 +1,7 @@
 """The accepted rows as tables: one of reports for each expressway, one of requests.
 
-Idea: everything but the accounts and the stopped vehicles is a matter of one expressway, so each gets its own
-table and is worked on alone; L expressways need the memory of one. Columns are as narrow as the format
-allows.
+Idea: everything except accounts and stopped vehicles concerns one expressway, so each gets its own table and
+is processed alone. L expressways need the memory of one. Columns are as narrow as the format allows.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _UNIT = "rows"
 
 @dataclass
 class _Loading:
-    """How far the rows are loaded: the place after them, what the gate remembers, and what was refused."""
+    """The progress of loading: the place after the loaded rows, the gate's memory, and what was refused."""
 
     place: FilePlace = field(default_factory=FilePlace)
     gate: Gate = field(default_factory=Gate)
@@ -78,7 +77,7 @@ def load(
     journal: Journal,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Counter[str]:
-    """Fill the tables chunk by chunk, committing now and then; how many rows were refused, by reason."""
+    """Fill the tables chunk by chunk, committing now and then; returns counts of refused rows by reason."""
     done = _begin(con, journal)
     if done.whole:
         return done.refused

@@ -1,7 +1,7 @@
 """Tolls, notices and alerts (docs/linear-road-semantics.md, "Toll notification" and "Accidents").
 
-Idea: Lav, toll and the nearest accident hang on road segment and minute alone, so they are worked out once
-for each of these (`quotes`), and a notice is an entry that reads its quote. An entry in lane 4 has none.
+Idea: Lav, toll and the nearest accident depend only on road segment and minute, so they are computed once for
+each of these (`quotes`). A notice is an entry that reads its quote. An entry in lane 4 has none.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ DOWNSTREAM = """
 CREATE OR REPLACE MACRO downstream(dir, seg, i) AS
 CASE dir WHEN 0 THEN least(seg + i, 99) ELSE greatest(seg - i, 0) END"""
 
-# Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever asked
-# for. Lav is the mean of the five minutes before; a minute without cars has no row and does not count. 1e-9
-# lifts a mean that is whole but for rounding. An accident in one of the
-# five segments from here downstream suspends the toll.
+# Every notice has a report in its own minute, so the statistics hold a row for each quote that is ever
+# needed. Lav is the mean of the five minutes before; a minute without cars has no row and does not count.
+# 1e-9 lifts a mean that is whole except for rounding. An accident in one of the five segments from here
+# downstream suspends the toll.
 QUOTES = """
 CREATE TABLE quotes AS
 WITH lavs AS (
@@ -37,7 +37,7 @@ SELECT xway, dir, seg, minute, lav, cars, accident,
            AS toll
 FROM lavs LEFT JOIN nearest USING (xway, dir, seg, minute)"""
 
-# Whoever enters on lane 4 is on the way out: no toll is told, so none is charged later.
+# A vehicle that enters on lane 4 is on its way out: it is told no toll, so none is charged later.
 ENTERED = """
 CREATE TABLE entered AS
 SELECT e.*, q.lav, q.accident, CASE WHEN e.lane <> 4 THEN q.toll END AS toll

@@ -1,8 +1,8 @@
 """Travel time and toll of a journey (docs/linear-road-semantics.md, "Travel time").
 
 Idea: the journey is a recursive query that crosses one segment a step; `y` is the clock in minutes of the
-first day. The means over the days of a day of week are made for one expressway at a time, which bounds the
-memory.
+first day. The means over the days of a day of week are computed for one expressway at a time, which bounds
+the memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e
 
 
 def asked_expressways(con: duckdb.DuckDBPyConnection) -> list[int]:
-    """The expressways whose history is asked for."""
+    """The expressways whose history is needed."""
     rows = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
     return [int(xway) for (xway,) in rows]
 
@@ -58,9 +58,7 @@ def travel(con: duckdb.DuckDBPyConnection, xway: int) -> None:
 
 
 def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Any]:
-    """The steps of one journey: segment reached, clock y, toll so far, and the lav and cnt of the segment
-    crossed.
-    """
+    """The steps of one journey: segment reached, clock y, toll so far, and the segment's lav and cnt."""
     row = con.execute(f"SELECT home_xway({int(xway)})").fetchone()
     home = row[0] if row else xway
     con.execute(MEANS.format(xway=home))

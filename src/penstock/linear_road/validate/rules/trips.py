@@ -1,10 +1,9 @@
-"""Trips: where a vehicle begins one, enters a segment, or stands still (docs/linear-road-semantics.md,
-"Trips").
+"""Trips: where a vehicle begins one, enters a segment, or stands still.
 
-Idea: one self-join finds the previous report, the report of the same vehicle on the same expressway and
-direction exactly 30 s earlier. Of its result only two kinds of rows matter later: entries (the first report
-of a trip, or one in another segment than the previous) and still rows (same travel lane and position as the
-previous).
+Meaning: docs/linear-road-semantics.md, "Trips". Idea: one self-join finds the previous report: that of the
+same vehicle on the same expressway and direction exactly 30 s earlier. Only two kinds of its rows matter
+later: entries (the first report of a trip, or one in another segment than the previous) and still rows (same
+travel lane and position as the previous).
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ CREATE TABLE entries (xway INTEGER, dir UTINYINT, vid INTEGER, time SMALLINT, la
                       first BOOLEAN);
 CREATE TABLE still (vid INTEGER, count BIGINT)"""
 
-# Most reports are neither entries nor still rows; the WHERE clause leaves them out before anything is
-# written. A vehicle that left by lane 4 and is back on another lane 30 s later begins a new trip.
+# Most reports are neither entries nor still rows; the WHERE clause drops them before anything is written. A
+# vehicle that left by lane 4 and is back on another lane 30 s later begins a new trip.
 STEPS = """
 CREATE OR REPLACE TEMP TABLE steps AS
 SELECT q.dir, q.vid, q.time, q.lane, q.seg,
