@@ -268,7 +268,7 @@ class _NetworkRun:
         write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
-            # Everything in these folders is also in the answers.
+            # The finished files replace these working folders.
             for path in (self.folder.feed, self.folder.slices, self.folder.parts):
                 shutil.rmtree(path, ignore_errors=True)
         return record
