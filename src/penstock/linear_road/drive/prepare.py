@@ -56,7 +56,7 @@ class PreparePlan:
     end: int | None = None
     lenient: bool = False
     halves: bool = False
-    """Store each direction of each expressway apart, so that any number of halves can be driven."""
+    """Store each direction of each expressway separately, so that any number of halves can be driven."""
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the progress file and the manifest keep it."""

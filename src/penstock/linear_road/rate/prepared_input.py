@@ -29,7 +29,7 @@ from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.store.durable import whole_file, write_text
 
 Step = Callable[[str, int, int], None]
-"""Called with the name of a step and (done, total) as it goes on."""
+"""Called with the name of a step and (done, total) as it advances."""
 
 _INT32 = 2**31 - 1
 _RATES = "rates.json"

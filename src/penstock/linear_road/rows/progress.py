@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total) as a long step goes on."""
+"""Called with (done, total) as a long step advances."""
 
 
 def silent(_done: int, _total: int) -> None:

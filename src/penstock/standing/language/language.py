@@ -1,13 +1,12 @@
-"""The query language: SELECT-FROM-WHERE, then BEGIN-END (PSoup, Sect. 2; P02-P05), and what lies beyond the
-paper.
+"""The query language: SELECT-FROM-WHERE, then BEGIN-END (PSoup, Sect. 2; P02-P05), and some extensions.
 
     SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 10 minutes END now
     SELECT COUNT(*), AVG(spd) FROM reports WHERE seg = 7 OR seg IN (1, 2) BEGIN last 1000 tuples
     SELECT r.vid, t.toll FROM reports r, tolls t WHERE r.seg = t.seg
         BEGIN now - 1 minute END now FOR r, BEGIN now - 1 hour END now FOR t
 
-A window without FOR holds for all streams of FROM. sqlglot reads the first part, we the second; whatever
-cannot be answered exactly is refused here, when the query is registered.
+A window without FOR holds for all streams of FROM. sqlglot parses the first part, this module the second. A
+query that cannot be answered exactly is refused here, when it is registered.
 """
 
 from __future__ import annotations

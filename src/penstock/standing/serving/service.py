@@ -1,9 +1,10 @@
-"""Standing queries on a running network: register once, invoke any time, over old data and new (PSoup, Sect.
-1; P01, P08).
+"""Standing queries on a running network: register once, invoke any time, over old and new data.
+
+PSoup, Sect. 1; P01, P08.
 
     service = StandingQueries(runtime)
     slow = service.register("SELECT vid, spd FROM reports WHERE spd < 20 BEGIN now - 10 minutes END now")
-    slow.invoke()        # a pyarrow Table, now and whenever it is wanted
+    slow.invoke()        # a pyarrow Table, now and at any later time
     slow.unregister()
 
 There is one streaming query for each stream that queries name, never one for each query, and an invocation

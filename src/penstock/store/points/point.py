@@ -1,10 +1,8 @@
-"""A connection point's retained table (Aurora, Sect. 2.2 and 4.2): written once by its producer, read by any
-number.
+"""A connection point's retained table (Aurora, Sect. 2.2 and 4.2): one producer, any number of readers.
 
-The producer stages files in its tasks and commits one entry for each train; a reader keeps the number of the
-last entry it has taken and asks for what came after. Whatever compaction and retention do meanwhile, the rows
-of the entries after a position are the same, so a query that reads history first and goes on live (A48, A51)
-has no seam.
+The producer stages files in its tasks and commits one entry for each train. A reader keeps the number of the
+last entry it has taken and asks for what came after. Compaction and retention never change the rows of the
+entries after a position. So a query that reads history first and then continues live (A48, A51) has no seam.
 
 Producer::
 
