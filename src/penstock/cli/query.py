@@ -37,11 +37,11 @@ def query(
         str, typer.Argument(metavar="SQL", help='For example "SELECT * FROM segment_minutes WHERE seg = 7".')
     ],
     follow: Annotated[
-        bool, typer.Option("--follow", help="After what is retained, go on with what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", help="After what is retained, show new rows until Ctrl-C.")
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(help="Show at most so many rows (0: all); 100 if not given, with --follow all.", min=0),
+        typer.Option(help="Show at most this many rows (0: all); default 100, with --follow all.", min=0),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json (lines).")] = "table",
 ) -> None:
@@ -62,7 +62,7 @@ def query(
 
 def dead_letters(
     checkpoint: Checkpoint,
-    limit: Annotated[int, typer.Option(help="Show at most so many (0: all).")] = 20,
+    limit: Annotated[int, typer.Option(help="Show at most this many (0: all).")] = 20,
 ) -> None:
     """Show the tuples that were refused: raw text, reason, source, offset, box."""
     with refusals():

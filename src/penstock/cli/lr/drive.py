@@ -47,10 +47,10 @@ def drive(
     ] = None,
     form: Annotated[str | None, typer.Option("--format", help="csv or parquet (directories only).")] = None,
     copies: Annotated[int | None, typer.Option(help="Deliver N shifted copies of the input.")] = None,
-    xways: Annotated[float | None, typer.Option(help="The same, by the expressways wanted in all.")] = None,
+    xways: Annotated[float | None, typer.Option(help="The same, by the total number of expressways.")] = None,
     clock: Annotated[Path | None, typer.Option(help="Also write the clock to FILE.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted drive to a directory.")
+        bool, typer.Option("--resume", help="Resume an interrupted drive to a directory.")
     ] = False,
     most_late: Annotated[
         float, typer.Option(help="Seconds (of the clock) late that make a run invalid.")

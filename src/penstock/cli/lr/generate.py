@@ -65,7 +65,7 @@ def generate(
     xways: Annotated[
         float, typer.Option("--xways", help="Expressways L; half an expressway is direction 0 (0.5, 2.5).")
     ],
-    out: Annotated[Path, typer.Option("--out", help="Directory to write; an interrupted run there goes on.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory to write; an interrupted run resumes.")],
     minutes: Annotated[int, typer.Option("--minutes", help="Length of the run, 1..180.")] = 180,
     seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same bytes.")] = 1,
     form: Annotated[str, typer.Option("--format", help="csv (no header) or parquet.")] = "csv",
@@ -108,7 +108,7 @@ def describe(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where to keep what is counted so far; after a kill the same command goes on from there. "
+            help="Where to keep what is counted so far; after a kill the same command resumes from there. "
             "Default: the temporary directory, for large inputs.",
         ),
     ] = None,

@@ -30,7 +30,7 @@ _console = Console(stderr=True)
 
 def rate(
     out: Annotated[
-        Path, typer.Option("--out", help="Gets rating.json; an interrupted rating there goes on.")
+        Path, typer.Option("--out", help="Gets rating.json; an interrupted rating there resumes.")
     ],
     mode: Annotated[
         str, typer.Option("--mode", help="peak: the busiest minutes; full: all three hours.")

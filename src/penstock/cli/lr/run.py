@@ -41,7 +41,7 @@ def run(
         Path | None, typer.Option("--checkpoint", help="Where state lives; under --out if left out.")
     ] = None,
     xways: Annotated[
-        float | None, typer.Option("--xways", help="Deliver copies of prepared slices: so many expressways.")
+        float | None, typer.Option("--xways", help="Deliver this many expressways of prepared slices.")
     ] = None,
     begin: Annotated[int | None, typer.Option("--from", help="First second driven.")] = None,
     end: Annotated[int | None, typer.Option("--until", help="Second before which to stop.")] = None,
@@ -49,7 +49,7 @@ def run(
         int | None, typer.Option("--scored-from", help="Answers to earlier seconds are warm-up.")
     ] = None,
     most_behind: Annotated[
-        float | None, typer.Option("--most-behind", help="Give up when so many seconds behind.")
+        float | None, typer.Option("--most-behind", help="Give up when this many seconds behind.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:

@@ -36,7 +36,7 @@ def validate(
         typer.Option(
             metavar="DIR",
             help="Where the oracle keeps its tables until it is done; "
-            "after a kill the same command goes on with them. "
+            "after a kill the same command resumes with them. "
             "Default: the temporary directory, for large inputs.",
         ),
     ] = None,

@@ -30,7 +30,7 @@ def register(
         str, typer.Argument(metavar="QUERY", help='"SELECT ... FROM ... WHERE ... BEGIN ... END ..."')
     ],
     client: Annotated[
-        str, typer.Option(help="Under this name limits are counted, and `list --client` finds it.")
+        str, typer.Option(help="Limits count under this name, and `list --client` finds it.")
     ] = "",
     mode: Annotated[
         str | None, typer.Option(help="How results are kept: P, C or NoMat; by a rule if left out.")
@@ -49,7 +49,7 @@ def invoke(
         str | None, typer.Option(help="As of an earlier event time: ISO text, or seconds since 1970.")
     ] = None,
     form: Form = "table",
-    limit: Annotated[int, typer.Option(help="Show at most so many rows (0: all).")] = 0,
+    limit: Annotated[int, typer.Option(help="Show at most this many rows (0: all).")] = 0,
 ) -> None:
     """Print the current answer of a query."""
     with refusals():

@@ -55,7 +55,7 @@ def serve(
     keep: Annotated[
         str, typer.Option(help="How long tuples of sources without a connection point are kept.")
     ] = "2 hours",
-    train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
+    train: Annotated[int, typer.Option(help="The most tuples of an input in one train.")] = 500_000,
     interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
     nice: Annotated[
         int,
