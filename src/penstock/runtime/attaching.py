@@ -55,8 +55,8 @@ class Attaching(RunningQueries):
     ) -> SubnetworkQuery:
         """Start an ad-hoc query at a connection point: first all that is retained, then new tuples (A30).
 
-        It runs until it is detached. It may join other points: `lambda s: s.join(s.network.stream("other"),
-        on="k", within="1 minute")`.
+        It runs until it is detached. It may join other points:
+        `lambda s: s.join(s.network.stream("other"), on="k", within="1 minute")`.
 
         With `resume` it continues where a query of this name was when the runtime last stopped.
         """

@@ -122,7 +122,7 @@ def _add_answer_routes(app: FastAPI, service: StandingQueries) -> None:
 
     @app.get("/queries/{handle}/changes", summary="The stream of changes (server-sent events)")
     def follow(handle: str) -> StreamingResponse:
-        """First the whole answer as `added`, then what comes and what leaves, train by train."""
+        """First the whole answer as `added`, then the rows that enter and leave it, train by train."""
         service.handle(handle)
         return StreamingResponse(_events(service, wakeups, handle), media_type="text/event-stream")
 
