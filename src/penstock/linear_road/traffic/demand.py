@@ -1,6 +1,6 @@
 """Who wants to drive: the trips of one direction and the accidents of one expressway, before anything moves.
 
-Idea: demand is drawn up front from a seed of its own, so the road (`traffic_road`) only has to move vehicles.
+Idea: demand is drawn up front from a seed of its own, so the road (`movement`) only has to move vehicles.
 Entrances are uniform over the ramps, exits normal around segment 50 with 20 miles standard deviation. The
 direction follows from the two, as in the official data (Arasu et al., VLDB 2004, section 3.1.1 and the MITSIM
 files). All places are in the direction of travel: on a westbound road, segment 0 here is segment 99 of the

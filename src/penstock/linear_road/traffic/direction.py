@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, REPORT_EVERY, SEGMENTS
-from penstock.linear_road.traffic import movement as traffic_road
+from penstock.linear_road.traffic import movement
 from penstock.linear_road.traffic.demand import AccidentPlan, Trips, draw_trips, plan_accidents
 
 LAST_FOOT = SEGMENTS * FEET_PER_SEGMENT - 1
@@ -65,7 +65,7 @@ class Requests:
 class Traffic:
     """The reports of one direction in order of time, its trips and accidents.
 
-    Reports are records of `traffic_road.REPORT`.
+    Reports are records of `movement.REPORT`.
     """
 
     direction: Direction
@@ -126,11 +126,11 @@ def _minutes(
     vehicles: np.ndarray, accidents: np.ndarray, seconds: int, seed: int, progress: Callable[[], None]
 ) -> Iterator[np.ndarray]:
     """The reports, minute by minute."""
-    cells = np.zeros((4, traffic_road.CELLS), traffic_road.CELL_STATE)
-    cells["limit"] = traffic_road.NO_LIMIT
+    cells = np.zeros((4, movement.CELLS), movement.CELL_STATE)
+    cells["limit"] = movement.NO_LIMIT
     bucket = np.zeros((REPORT_EVERY, _SLOTS), np.int32)
     bucket_size = np.zeros(REPORT_EVERY, np.int64)
-    speed_of, random = traffic_road.speed_table(), np.array([seed], np.uint64)
+    speed_of, random = movement.speed_table(), np.array([seed], np.uint64)
     entered = 0
     for start in range(0, seconds, 60):
         until = min(start + 60, seconds)
@@ -140,8 +140,8 @@ def _minutes(
                 f"More than {_SLOTS} vehicles share a phase at second {start}: the road has jammed."
             )
         # A vehicle reports at most twice a minute, so this is enough room.
-        reports = np.zeros(2 * (int(bucket_size.sum()) + entering), traffic_road.REPORT)
-        count, entered = traffic_road.advance(
+        reports = np.zeros(2 * (int(bucket_size.sum()) + entering), movement.REPORT)
+        count, entered = movement.advance(
             vehicles,
             cells,
             accidents,
@@ -161,7 +161,7 @@ def _minutes(
 
 def _waiting(trips: Trips) -> np.ndarray:
     """The vehicles before they enter: on the entrance ramp (lane 0)."""
-    vehicles = np.zeros(len(trips), traffic_road.VEHICLE)
+    vehicles = np.zeros(len(trips), movement.VEHICLE)
     for name in ("entry_time", "entry_place", "exit_place", "entry_speed", "temper"):
         vehicles[name] = getattr(trips, name)
     vehicles["place"], vehicles["speed"] = trips.entry_place, trips.entry_speed
@@ -170,7 +170,7 @@ def _waiting(trips: Trips) -> np.ndarray:
 
 
 def _planned(plans: list[AccidentPlan]) -> np.ndarray:
-    accidents = np.zeros(len(plans), traffic_road.ACCIDENT)
+    accidents = np.zeros(len(plans), movement.ACCIDENT)
     for name in ("start", "segment", "cleared_after"):
         accidents[name] = [getattr(plan, name) for plan in plans]
     return accidents
@@ -183,7 +183,7 @@ def _position(direction: Direction, place: Any) -> Any:
 
 def _happened(direction: Direction, accidents: np.ndarray, seconds: int) -> tuple[Accident, ...]:
     """Those that can be detected before the run ends."""
-    both = [_accident(direction, row) for row in accidents if row["phase"] >= traffic_road.BLOCKED]
+    both = [_accident(direction, row) for row in accidents if row["phase"] >= movement.BLOCKED]
     return tuple(accident for accident in both if accident.detected < seconds)
 
 
