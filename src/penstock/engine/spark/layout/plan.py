@@ -61,7 +61,9 @@ class Layout:
     native: tuple[str, ...]
     stages: tuple[Stage, ...]
     home: dict[str, Stage]
-    rooted: bool = False  # the first stages take packed records, partitioned by their writer: see packed_train.py
+    rooted: bool = (
+        False  # the first stages take packed records, partitioned by their writer: see packed_train.py
+    )
 
 
 def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
