@@ -1,9 +1,9 @@
 """`penstock lr generate`: the input of a Linear Road run, for L expressways.
 
 Idea: simulate each direction into a part (`finished_directions`), name the vehicles (`vehicles`), and merge
-the parts into files in order of time (`merge`). The manifest is written last, so a directory with a manifest is complete.
-The next run with the same plan recognises every finished step and keeps it. Arasu et al., VLDB 2004, section
-3.1 (input generation).
+the parts into files in order of time (`merge`). The manifest is written last, so a directory with a
+manifest is complete. The next run with the same plan recognises every finished step and keeps it. Arasu et
+al., VLDB 2004, section 3.1 (input generation).
 """
 
 from __future__ import annotations
