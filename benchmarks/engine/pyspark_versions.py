@@ -73,7 +73,7 @@ def main() -> int:
     parser = options(__doc__)
     parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="interpreters, one for each PySpark")
     chosen = parser.parse_args()
-    tests = "tests/boxes/test_filter.py" if chosen.quick else "tests/boxes"
+    tests = "tests/boxes/stateless/test_filter.py" if chosen.quick else "tests/boxes"
     with recording("pyspark-versions", chosen, tests=tests) as record:
         record.figures = []
         for python in chosen.pythons:

@@ -13,9 +13,9 @@ import pytest
 
 from diffusion import job
 from penstock.testing.crash import crash_at
-from runtime.cluster import Cluster
-from runtime.endings import GAVE_UP, cut_short, log_since, size
-from runtime.expectation import kill_family
+from runtime.kills.cluster import Cluster
+from runtime.kills.endings import GAVE_UP, cut_short, log_since, size
+from runtime.kills.expectation import kill_family
 from soak import SOAK
 
 HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ def test_killed_and_restarted_until_done(tmp_path, record_property):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(
-    not SOAK, reason="in `make soak` only; tests/runtime/test_cluster.py loses a worker every time"
+    not SOAK, reason="in `make soak` only; tests/runtime/kills/test_cluster.py loses a worker every time"
 )
 def test_a_worker_of_the_cluster_dies(tmp_path, record_property):
     job.write_input(tmp_path, 800)

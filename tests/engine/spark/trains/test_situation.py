@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from engine.spark.test_express import network, three_seconds
+from engine.spark.trains.test_express import network, three_seconds
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.situation import InputSituation, RecentCost
 from penstock.testing.dry_run import DryRun

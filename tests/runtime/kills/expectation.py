@@ -22,7 +22,7 @@ from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
 from penstock.testing import assert_same_rows, rows_source
-from runtime.kill_worker import CARS, DOORS, network
+from runtime.kills.kill_worker import CARS, DOORS, network
 from runtime.streams import csv_rows, parquet_rows, put
 
 
@@ -114,7 +114,7 @@ def check(folder: Path, least: int = 1) -> dict[str, int]:
 def start(folder: Path, *more: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     """The process in a session of its own, so that all that belongs to it can be found."""
     here = Path(__file__).parent
-    variables = {**(environment or os.environ), "PYTHONPATH": str(here.parent)}
+    variables = {**(environment or os.environ), "PYTHONPATH": str(here.parents[1])}
     with (folder / "log.txt").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, str(here / "kill_worker.py"), str(folder), *more],

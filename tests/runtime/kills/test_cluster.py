@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from runtime.cluster import Cluster
-from runtime.expectation import check, kill_family, recorded, start, write_input
+from runtime.kills.cluster import Cluster
+from runtime.kills.expectation import check, kill_family, recorded, start, write_input
 from soak import SOAK, count
 
 KILLS = count(1, soak=20)

@@ -13,7 +13,7 @@ from penstock.model.errors import NetworkError
 from penstock.testing import example_box, values
 from penstock.testing.example_box import clip
 
-PAGE = Path(__file__).parents[2] / "docs" / "contributing.md"
+PAGE = Path(__file__).parents[3] / "docs" / "contributing.md"
 TRAIN = [(1, "a", 99), (2, "a", -1), (3, "b", None), (4, "b", 5)]
 
 

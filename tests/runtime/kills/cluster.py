@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from runtime.expectation import kill_family
+from runtime.kills.expectation import kill_family
 
 
 def free_port() -> int:

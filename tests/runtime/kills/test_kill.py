@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.testing.crash import crash_at
-from runtime.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since, size
-from runtime.expectation import check, family, kill_family, recorded, start, write_input
+from runtime.kills.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since, size
+from runtime.kills.expectation import check, family, kill_family, recorded, start, write_input
 from soak import SOAK, count
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", count(3, soak=20)))
