@@ -92,7 +92,7 @@ def main(rows: str | None, out: Path) -> None:
         generate(out / "rows", xways=0.5, minutes=6, seed=1)
         rows = str(out / "rows" / "*.csv") if list((out / "rows").glob("*.csv")) else str(out / "rows")
     net = network(rows, str(out / "crossings"))
-    with ps.Runtime(net, checkpoint=out / "checkpoint", once=True) as running:
+    with ps.Runtime(net, checkpoint=out / "checkpoint", once=True, close=True) as running:
         running.wait()
         for name, counts in running.status().boxes.items():
             print(f"{name:<12} in {counts.rows_in:>9,}  out {counts.rows_out:>9,}")

@@ -101,7 +101,9 @@ def run_diffused(
     net = network(folder, work / "out", servers, chosen)
     with (
         spent() as took,
-        ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy, partitions=2) as run,
+        ps.Runtime(
+            net, spark, work / "checkpoint", once=True, close=True, policy=policy, partitions=2
+        ) as run,
     ):
         run.wait(600)
         query = next(iter(run.queries.values()))

@@ -129,7 +129,9 @@ def run_ours(spark: Any, way: str, case: Case, work: Path, chosen: argparse.Name
     policy, begin = AsSoonAsPossible(length=case.tuples // chosen.trains), time.time()
     with (
         spent() as took,
-        ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy, partitions=SERVERS) as runtime,
+        ps.Runtime(
+            net, spark, work / "checkpoint", once=True, close=True, policy=policy, partitions=SERVERS
+        ) as runtime,
     ):
         runtime.wait(900)
         query = next(iter(runtime.queries.values()))

@@ -46,7 +46,7 @@ def run_through(spark: Any, source: Path, work: Path, rows: int, *, point: bool)
     policy = AsSoonAsPossible(length=rows)
     with spent() as took:
         net = network(source, work / "out", point=point)
-        with ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy) as running:
+        with ps.Runtime(net, spark, work / "checkpoint", once=True, close=True, policy=policy) as running:
             running.wait(600)
     return took
 

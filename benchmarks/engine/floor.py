@@ -94,7 +94,7 @@ def run_bare(spark: Any, work: Path, trains: int) -> tuple[list[Any], float]:
 def run_network(spark: Any, net: ps.Network, work: Path, trains: int) -> tuple[list[Any], float]:
     """A network with trains of one file of ten tuples."""
     policy = AsSoonAsPossible(length=10)
-    with ps.Runtime(net, spark, work, once=True, policy=policy, partitions=2) as running:
+    with ps.Runtime(net, spark, work, once=True, close=True, policy=policy, partitions=2) as running:
         query = next(iter(running.queries.values()))
         while query.last < trains // 3:
             time.sleep(0.02)

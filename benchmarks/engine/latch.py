@@ -76,7 +76,7 @@ def run(spark: Any, source: Path, work: Path, rate: int, *, feed: list[Path] | N
     net, policy = network(source, work / "out"), AsSoonAsPossible(length=rate)
     given: list[float] = []
     with ps.Runtime(
-        net, spark, work / "checkpoint", once=feed is None, policy=policy, partitions=2
+        net, spark, work / "checkpoint", once=feed is None, close=feed is None, policy=policy, partitions=2
     ) as runtime:
         watch = TrainWatch(next(iter(runtime.queries.values())))
         with spent() as took:

@@ -59,7 +59,9 @@ def run_ours(spark: Any, job: Job, folder: Path, work: Path, rows: int) -> JobRu
     net.output("out", job.network(net, folder), to=ps.parquet(str(work / "out")))
     policy = AsSoonAsPossible(length=rows)
     with spent() as took:
-        runtime = ps.Runtime(net, spark, work / "checkpoint", once=True, policy=policy, partitions=2)
+        runtime = ps.Runtime(
+            net, spark, work / "checkpoint", once=True, close=True, policy=policy, partitions=2
+        )
         with runtime as running:
             watch = TrainWatch(next(iter(running.queries.values())))
             running.wait(600)

@@ -102,7 +102,7 @@ def measured(work: Path, spark: Any) -> dict[str, Any]:
     from penstock.linear_road.network import road_network, road_runtime
 
     net = road_network(None, work / "in", work / "answers")
-    run = road_runtime(net, work / "checkpoint", spark=spark, once=True, train_length=1)
+    run = road_runtime(net, work / "checkpoint", spark=spark, once=True, close=True, train_length=1)
     costs = TrainCosts()
     run.on_train(costs.note)
     with run:

@@ -39,7 +39,17 @@ def net(tmp_path):
 def test_run_once(net, tmp_path):
     put(tmp_path / "cars", "1", [(100, 1, "x")])
     code, out, err = finish(
-        penstock("run", net, "--once", "--checkpoint", tmp_path / "checkpoint", "--train", 30, cwd=tmp_path)
+        penstock(
+            "run",
+            net,
+            "--once",
+            "--close",
+            "--checkpoint",
+            tmp_path / "checkpoint",
+            "--train",
+            30,
+            cwd=tmp_path,
+        )
     )
     assert code == 0, err
     assert sorted((r["k"], r["n"]) for r in csv_rows(tmp_path / "out", "k INT, time STRING, n INT")) == [

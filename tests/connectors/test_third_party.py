@@ -95,6 +95,6 @@ def test_a_connector_that_is_broken_says_so(installed, tmp_path):
 def test_on_spark(network, spark, tmp_path):
     for module in MODULES:
         spark.sparkContext.addPyFile(str(tmp_path / "site" / f"{module}.py"))
-    with ps.Runtime(network, spark, tmp_path / "checkpoint", once=True, partitions=2) as run:
+    with ps.Runtime(network, spark, tmp_path / "checkpoint", once=True, close=True, partitions=2) as run:
         run.wait()
     assert (tmp_path / "log").read_text().split() == ["6", "4", "2"]

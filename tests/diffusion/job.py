@@ -110,6 +110,7 @@ def main(folder: Path, master: str | None) -> None:
         spark,
         folder / "checkpoint",
         once=True,
+        close=True,
         policy=AsSoonAsPossible(LENGTH),
         partitions=2,
     )

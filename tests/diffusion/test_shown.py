@@ -101,6 +101,7 @@ def test_what_auto_chose_is_in_the_catalog_and_in_explain(tmp_path, spark):
         spark,
         tmp_path / "checkpoint",
         once=True,
+        close=True,
         policy=AsSoonAsPossible(50),
         partitions=2,
     ) as run:

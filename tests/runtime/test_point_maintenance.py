@@ -125,7 +125,9 @@ def test_a_short_run_keeps_to_the_persistence(spark, tmp_path, size):
     sink = ps.memory()
     kept.output("out", to=sink)
     put(tmp_path / "cars", "0", rows_of(0, 90))
-    with ps.Runtime(net, spark, tmp_path / "ck", once=True, policy=AsSoonAsPossible(9)) as running:
+    with ps.Runtime(
+        net, spark, tmp_path / "ck", once=True, close=True, policy=AsSoonAsPossible(9)
+    ) as running:
         assert running.wait(timeout=120)
     stamps = PointReader(tmp_path / "ck", "kept").read()["_ts"].to_pylist()
     assert len(sink.rows) > len(stamps) > 0

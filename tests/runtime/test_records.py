@@ -98,7 +98,7 @@ def test_latency_counts_the_backlog_and_the_way_above_a_point(spark, tmp_path):
     point.tumble("10 seconds", n="count(*)", name="tens").output("windows", to=ps.memory())
     put(tmp_path / "cars", "0", rows_of(0, 50))
     policy = AsSoonAsPossible(5, 0.4)  # ten trains, so the last tuples wait four seconds
-    with ps.Runtime(net, spark, tmp_path / "ck", once=True, policy=policy) as running:
+    with ps.Runtime(net, spark, tmp_path / "ck", once=True, close=True, policy=policy) as running:
         assert running.wait(timeout=180)
         status = running.status()
     assert set(status.latency) == {"out", "windows"}

@@ -45,7 +45,7 @@ def test_restart_gives_the_rows_of_one_run(spark, tmp_path):
             assert running.wait_idle(timeout=120)
     assert len(parquet_rows(tmp_path / "out")) > 0  # windows that are over are out, the last is still open
     put(tmp_path / "cars", "2", data[2])
-    with ps.Runtime(build(), spark, tmp_path / "checkpoint", once=True) as running:
+    with ps.Runtime(build(), spark, tmp_path / "checkpoint", once=True, close=True) as running:
         assert running.wait(timeout=120)
         status = running.status()
     rows = [row for part in data for row in part]
@@ -202,13 +202,15 @@ def test_a_changed_stateful_box(spark, tmp_path):
 def test_too_many_dead_letters(spark, tmp_path):
     net = minutes(ps.Network("dirty"), tmp_path, ps.memory())
     put(tmp_path / "cars", "0", [(1, 1, 1), (2, 1, "x"), (3, 1, "y"), (4, "z", 1), (None, 1, 1)])
-    failing = ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, dead_letter_limit=3)
+    failing = ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, close=True, dead_letter_limit=3)
     with failing, pytest.raises(PenstockError) as caught:
         failing.wait(timeout=120)
     said = str(caught.value)
     assert said.startswith("4 tuples went to the dead letters, the limit is 3; most often: ")
     assert said.endswith(f"look at them with: penstock dead-letters {tmp_path / 'checkpoint'}")
-    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, dead_letter_limit=4) as running:
+    with ps.Runtime(
+        net, spark, tmp_path / "checkpoint", once=True, close=True, dead_letter_limit=4
+    ) as running:
         assert running.wait(timeout=120)
 
 
@@ -247,7 +249,7 @@ def test_steering_takes_effect_from_one_train_to_the_next(spark, tmp_path):
     assert 60 < len(sink.rows) - 20 < 140
     # rates hold on after a restart
     put(tmp_path / "cars", "3", rows_of(240, 10))
-    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True) as running:
+    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, close=True) as running:
         assert running.wait(timeout=120)
     assert tickets(tmp_path / "checkpoint", name)[-1].drop_rates == {"shed": 0.5}
 
@@ -256,7 +258,9 @@ def test_status_and_catalog(spark, tmp_path):
     net = minutes(ps.Network("watched"), tmp_path, ps.memory())
     rows = rows_of(0, 100)
     put(tmp_path / "cars", "0", rows)
-    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, policy=AsSoonAsPossible(40)) as running:
+    with ps.Runtime(
+        net, spark, tmp_path / "checkpoint", once=True, close=True, policy=AsSoonAsPossible(40)
+    ) as running:
         assert running.wait(timeout=120)
         status = running.status()
     expected = local(net, cars=rows)

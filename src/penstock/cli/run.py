@@ -27,7 +27,17 @@ def run(
         typer.Option(help="Where state and connection points live; `.penstock/<network>` if left out."),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Read what is there, close all windows and exit.")
+        bool,
+        typer.Option(
+            "--once", help="Read what is there and exit. Windows stay open; the next run goes on with them."
+        ),
+    ] = False,
+    close: Annotated[
+        bool,
+        typer.Option(
+            "--close",
+            help="With --once: the input is complete. Close all windows; the checkpoint takes no more tuples.",
+        ),
     ] = False,
     train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
     interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
@@ -51,6 +61,7 @@ def run(
             network,
             checkpoint=checkpoint_dir,
             once=once,
+            close=close,
             policy=policy,
             dead_letter_limit=dead_letter_limit,
             master=master,

@@ -39,8 +39,10 @@ _LEASE = 60.0  # seconds that an attached query's claim on history outlives its 
 class Attaching(RunningQueries):
     """The part of a runtime that changes which sub-networks run."""
 
-    def __init__(self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool) -> None:
-        super().__init__(network, checkpoint, settings, once=once)
+    def __init__(
+        self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool, close: bool
+    ) -> None:
+        super().__init__(network, checkpoint, settings, once=once, close=close)
         self._attached: dict[str, SubNetwork] = {}
 
     def attach(

@@ -42,9 +42,12 @@ class RunSettings:
 class RunningQueries:
     """Starts queries, listens to their trains, and knows them by name."""
 
-    def __init__(self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool) -> None:
+    def __init__(
+        self, network: Network, checkpoint: Path, settings: RunSettings, *, once: bool, close: bool
+    ) -> None:
         check(network)
-        self.network, self.checkpoint, self.settings, self.once = network, checkpoint, settings, once
+        self.network, self.checkpoint, self.settings = network, checkpoint, settings
+        self.once, self.close = once, close
         self.queries: dict[str, SubnetworkQuery] = {}
         self.drop_rates: dict[str, float] = {}
         self.subs = split(network)
@@ -90,6 +93,7 @@ class RunningQueries:
             self._steering.setdefault(sub.name, steering),
             partitions=settings.partitions,
             once=self.once,
+            close=self.close,
             fuse=settings.fuse,
             listen=self._train_done,
             lease=lease,

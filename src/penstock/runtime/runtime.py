@@ -34,8 +34,9 @@ _LOOK = 0.02  # seconds between two looks while waiting
 class Runtime(Attaching, Steered):
     """Runs a network on Spark, on the given session or one of its own; `with` starts and stops it.
 
-    `once` reads what is there, closes all windows and ends (use `wait`). `dead_letter_limit` fails the run
-    when more tuples than that are refused. `policy` decides the length of trains, see
+    `once` reads what is there and ends (use `wait`). Windows stay open, and the next run goes on with them.
+    With `close` too the input is complete: all windows are closed, and the checkpoint takes no more tuples.
+    `dead_letter_limit` fails the run when more tuples than that are refused. `policy` decides the length of trains, see
     `penstock.engine.contract.policy`. `nice` lowers the priority of a session of our own below that of this
     process.
     """
@@ -47,6 +48,7 @@ class Runtime(Attaching, Steered):
         checkpoint: str | Path = "checkpoint",
         *,
         once: bool = False,
+        close: bool = False,
         policy: TrainPolicy | None = None,
         partitions: int | None = None,
         fuse: bool = True,
@@ -57,7 +59,12 @@ class Runtime(Attaching, Steered):
     ) -> None:
         width = partitions or max(2, os.cpu_count() or 2)
         settings = RunSettings(policy or AsSoonAsPossible(), width, fuse, dead_letter_limit, clock)
-        super().__init__(network, Path(checkpoint).resolve(), settings, once=once)
+        if close and not once:
+            raise PenstockError(
+                "`close` needs `once`: a run that goes on has no end to close windows at",
+                hint="Runtime(..., once=True, close=True), or call finish() when the input is complete",
+            )
+        super().__init__(network, Path(checkpoint).resolve(), settings, once=once, close=close)
         self._master, self._nice = master, nice
         self._spark = spark
         self._ours = False  # whoever made the session ends it
@@ -97,13 +104,14 @@ class Runtime(Attaching, Steered):
             self._spark, self._ours = None, False
 
     def finish(self) -> None:
-        """Declare the input complete: read what is there, close all windows and end, as `once` does.
+        """Declare the input complete: read what is there, close all windows and end.
 
-        Call `wait` afterwards.
+        The same as `once` with `close`. Call `wait` afterwards.
         """
         with self._lock:
-            self.once = True
+            self.once = self.close = True
             for query in self.queries.values():
+                query.close = True  # before `once`: the conductor must not end with windows open
                 query.once = True
 
     def __enter__(self) -> Self:

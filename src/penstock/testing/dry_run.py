@@ -87,6 +87,7 @@ class DryRun:
             steering,
             partitions=partitions,
             once=True,
+            close=True,
             fuse=fuse,
             listen=listen,
         )

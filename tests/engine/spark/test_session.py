@@ -41,7 +41,7 @@ def test_a_given_session_keeps_its_settings_and_times_are_utc(elsewhere, tmp_pat
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text(ROWS)
     net, sink = hours(tmp_path / "in")
-    with ps.Runtime(net, elsewhere, tmp_path / "checkpoint", once=True) as running:
+    with ps.Runtime(net, elsewhere, tmp_path / "checkpoint", once=True, close=True) as running:
         assert running.wait(120)
     assert [(r["hour"], r["text"]) for r in sink.rows] == [
         (23, "2024-01-01 23:30:00"),
@@ -80,7 +80,7 @@ def test_a_session_that_runs_already_is_not_ended(spark, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text(ROWS)
     net, sink = hours(tmp_path / "in")
-    with ps.Runtime(net, checkpoint=tmp_path / "checkpoint", once=True) as running:
+    with ps.Runtime(net, checkpoint=tmp_path / "checkpoint", once=True, close=True) as running:
         assert running.wait(120)
     assert len(sink.rows) == 2
     assert spark.range(3).count() == 3
@@ -144,7 +144,7 @@ def test_a_train_leaves_no_shuffle_behind(spark, tmp_path):
     sink = ps.memory()
     cars.group_by("v").tumble("10 seconds", n="count(*)").output("out", to=sink)
     before, policy = shuffles(spark), AsSoonAsPossible(length=20)
-    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, policy=policy) as running:
+    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, close=True, policy=policy) as running:
         running.wait(120)
         assert sum(status.trains for status in running.status().subnetworks) >= 10
     assert sum(row["n"] for row in sink.rows) == 200

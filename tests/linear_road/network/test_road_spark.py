@@ -23,7 +23,7 @@ from pathlib import Path
 from penstock.linear_road.network import road_network, road_runtime
 place = Path(sys.argv[1])
 net = road_network(None, place / "in", place / "answers")
-with road_runtime(net, place / "checkpoint", once=True, train_length=400) as run:
+with road_runtime(net, place / "checkpoint", once=True, close=True, train_length=400) as run:
     run.wait()
 """
 
@@ -32,7 +32,9 @@ with road_runtime(net, place / "checkpoint", once=True, train_length=400) as run
 def test_golden_answers(tmp_path, spark):
     delivered(GOLDEN / "rows.dat", tmp_path, groups=2)
     net = road_network(GOLDEN, tmp_path / "in", tmp_path / "answers")
-    with road_runtime(net, tmp_path / "checkpoint", spark=spark, once=True, train_length=4000) as run:
+    with road_runtime(
+        net, tmp_path / "checkpoint", spark=spark, once=True, close=True, train_length=4000
+    ) as run:
         run.wait()
     assert answers(tmp_path) == sorted(lines(GOLDEN / "expected.csv"))
 

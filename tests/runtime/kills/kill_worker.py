@@ -83,7 +83,7 @@ def main(folder: Path, master: str | None) -> None:
         spark = local_session(master, "penstock-cluster-test", **memory)
     done = threading.Event()
     running = ps.Runtime(
-        network(folder), spark, folder / "checkpoint", once=True, policy=AnyLength(), partitions=2
+        network(folder), spark, folder / "checkpoint", once=True, close=True, policy=AnyLength(), partitions=2
     )
 
     def unrest() -> None:

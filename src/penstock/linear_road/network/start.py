@@ -31,19 +31,30 @@ def road_runtime(
     spark: Any = None,
     partitions: int = 2,
     once: bool = False,
+    close: bool = False,
     train_length: int = LENGTH,
     master: str | None = None,
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
-    `once`: take what has been delivered, then end (`wait`); otherwise run until stopped. `spark`: a session;
+    `once`: take what has been delivered, then end (`wait`); otherwise run until stopped. `close`: nothing
+    more will be delivered. `spark`: a session;
     by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
     train, but at least one second.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
     policy = AsSoonAsPossible(train_length)
-    return ps.Runtime(net, spark, checkpoint, once=once, policy=policy, partitions=partitions, master=master)
+    return ps.Runtime(
+        net,
+        spark,
+        checkpoint,
+        once=once,
+        close=close,
+        policy=policy,
+        partitions=partitions,
+        master=master,
+    )
 
 
 def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
@@ -58,7 +69,13 @@ def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 50
         deliver(place / "in", warm_rows(partitions, trains, rows))
         net = road_network(None, place / "in", place / "answers")
         with road_runtime(
-            net, place / "checkpoint", spark=spark, partitions=partitions, once=True, train_length=1
+            net,
+            place / "checkpoint",
+            spark=spark,
+            partitions=partitions,
+            once=True,
+            close=True,
+            train_length=1,
         ) as run:
             run.wait()
     return time.perf_counter() - begun

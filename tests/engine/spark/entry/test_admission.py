@@ -42,7 +42,7 @@ def test_one_look_finds_all_that_is_wrong(spark, tmp_path):
         "out", to=(kept := ps.memory())
     )
     with ps.Runtime(
-        net, spark, tmp_path / "ck", once=True, policy=AsSoonAsPossible(length=6), partitions=2
+        net, spark, tmp_path / "ck", once=True, close=True, policy=AsSoonAsPossible(length=6), partitions=2
     ) as running:
         running.wait(120)
         boxes = running.status().boxes
@@ -65,7 +65,7 @@ def test_the_letters_offset_tells_file_and_row(spark, tmp_path):
     net.source("cars", ps.parquet(str(tmp_path / "in"), SCHEMA), timestamp="time").output(
         "out", to=ps.memory()
     )
-    with ps.Runtime(net, spark, tmp_path / "ck", once=True, partitions=2) as running:
+    with ps.Runtime(net, spark, tmp_path / "ck", once=True, close=True, partitions=2) as running:
         running.wait(120)
     (letter,) = DeadLetters(tmp_path / "ck").read().to_pylist()
     assert divmod(int(letter["offset"]), 2**40) == (1, 1)

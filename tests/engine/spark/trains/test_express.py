@@ -93,7 +93,9 @@ def test_the_same_rows_however_it_is_cut(tmp_path, length, partitions, fuse):
 
 def test_on_spark(tmp_path, spark):
     three_seconds(tmp_path)
-    with ps.Runtime(network(tmp_path), spark, tmp_path / "checkpoint", once=True, partitions=2) as run:
+    with ps.Runtime(
+        network(tmp_path), spark, tmp_path / "checkpoint", once=True, close=True, partitions=2
+    ) as run:
         run.wait()
     assert found(tmp_path) == EXPECTED
 
@@ -106,7 +108,7 @@ def test_behind_another_source_it_is_a_source_like_any(tmp_path, spark):
     (tmp_path / "more" / "a.csv").write_text("1970-01-01T00:00:07Z,4,9,99\n")
     more = net.source("more", ps.csv(str(tmp_path / "more"), SCHEMA), timestamp="second")
     net.output("all_out", net.stream("rows").union(more), to=ps.csv(str(tmp_path / "out" / "all")))
-    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, partitions=2) as run:
+    with ps.Runtime(net, spark, tmp_path / "checkpoint", once=True, close=True, partitions=2) as run:
         run.wait()
     assert found(tmp_path) == EXPECTED
     lines = [

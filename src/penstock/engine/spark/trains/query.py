@@ -42,7 +42,10 @@ _TICK = 0.1  # seconds between a waiting micro-batch's checks that it is still n
 
 
 class SubnetworkQuery:
-    """Runs one sub-network until told to stop or, with `once`, until its input is used up."""
+    """Runs one sub-network until told to stop or, with `once`, until its input is used up.
+
+    `close`: the input is then complete, so a final train closes every window.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class SubnetworkQuery:
         listen: Callable[[TrainDone], None] | None = None,
         inputs: dict[str, Input[Any]] | None = None,
         lease: float | None = None,
-        close: bool = True,
+        close: bool = False,
         upstream_done: Callable[[], bool] = lambda: True,
         make_trains: type[Trains] = Trains,
     ) -> None:
@@ -123,6 +126,7 @@ class SubnetworkQuery:
         else:
             self._committed = -1
         self._quiet = self._committed == last
+        self._closed_earlier = self._final
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
@@ -213,7 +217,8 @@ class SubnetworkQuery:
                 if self.finished.is_set():
                     return
         except BaseException as error:
-            _LOG.exception("conductor of %s", self.sub.name)
+            if not isinstance(error, PenstockError):
+                _LOG.exception("conductor of %s", self.sub.name)
             self.failure = error
             self.finished.set()
 
@@ -222,6 +227,9 @@ class SubnetworkQuery:
         now = self.steering.clock()
         length = self.steering.policy.next_train(self._situation(now))
         if length is None:
+            return False
+        if self._final and not self._closed_earlier:
+            self.finished.set()  # closed by this run: whatever has come since belongs to nobody
             return False
         upstream_done = self.upstream_done()  # ask before looking, or the last entry could be missed
         taken = {name: self.inputs[name].take(self._positions.get(name), length) for name in self.inputs}
@@ -234,14 +242,16 @@ class SubnetworkQuery:
             else:
                 self._seen.setdefault(name, now)
         fresh = any(part.slices or part.more or part.refused for part in taken.values())
+        if self._final:
+            self._must_be_used_up(taken)
         horizons, idle = self._current(taken, now)
         # The final train brings no tuples. Its horizons then cover all of them, however trains were cut, and
         # count windows that it cuts short are stamped with these.
         exhausted = self.once and not fresh and upstream_done
         moved = self.stateful and horizons != self._horizons
         passing = bool(self.sub.points) and (horizons != self._horizons or self._dozing(idle))
-        closing = exhausted and self.close and not self._final and bool(self.stateful or self.sub.points)
-        if not (fresh or moved or passing or closing):
+        closing = exhausted and self.close
+        if self._final or not (fresh or moved or passing or closing):
             if exhausted:
                 self.finished.set()
             self.looks += 1
@@ -249,6 +259,16 @@ class SubnetworkQuery:
         # Skip horizon-only trains while input flows: the next data train moves the horizon anyway.
         self._write(taken, horizons, idle, final=closing, now=now)
         return True
+
+    def _must_be_used_up(self, taken: dict[str, Taken]) -> None:
+        """Refuse new tuples: every window is closed, and one more tuple would open it a second time."""
+        for name, part in taken.items():
+            if part.slices or part.more or part.refused:
+                raise PenstockError(
+                    f"this checkpoint is closed: a run with `close` ended its windows, "
+                    f"and '{name}' has new input",
+                    hint="use another checkpoint, or leave out `close` (`--close`) when more input will come",
+                )
 
     def _situation(self, now: float) -> Situation:
         """What the policy may look at."""
