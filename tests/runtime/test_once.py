@@ -30,7 +30,7 @@ def test_two_runs_give_each_window_once(spark, tmp_path):
     run(net, spark, tmp_path, close=True)  # nothing new: nothing happens
     assert len(parquet_rows(tmp_path / "out")) == len(wanted)
     put(tmp_path / "cars", "2", rows_of(50, 5))
-    with pytest.raises(PenstockError, match="this checkpoint is closed: .* 'cars' has new input"):
+    with pytest.raises(PenstockError, match=r"this checkpoint is closed: .* 'cars' has new input"):
         run(net, spark, tmp_path)
     assert len(parquet_rows(tmp_path / "out")) == len(wanted)
 

@@ -36,7 +36,7 @@ def run(
         bool,
         typer.Option(
             "--close",
-            help="With --once: the input is complete. Close all windows; the checkpoint takes no more tuples.",
+            help="With --once: the input is complete. Close all windows; no more tuples are taken.",
         ),
     ] = False,
     train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,

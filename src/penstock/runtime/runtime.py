@@ -36,9 +36,9 @@ class Runtime(Attaching, Steered):
 
     `once` reads what is there and ends (use `wait`). Windows stay open, and the next run goes on with them.
     With `close` too the input is complete: all windows are closed, and the checkpoint takes no more tuples.
-    `dead_letter_limit` fails the run when more tuples than that are refused. `policy` decides the length of trains, see
-    `penstock.engine.contract.policy`. `nice` lowers the priority of a session of our own below that of this
-    process.
+    `dead_letter_limit` fails the run when more tuples than that are refused. `policy` decides the length of
+    trains, see `penstock.engine.contract.policy`. `nice` lowers the priority of a session of our own below
+    that of this process.
     """
 
     def __init__(
