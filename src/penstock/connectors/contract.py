@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, Self, TypeAlias, TypedDict, TypeVar
 
 import pyarrow as pa
 
 from penstock.model.boxes import Source
+from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
@@ -75,12 +76,47 @@ class Decoded:
     refused: pa.Table
 
 
+class SliceLostError(PenstockError):
+    """The input of a slice is not what its ticket says any more: its tuples are lost.
+
+    `path`: the file. `tuples`: how many are lost, as the ticket knows. An engine leaves the slice out and
+    writes a dead letter with `reason`.
+
+    >>> SliceGoneError("in/a.csv", tuples=7).reason
+    'the file was deleted before it was read'
+    """
+
+    def __init__(self, path: str, reason: str, *, tuples: int = 1) -> None:
+        self.path, self.reason, self.tuples = path, reason, tuples
+        super().__init__(f"{path}: {reason}", found=f"{tuples:,} tuples lost")
+
+
+class SliceGoneError(SliceLostError):
+    """The file of a slice was deleted before it was read."""
+
+    def __init__(self, path: str, *, tuples: int = 1) -> None:
+        super().__init__(path, "the file was deleted before it was read", tuples=tuples)
+
+
+class SliceChangedError(SliceLostError):
+    """The file of a slice was changed, truncated or replaced before it was read."""
+
+
 class Slice(TicketPart, ABC):
-    """A piece of input that never changes. A task reads and decodes it without help from the driver."""
+    """A piece of input that never changes. A task reads and decodes it without help from the driver.
+
+    If its input has changed nevertheless, `read`, `tuples` and `check` raise SliceLostError.
+    """
 
     @abstractmethod
     def read(self) -> bytes:
         """The bytes of the slice. They may travel to another task before they are decoded."""
+
+    def check(self) -> None:
+        """Raise SliceLostError if the input has changed since the ticket was written. Cheap: reads no data.
+
+        For an engine that reads `whole_file` in its own way, before and after it does so.
+        """
 
     @abstractmethod
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
@@ -104,11 +140,15 @@ class Slice(TicketPart, ABC):
 
 
 class RefusedInput(TypedDict):
-    """A piece of input that cannot be read at all, as a dead letter."""
+    """A piece of input that cannot be read at all, as a dead letter.
+
+    `tuples`: how many tuples it stands for. A piece whose tuples cannot be counted stands for one.
+    """
 
     raw: str
     reason: str
     offset: int
+    tuples: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -116,8 +156,9 @@ class Taken:
     """What an input gives to a train: slices of a source, or entries of a connection point.
 
     `newest`: its largest time in microseconds, if known without reading. `arrived`: when the oldest of its
-    tuples entered the network, in seconds. `more`: more input is available now. `horizon` and `idle`: what
-    the input itself knows about later tuples.
+    tuples entered the network, in seconds. `more`: more input is available now. `waiting`: there is input
+    that may not be taken yet, such as a file still being written; the input is not used up. `horizon` and
+    `idle`: what the input itself knows about later tuples.
     """
 
     slices: Sequence[TicketPart]
@@ -126,6 +167,7 @@ class Taken:
     newest: int | None = None
     refused: Sequence[RefusedInput] = ()
     more: bool = False
+    waiting: bool = False
     arrived: float | None = None
     horizon: int | None = None
     idle: bool = False

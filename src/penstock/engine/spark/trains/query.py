@@ -236,7 +236,7 @@ class SubnetworkQuery:
         for name, part in taken.items():
             self._positions[name] = part.position
             self._taken_tuples[name] = self._taken_tuples.get(name, 0) + part.rows
-            self._used_up[name] = not (part.slices or part.more)
+            self._used_up[name] = not (part.slices or part.more or part.waiting)
             if part.slices:
                 self._seen[name] = now
             else:
@@ -245,16 +245,17 @@ class SubnetworkQuery:
         if self._final:
             self._must_be_used_up(taken)
         horizons, idle = self._current(taken, now)
+        waiting = any(part.waiting for part in taken.values())
         # The final train brings no tuples. Its horizons then cover all of them, however trains were cut, and
         # count windows that it cuts short are stamped with these.
-        exhausted = self.once and not fresh and upstream_done
+        exhausted = self.once and not fresh and not waiting and upstream_done
         moved = self.stateful and horizons != self._horizons
         passing = bool(self.sub.points) and (horizons != self._horizons or self._dozing(idle))
         closing = exhausted and self.close
         if self._final or not (fresh or moved or passing or closing):
             if exhausted:
                 self.finished.set()
-            self.looks += 1
+            self.looks += not waiting  # a file that is still being written is input to come
             return False
         # Skip horizon-only trains while input flows: the next data train moves the horizon anyway.
         self._write(taken, horizons, idle, final=closing, now=now)
