@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow.columns.kernels import ARROW, Answer, Column, NotVectorised, equal, kernel, less
-from penstock.engine.arrow.columns.row_by_row import RowFailure, constant, rows_one_by_one
+from penstock.engine.arrow.columns.row_by_row import constant, rows_one_by_one
+from penstock.engine.arrow.columns.row_types import RowFailure
 from penstock.model.expressions.binding import bind
 from penstock.model.expressions.typed import Call, ColumnRef, Typed, walk
 from penstock.model.types import Schema

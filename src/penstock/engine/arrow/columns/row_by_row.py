@@ -14,35 +14,25 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.arrow.columns.kernels import ARROW
+from penstock.engine.arrow.columns.row_times import SECOND, TIME_FUNCTIONS
+from penstock.engine.arrow.columns.row_types import Act, Row, RowFailure, Value, without_node
 from penstock.model.expressions import casts
 from penstock.model.expressions.patterns import like_pattern, regex
 from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed
 from penstock.model.types import INTEGRAL
 
-Value: TypeAlias = Any  # None, bool, int, float, str or bytes: the type of the expression says which
-Row = dict[str, Value]
-Act = Callable[..., Value]
 _NUMPY: dict[str, Any] = {
     "TINYINT": np.int8, "SMALLINT": np.int16, "INT": np.int32, "BIGINT": np.int64,
     "FLOAT": np.float32, "DOUBLE": np.float64,
 }  # fmt: skip
-_SECOND = 1_000_000
 _STORED = {"TIMESTAMP": pa.int64(), "DATE": pa.int32()}
-
-
-class RowFailure(Exception):  # noqa: N818
-    """The expression failed on a row; `reason` goes to the dead letter."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
 
 
 def rows_one_by_one(node: Typed, table: pa.Table) -> tuple[pa.Array, dict[int, str]]:
@@ -314,83 +304,6 @@ def _matches(pattern: Act, method: str) -> Act:
     return lambda node, text, _pattern: getattr(pattern(node.args[1].value), method)(text) is not None
 
 
-# ---- time --------------------------------------------------------------------------------------------------
-
-
-def _stamp(micros: int) -> int:
-    if not casts.FIRST_STAMP <= micros <= casts.LAST_STAMP:
-        raise RowFailure("TIMESTAMP out of range")
-    return micros
-
-
-def _stamp_of_seconds(node: Call, x: Value) -> int | None:
-    if node.args[0].type == "BIGINT":
-        return _stamp(x * _SECOND)
-    with np.errstate(all="ignore"):
-        micros = float(np.float64(x) * _SECOND)
-    if not math.isfinite(x):
-        return None
-    # Finite seconds, infinite microseconds: 2**63 is out of range, and `_stamp` says so.
-    return _stamp(math.trunc(micros)) if math.isfinite(micros) else _stamp(2**63)
-
-
-def _part(unit: str, length: int, within: str) -> Act:
-    """How many whole units, of so many microseconds, have passed since the larger one began."""
-
-    def act(_node: Call, micros: int) -> int:
-        moment = np.datetime64(micros, "us")
-        # NumPy floors times before 1970 downwards, as the calendar does.
-        return int((_floor(moment, unit) - _floor(moment, within)).astype(np.int64)) // length
-
-    return act
-
-
-def _floor(moment: np.datetime64, unit: str) -> np.datetime64:
-    start: np.datetime64 = moment.astype(f"datetime64[{unit}]").astype("datetime64[us]")
-    return start
-
-
-def _calendar(unit: str) -> Act:
-    def act(_node: Call, days: int) -> int:
-        day = np.datetime64(days, "D")
-        if unit == "Y":
-            return int(day.astype("datetime64[Y]").astype(int)) + 1970
-        month = day.astype("datetime64[M]")
-        return (
-            int(month.astype(int)) % 12 + 1
-            if unit == "M"
-            else int((day - month.astype(day.dtype)).astype(int)) + 1
-        )
-
-    return act
-
-
-# Any Sunday and Monday would do: weeks are counted from them, and % rounds down.
-_SUNDAY = np.datetime64("1969-12-28", "D")
-_MONDAY = np.datetime64("1969-12-29", "D")
-_UNITS = {
-    "microsecond": "us", "millisecond": "ms", "second": "s", "minute": "m", "hour": "h", "day": "D",
-    "month": "M", "year": "Y",
-}  # fmt: skip
-
-
-def _days_since(start: np.datetime64, day: np.datetime64) -> int:
-    return int((day - start).astype(int))
-
-
-def _date_trunc(_node: Call, unit: str, micros: int) -> int:
-    moment = np.datetime64(micros, "us")
-    day = moment.astype("datetime64[D]")
-    if unit in _UNITS:
-        first = moment.astype(f"datetime64[{_UNITS[unit]}]")
-    elif unit == "week":
-        first = day - np.timedelta64(_days_since(_MONDAY, day) % 7, "D")
-    else:  # a quarter has three months, and 1970 began with one
-        month = day.astype("datetime64[M]")
-        first = month - np.timedelta64(int(month.astype(int)) % 3, "M")
-    return int(first.astype("datetime64[us]").astype(np.int64))
-
-
 # ---- casts -------------------------------------------------------------------------------------------------
 
 
@@ -432,7 +345,7 @@ def _from_time(source: str, target: str, x: int) -> float:
     if target == "DATE":
         return math.floor(Fraction(x, casts.DAY))
     if target in INTEGRAL:
-        return _in_range(target, math.floor(Fraction(x, _SECOND)))
+        return _in_range(target, math.floor(Fraction(x, SECOND)))
     return _single(x / 1e6) if target == "FLOAT" else x / 1e6
 
 
@@ -462,40 +375,24 @@ _TEXTS: dict[str, Callable[[Value], str]] = {
 }
 
 
-def _plain(act: Act) -> Act:
-    return lambda _node, *args: act(*args)
-
-
-def _truncated_seconds(micros: int) -> int:
-    return math.trunc(Fraction(micros, _SECOND))
-
-
 _STRICT: dict[str, Act] = {
     "+": _fixed_width(lambda a, b: a + b), "-": _fixed_width(lambda a, b: a - b),
     "*": _fixed_width(lambda a, b: a * b), "negative": _fixed_width(lambda a: -a), "abs": _fixed_width(abs),
     "/": _divide, "DIV": _whole_division, "%": _rest, "pmod": _pmod, "=": _compared(0),
     "<>": _compared(-1, 1), "<": _compared(-1), "<=": _compared(-1, 0), ">": _compared(1),
-    ">=": _compared(0, 1), "NOT": _plain(lambda x: not x), "cast": _cast,
+    ">=": _compared(0, 1), "NOT": without_node(lambda x: not x), "cast": _cast,
     "LIKE": _matches(like_pattern, "fullmatch"), "RLIKE": _matches(regex, "search"),
     "ceil": _up_or_down(ROUND_CEILING), "floor": _up_or_down(ROUND_FLOOR), "round": _round, "sign": _sign,
     "pow": _power, "sqrt": _by_kernel(pc.sqrt), "exp": _by_kernel(pc.exp), "ln": _logarithm(pc.ln),
-    "log10": _logarithm(pc.log10), "concat": _plain(lambda *texts: "".join(texts)),
-    "upper": _plain(lambda text: text.upper()), "lower": _plain(lambda text: text.lower()),
-    "trim": _plain(lambda text: text.strip(" ")), "ltrim": _plain(lambda text: text.lstrip(" ")),
-    "rtrim": _plain(lambda text: text.rstrip(" ")), "length": _plain(len), "substring": _substring,
-    "replace": _replace, "startswith": _plain(lambda text, part: text[: len(part)] == part),
-    "endswith": _plain(lambda text, part: text.endswith(part)),
-    "contains": _plain(lambda text, part: text.find(part) >= 0),
-    "shift": _plain(lambda micros, length: _stamp(micros + length)), "hour": _part("h", 3600 * _SECOND, "D"),
-    "minute": _part("m", 60 * _SECOND, "h"), "second": _part("s", _SECOND, "m"), "year": _calendar("Y"),
-    "month": _calendar("M"), "day": _calendar("D"),
-    "dayofweek": _plain(lambda days: _days_since(_SUNDAY, np.datetime64(days, "D")) % 7 + 1),
-    "date_trunc": _date_trunc,
-    # unix_timestamp cuts towards zero in Spark, unix_seconds downwards.
-    "unix_timestamp": _plain(_truncated_seconds), "unix_seconds": _plain(lambda micros: micros // _SECOND),
-    "unix_millis": _plain(lambda micros: micros // 1_000), "unix_micros": _plain(lambda micros: micros),
-    "timestamp_seconds": _stamp_of_seconds, "timestamp_millis": _plain(lambda x: _stamp(x * 1_000)),
-    "timestamp_micros": _plain(_stamp),
+    "log10": _logarithm(pc.log10), "concat": without_node(lambda *texts: "".join(texts)),
+    "upper": without_node(lambda text: text.upper()), "lower": without_node(lambda text: text.lower()),
+    "trim": without_node(lambda text: text.strip(" ")), "ltrim": without_node(lambda text: text.lstrip(" ")),
+    "rtrim": without_node(lambda text: text.rstrip(" ")), "length": without_node(len),
+    "substring": _substring, "replace": _replace,
+    "startswith": without_node(lambda text, part: text[: len(part)] == part),
+    "endswith": without_node(lambda text, part: text.endswith(part)),
+    "contains": without_node(lambda text, part: text.find(part) >= 0),
+    **TIME_FUNCTIONS,
 }  # fmt: skip
 
 
