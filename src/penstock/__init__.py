@@ -1,89 +1,43 @@
 """Penstock: networks of boxes on streams, run on Apache Spark.
 
-`import penstock as ps` gives what one needs to write a network. Names come when they are first used: the
-Linear Road kit needs none of them, a network needs no Spark, and only a Runtime starts an engine.
+`import penstock as ps` gives what one needs to write a network: the names of `penstock.model.api`, and
+`Runtime`. Names come when they are first used: the Linear Road kit needs none of them, a network needs no
+Spark, and only a Runtime starts an engine.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.model.api import (
-        Count,
-        ExpressionError,
-        Function,
-        Join,
-        Network,
-        NetworkError,
-        PenstockError,
-        QoS,
-        Schema,
-        Stream,
-        Time,
-        callback,
-        column_latch,
-        console,
-        csv,
-        feed,
-        from_yaml,
-        group_by,
-        join,
-        json,
-        latch,
-        memory,
-        parquet,
-        rate,
-        rows,
-        stamped,
-        to_yaml,
-        union,
-    )
-    from penstock.runtime import Runtime
+    from penstock.model.api import *  # noqa: F403 - the one list of names is there
+    from penstock.runtime import Runtime as Runtime
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "Count",
-    "ExpressionError",
-    "Function",
-    "Join",
-    "Network",
-    "NetworkError",
-    "PenstockError",
-    "QoS",
-    "Runtime",
-    "Schema",
-    "Stream",
-    "Time",
-    "callback",
-    "column_latch",
-    "console",
-    "csv",
-    "feed",
-    "from_yaml",
-    "group_by",
-    "join",
-    "json",
-    "latch",
-    "memory",
-    "parquet",
-    "rate",
-    "rows",
-    "stamped",
-    "to_yaml",
-    "union",
-]
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use."""
-    if name not in __all__:
-        raise AttributeError(f"module 'penstock' has no attribute '{name}'")
-    home = "penstock.runtime" if name == "Runtime" else "penstock.model.api"
-    return getattr(import_module(home), name)
+    if name == "__all__":
+        return _public_names()
+    if name == "Runtime":
+        return import_module("penstock.runtime").Runtime
+    if _may_be_public(name) and name in _public_names():
+        return getattr(import_module("penstock.model.api"), name)
+    raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+
+
+def _public_names() -> list[str]:
+    return sorted([*import_module("penstock.model.api").__all__, "Runtime"])
+
+
+def _may_be_public(name: str) -> bool:
+    # `from penstock import linear_road` asks for the attribute before it imports the folder: that must not
+    # load all that networks are written with.
+    return not name.startswith("_") and find_spec(f"penstock.{name}") is None
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *_public_names()])

@@ -108,3 +108,8 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path, monkeypatch):
         (tmp_path / name / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="java.base"\n')
     monkeypatch.setattr(java, "_candidates", lambda: iter([tmp_path / "old", tmp_path / "new"]))
     assert java.find_java() == java.Java(tmp_path / "new", 21, has_vector_module=False)
+
+
+def test_a_folder_is_imported_without_what_networks_are_written_with():
+    done = run("from penstock import linear_road; import sys; print('penstock.model.api' in sys.modules)")
+    assert (done.stdout, done.stderr) == ("False\n", "")
