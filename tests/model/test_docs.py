@@ -42,7 +42,7 @@ YAML = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
 @pytest.mark.parametrize("piece", YAML, ids=[piece.split(":")[0] for piece in YAML])
 def test_yaml_is_what_python_says(network, piece):
     # the page's own functions live in no module, so they have no text
-    functions = {"reports", "roads", "tally"}
+    functions = {"reports", "roads", "road_counts"}
     plain = [
         node
         for node in network.nodes.values()

@@ -29,7 +29,7 @@ def decode(chunk: Any, at: int) -> tuple[dict[str, Any], list[int], list[str]]:
     return columns, lines, reasons
 
 
-class Count:
+class ReportsPerRoad:
     """Reports of each value of a key so far."""
 
     key = "road"
@@ -56,11 +56,11 @@ class Count:
             self.count = dict(zip(parts["all"]["k"].to_pylist(), parts["all"]["n"].to_pylist(), strict=True))
 
 
-class CountCars(Count):
+class ReportsPerCar(ReportsPerRoad):
     key = "car"
 
 
-class Tally:
+class TuplesPerKey:
     """Tuples of each key so far."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Tally:
             self.count = dict(zip(parts["all"]["k"].to_pylist(), parts["all"]["n"].to_pylist(), strict=True))
 
 
-class Forgetful(Tally):
+class TuplesWithoutTime(TuplesPerKey):
     """Leaves out the time of its rows."""
 
     def process(self, inputs: list[Any], until: int, final: bool) -> dict[str, Any]:

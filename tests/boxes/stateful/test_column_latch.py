@@ -7,7 +7,7 @@ import pytest
 from penstock.model.errors import NetworkError
 from penstock.model.writing.windows import column_latch
 from penstock.testing import values
-from penstock.testing.columns import Forgetful, Tally
+from penstock.testing.columns import TuplesPerKey, TuplesWithoutTime
 
 PRODUCES = "time TIMESTAMP, k STRING, n BIGINT"
 
@@ -22,7 +22,7 @@ def test_tuples_come_in_order_and_state_stays(run, cuts):
         trains.append(ROWS[at : at + size])
         at += size
     result = run(
-        lambda s: s.group_by("k").column_latch(Tally, produces=PRODUCES), *trains, lateness="2 seconds"
+        lambda s: s.group_by("k").column_latch(TuplesPerKey, produces=PRODUCES), *trains, lateness="2 seconds"
     )
     assert values(result.outputs["out"], "time", "k", "n") == [
         (1, "a", 1), (2, "a", 2), (2, "b", 1), (4, "b", 2), (5, "a", 3), (31, "a", 4),
@@ -31,7 +31,7 @@ def test_tuples_come_in_order_and_state_stays(run, cuts):
 
 def test_what_may_still_be_preceded_waits(run):
     result = run(
-        lambda s: s.column_latch(Tally, produces=PRODUCES),
+        lambda s: s.column_latch(TuplesPerKey, produces=PRODUCES),
         ROWS[:3],
         ROWS[3:5],
         final=False,
@@ -46,7 +46,7 @@ def test_what_may_still_be_preceded_waits(run):
 def test_several_streams_are_as_far_as_the_slowest(run_two):
     def build(left, right):
         both = [left.group_by("k"), right.group_by("k")]
-        return column_latch(both, Tally, produces=PRODUCES)
+        return column_latch(both, TuplesPerKey, produces=PRODUCES)
 
     trains = [([(1, "a", 0), (9, "a", 0)], [(2, "a", 0)]), ([], [(10, "b", 0)])]
     early = run_two(build, trains[0], final=False)
@@ -57,9 +57,9 @@ def test_several_streams_are_as_far_as_the_slowest(run_two):
 
 def test_rows_without_a_time_are_refused(run):
     with pytest.raises(Exception, match="1 rows without 'time'"):
-        run(lambda s: s.column_latch(Forgetful, produces=PRODUCES), ROWS[:1])
+        run(lambda s: s.column_latch(TuplesWithoutTime, produces=PRODUCES), ROWS[:1])
 
 
 def test_it_must_produce_the_timestamp(run):
     with pytest.raises(NetworkError, match="does not produce the timestamp column 'time'"):
-        run(lambda s: s.column_latch(Tally, produces="k STRING, n BIGINT"), ROWS)
+        run(lambda s: s.column_latch(TuplesPerKey, produces="k STRING, n BIGINT"), ROWS)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from penstock.model.errors import ExpressionError
 from penstock.model.formats.description import Format, Options, Role, SinkFormat, SourceFormat
 from penstock.model.formats.registry import description
-from penstock.model.text.yaml_style import Flow, FlowMap, Form, one_or_flow
+from penstock.model.text.yaml_style import Form, OneLineList, OneLineMap, one_or_list
 from penstock.model.text.yaml_value import YamlValue
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function, function_of, name_of, needs_importable
@@ -112,7 +112,7 @@ def read_pairs(value: YamlValue) -> Options:
 def format_form(given: SourceFormat | SinkFormat) -> Form:
     """The description as a YAML mapping: only what differs from a default, but always the main argument."""
     main, *others = _written(type(given)) or (None,)
-    form: Form = {given.name: FlowMap() if main is None else _way(main).write(getattr(given, main.name))}
+    form: Form = {given.name: OneLineMap() if main is None else _way(main).write(getattr(given, main.name))}
     for field in others:
         value = getattr(given, field.name)
         if _required(field) or value != field.default:
@@ -120,7 +120,7 @@ def format_form(given: SourceFormat | SinkFormat) -> Form:
     empty = [name for name, value in form.items() if value is None or value == []]
     form = {name: value for name, value in form.items() if name not in empty}
     # columns are long: they get a line of their own
-    return form if "schema" in form else FlowMap(form)
+    return form if "schema" in form else OneLineMap(form)
 
 
 def function_text(function: Function | None) -> str | None:
@@ -182,8 +182,8 @@ _WAYS: Mapping[str, _Way] = {
     "int": _Way(YamlValue.whole_number, _same),
     "float": _Way(YamlValue.number, _same),
     "bool": _Way(YamlValue.flag, _same),
-    "tuple[str, ...]": _Way(YamlValue.texts, lambda names: one_or_flow(names) if names else Flow()),
-    "Options": _Way(read_pairs, FlowMap),
+    "tuple[str, ...]": _Way(YamlValue.texts, lambda names: one_or_list(names) if names else OneLineList()),
+    "Options": _Way(read_pairs, OneLineMap),
     "Schema": _Way(read_schema, _schema_text),
     "Function": _Way(read_function, function_text),
     "RowsOrFunction": _Way(lambda value: read_function(value).call, _rows_text),

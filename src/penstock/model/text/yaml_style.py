@@ -12,11 +12,11 @@ Form = dict[str, Any]
 """What becomes a YAML mapping: texts, numbers, lists and mappings of them."""
 
 
-class Flow(list[Any]):
+class OneLineList(list[Any]):
     """A list that is written on one line."""
 
 
-class FlowMap(dict[str, Any]):
+class OneLineMap(dict[str, Any]):
     """A mapping that is written on one line."""
 
 
@@ -44,10 +44,11 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 
 Dumper.add_representer(
-    Flow, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+    OneLineList,
+    lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True),
 )
 Dumper.add_representer(
-    FlowMap, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=True)
+    OneLineMap, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=True)
 )
 Dumper.add_representer(str, _text)
 
@@ -57,7 +58,7 @@ def given(**parts: Any) -> Form:
     return {key: value for key, value in parts.items() if value not in (None, "", (), [], {})}
 
 
-def one_or_flow(names: Iterable[str]) -> str | Flow:
+def one_or_list(names: Iterable[str]) -> str | OneLineList:
     """A single name by itself, several as a list on one line."""
     texts = list(names)
-    return texts[0] if len(texts) == 1 else Flow(texts)
+    return texts[0] if len(texts) == 1 else OneLineList(texts)

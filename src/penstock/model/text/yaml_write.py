@@ -36,7 +36,7 @@ from penstock.model.errors import NetworkError
 from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
 from penstock.model.text.yaml_format import format_form, function_text
-from penstock.model.text.yaml_style import Dumper, Flow, FlowMap, Form, given, one_or_flow
+from penstock.model.text.yaml_style import Dumper, Form, OneLineList, OneLineMap, given, one_or_list
 from penstock.model.writing.network import Network
 
 
@@ -44,7 +44,7 @@ def network_text(network: Network) -> str:
     """The whole text."""
     form: Form = {"network": network.name}
     groups = {
-        "/".join(path): FlowMap(_about(about))
+        "/".join(path): OneLineMap(_about(about))
         for path, about in network.groups.items()
         if _about(about) or path not in _lived_in(network)
     }
@@ -69,7 +69,7 @@ def _node(node: Node) -> Form:
     if node.inputs and not isinstance(node, Union | Join):
         head = next(iter(form))
         rest = {key: value for key, value in form.items() if key != head}
-        form = {head: form[head], "from": one_or_flow(node.inputs), **rest}
+        form = {head: form[head], "from": one_or_list(node.inputs), **rest}
     if node.about.group:
         form["group"] = "/".join(node.about.group)
     return {**form, **_about(node.about)}
@@ -94,15 +94,15 @@ def _source(node: Source) -> Form:
 
 
 def _filter(node: Filter) -> Form:
-    what: Any = node.predicate if node.function is None else FlowMap(function=function_text(node.function))
-    return {"filter": what, **given(reads=Flow(node.reads))}
+    what: Any = node.predicate if node.function is None else OneLineMap(function=function_text(node.function))
+    return {"filter": what, **given(reads=OneLineList(node.reads))}
 
 
 def _map(node: Map) -> Form:
     if node.function is not None:
         form = {
             "apply": function_text(node.function),
-            **given(reads=Flow(node.reads), produces=node.produces.ddl()),
+            **given(reads=OneLineList(node.reads), produces=node.produces.ddl()),
         }
         return form if node.keep else {**form, "keep": False}
     return {"map" if node.keep else "select": dict(node.columns)}
@@ -113,11 +113,11 @@ def _drop(node: Drop) -> Form:
 
 
 def _union(node: Union) -> Form:
-    return {"union": Flow(node.inputs)}
+    return {"union": OneLineList(node.inputs)}
 
 
 def _group_by(node: GroupBy) -> Form:
-    return {"group_by": one_or_flow(node.keys)}
+    return {"group_by": one_or_list(node.keys)}
 
 
 def _window(node: Windowed) -> Form:
@@ -130,14 +130,17 @@ def _window(node: Windowed) -> Form:
 def _computed(node: Windowed | Latch) -> Form:
     stamp = "" if node.stamp == "earliest" else node.stamp
     return given(
-        aggregates=dict(node.aggregates), reads=Flow(node.reads), produces=node.produces.ddl(), stamp=stamp
+        aggregates=dict(node.aggregates),
+        reads=OneLineList(node.reads),
+        produces=node.produces.ddl(),
+        stamp=stamp,
     ) | (given(function=function_text(node.function)) if isinstance(node, Windowed) else {})
 
 
 def _latch(node: Latch) -> Form:
     if node.function is not None:
         return {
-            "latch": FlowMap(function=function_text(node.function)),
+            "latch": OneLineMap(function=function_text(node.function)),
             **given(state=node.state.ddl()),
             **_computed(node),
         }
@@ -151,19 +154,19 @@ def _column_latch(node: ColumnLatch) -> Form:
 def _resample(node: Resample) -> Form:
     return {
         "resample": format_duration(node.every),
-        "columns": one_or_flow(node.columns),
+        "columns": one_or_list(node.columns),
         "limit": format_duration(node.limit),
     }
 
 
 def _join(node: Join) -> Form:
-    pairs = Flow(a if a == b else Flow((a, b)) for a, b in node.on)
+    pairs = OneLineList(a if a == b else OneLineList((a, b)) for a, b in node.on)
     after, before = (format_duration(length) for length in node.within)
     suffix = "" if node.suffix == "_right" else node.suffix
     return {
-        "join": Flow(node.inputs),
+        "join": OneLineList(node.inputs),
         **given(on=pairs),
-        "within": after if after == before else Flow((after, before)),
+        "within": after if after == before else OneLineList((after, before)),
         **given(where=node.predicate, suffix=suffix),
         **_spread(node),
     }
@@ -195,7 +198,10 @@ def _output(node: Output) -> Form:
 def _qos(qos: QoS | None) -> Form | None:
     if qos is None:
         return None
-    graphs = {name: Flow(Flow(point) for point in getattr(qos, name)) for name in ("delay", "loss", "value")}
+    graphs = {
+        name: OneLineList(OneLineList(point) for point in getattr(qos, name))
+        for name in ("delay", "loss", "value")
+    }
     return given(**graphs, column=qos.column) | ({} if qos.weight == 1.0 else {"weight": qos.weight})
 
 

@@ -18,7 +18,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
-from penstock.testing.columns import SCHEMA, Count, CountCars, decode, same
+from penstock.testing.columns import SCHEMA, ReportsPerCar, ReportsPerRoad, decode, same
 from penstock.testing.dry_run import DryRun
 
 
@@ -40,10 +40,10 @@ def network(folder):
     rows = net.source("rows", text, timestamp="second", whole=True, idle=None)
     fast = rows.filter("spd > 10", name="fast")
     roads = fast.group_by("road", name="by_road").column_latch(
-        Count, produces="second TIMESTAMP, road INT, n BIGINT", name="roads"
+        ReportsPerRoad, produces="second TIMESTAMP, road INT, n BIGINT", name="roads"
     )
     cars = fast.group_by("car", name="by_car").column_latch(
-        CountCars, produces="second TIMESTAMP, car INT, n BIGINT", name="cars"
+        ReportsPerCar, produces="second TIMESTAMP, car INT, n BIGINT", name="cars"
     )
     net.output("roads_out", roads.select("road", "n"), to=ps.csv(str(folder / "out" / "roads")))
     net.output("cars_out", cars.select("car", "n"), to=ps.stamped(ps.csv(str(folder / "out" / "cars")), same))

@@ -21,7 +21,7 @@ SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere; no b
 
 
 @dataclass(frozen=True)
-class Entry:
+class StageInput:
     """An arrow into a stage: from `tail` to input `index` of box `head`, partitioned by `keys`."""
 
     tail: str
@@ -42,7 +42,7 @@ class Stage:
     keys: Keys | None
     servers: int | None = None
     nodes: list[str] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[StageInput] = field(default_factory=list)
 
     @property
     def stateful(self) -> bool:
@@ -201,4 +201,6 @@ def _depends(net: Network, name: str, stage: Stage) -> bool:
 def _enter(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> None:
     for index, name in enumerate(node.inputs):
         if home.get(behind(net, name)) is not stage:
-            stage.entries.append(Entry(behind(net, name), node.name, index, box_keys(net, node, index) or ()))
+            stage.entries.append(
+                StageInput(behind(net, name), node.name, index, box_keys(net, node, index) or ())
+            )

@@ -19,7 +19,7 @@ from penstock.engine.arrow.boxes.window_spans import Spans
 from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
 from penstock.engine.spark.layout.expressions import to_spark
-from penstock.engine.spark.layout.plan import FED, Entry, Layout
+from penstock.engine.spark.layout.plan import FED, Layout, StageInput
 from penstock.model.boxes import Windowed
 from penstock.model.durations import Time
 from penstock.model.types import SEQ, STAMP
@@ -29,7 +29,7 @@ _NATIVE = {"count", "sum", "avg", "min", "max"}
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
-def may_preaggregate(net: Network, layout: Layout, entry: Entry) -> bool:
+def may_preaggregate(net: Network, layout: Layout, entry: StageInput) -> bool:
     """Whether a native frame feeds a time window whose partial aggregates Spark can compute."""
     node = net.nodes[entry.head]
     if (
@@ -44,7 +44,7 @@ def may_preaggregate(net: Network, layout: Layout, entry: Entry) -> bool:
     return all(_slot_is_native(slot, net, entry) for slot in _shaper(net, entry).slots)
 
 
-def _slot_is_native(slot: Slot, net: Network, entry: Entry) -> bool:
+def _slot_is_native(slot: Slot, net: Network, entry: StageInput) -> bool:
     if slot.call.function in ("window_start", "window_end"):
         return True
     if slot.call.function not in _NATIVE:
@@ -76,16 +76,16 @@ class _ByIdentity:
         return isinstance(other, _ByIdentity) and other.value is self.value
 
 
-def _shaper(net: Network, entry: Entry) -> Shaper:
+def _shaper(net: Network, entry: StageInput) -> Shaper:
     return _shaper_of(id(net), entry.head, _ByIdentity(net))
 
 
-def partial_schema(net: Network, entry: Entry) -> Any:
+def partial_schema(net: Network, entry: StageInput) -> Any:
     """The Arrow schema of the partials that reach the stage, with the number of tuples in each."""
     return _shaper(net, entry).partial_schema.append(pa.field(FED, pa.int64()))
 
 
-def preaggregated(frame: DataFrame, net: Network, entry: Entry) -> DataFrame:
+def preaggregated(frame: DataFrame, net: Network, entry: StageInput) -> DataFrame:
     """One row for each pane and key of the train. Spark may give several; the stage merges them."""
     node, shaper = net.nodes[entry.head], _shaper(net, entry)
     assert isinstance(node, Windowed)

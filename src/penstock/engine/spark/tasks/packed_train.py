@@ -28,7 +28,7 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.slice_placement import by_group
 from penstock.engine.spark.entry.stamping import stamped
-from penstock.engine.spark.layout.plan import Entry, Stage
+from penstock.engine.spark.layout.plan import Stage, StageInput
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
 from penstock.engine.spark.tasks.worker_gc import calm
@@ -335,7 +335,7 @@ class PackedTrainRun(TrainRun):
             if self._home(entry) is stage
         ]
 
-    def _home(self, entry: Entry) -> Stage | None:
+    def _home(self, entry: StageInput) -> Stage | None:
         return self.layout.home.get(entry.tail)
 
     def newest(self) -> dict[str, int]:

@@ -23,7 +23,7 @@ from penstock.engine.spark.entry.points import PointEntries, point_frame
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
 from penstock.engine.spark.layout.native import NativeBox, apply_box
-from penstock.engine.spark.layout.plan import Entry, Layout, Stage, behind, guarded
+from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind, guarded
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
@@ -235,7 +235,7 @@ class TrainRun:
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
         )
 
-    def _entry_schema(self, entry: Entry, partial: bool) -> Any:
+    def _entry_schema(self, entry: StageInput, partial: bool) -> Any:
         if partial:
             from penstock.engine.spark.layout.preaggregate import partial_schema
 
@@ -278,14 +278,14 @@ class TrainRun:
         ]
         return _tagged(sides, stage.entries, spread=True).repartitionById(roles.servers, F.col(SERVER))
 
-    def _entry_frame(self, entry: Entry, partial: bool) -> DataFrame:
+    def _entry_frame(self, entry: StageInput, partial: bool) -> DataFrame:
         frame = self.frames[entry.tail]
         if partial:
             return preaggregated(frame, self.net, entry)
         columns = [f"`{c.name}`" for c in self.net.types[entry.tail].schema]
         return frame.selectExpr(*columns, STAMP, SEQ)
 
-    def _lateness(self, entry: Entry) -> int | None:
+    def _lateness(self, entry: StageInput) -> int | None:
         """The lateness to subtract from an entry's newest tuple to get a horizon; None if it proves none.
 
         The proof needs a single source in arrival order, and no stage in between.
@@ -387,7 +387,7 @@ class TrainRun:
         return 1.0 - self.ticket.drop_rates.get(node.name, node.rate) if isinstance(node, Drop) else None
 
 
-def _tagged(frames: list[DataFrame], entries: list[Entry], *, spread: bool = False) -> DataFrame:
+def _tagged(frames: list[DataFrame], entries: list[StageInput], *, spread: bool = False) -> DataFrame:
     """Several entries as one stream: a tag, the hash of the keys, and one struct for each entry.
 
     Only one of the structs is filled. `spread`: the server takes the place of the hash.
