@@ -16,8 +16,8 @@ from benchmarks.common.process_tree import kit_command
 from benchmarks.common.spark import scratch
 from penstock.model.types import Schema
 from penstock.standing.answers.query_engine import QueryEngine
-from penstock.standing.answers.registered_query import Limits
 from penstock.standing.language.query import StandingQuery, StreamInfo
+from penstock.standing.limits import Limits
 
 SCHEMA = Schema.parse("k INT, a INT, b INT, c INT, d INT")
 REPORTS = Schema.parse("vid INT, spd INT, lane INT, seg INT")

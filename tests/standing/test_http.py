@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import penstock_app
-from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, UnknownHandleError
+from penstock.standing.limits import Limits
 from penstock.standing.serving.service import StandingQueries
 
 pytest.importorskip("fastapi")

@@ -13,9 +13,9 @@ from penstock.model.types import Schema
 from penstock.standing.answers.changes import changes
 from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
-from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.language.query import StreamInfo
+from penstock.standing.limits import Limits
 from penstock.standing.serving.point_feed import packed, unpacked
 from penstock.standing.stems.block import make_blocks
 from penstock.standing.stems.data_stem import StreamPrefix

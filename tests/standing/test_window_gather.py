@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from penstock.model.types import Schema
 from penstock.standing.answers import invocation as answers
 from penstock.standing.answers.query_engine import QueryEngine
-from penstock.standing.answers.registered_query import Limits
 from penstock.standing.errors import LimitError
 from penstock.standing.language.query import StreamInfo
+from penstock.standing.limits import Limits
 from penstock.standing.stems.block import make_blocks
 
 SCHEMA = Schema.parse("t TIMESTAMP, v INT, w DOUBLE, s SMALLINT, b TINYINT, n INT, x STRING, f BOOLEAN")

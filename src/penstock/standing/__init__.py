@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.standing.answers.query_engine import QueryEngine
-    from penstock.standing.answers.registered_query import Limits
     from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
+    from penstock.standing.limits import Limits
     from penstock.standing.serving.service import Handle, StandingQueries
 
 _HOMES = {
     "Handle": "serving.service",
     "LimitError": "errors",
-    "Limits": "answers.registered_query",
+    "Limits": "limits",
     "NotRetainedError": "errors",
     "QueryError": "errors",
     "QueryEngine": "answers.query_engine",

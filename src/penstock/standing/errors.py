@@ -32,3 +32,21 @@ class NotRetainedError(QueryError):
     """The window reaches back to tuples that retention has deleted."""
 
     kind = "not retained"
+
+
+class OutOfTimeError(QueryError):
+    """The work for a client took longer than the server allows, and was cancelled."""
+
+    kind = "out of time"
+
+
+class StaleError(QueryError):
+    """The network has failed or lags, so its answers no longer say how things are."""
+
+    kind = "stale"
+
+
+class BusyError(QueryError):
+    """The service has more to do than it takes on at once; the client may try again."""
+
+    kind = "busy"

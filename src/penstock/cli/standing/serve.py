@@ -136,7 +136,7 @@ def _may_hold_a_network(path: Path) -> bool:
 def _serve(runtime: Runtime, listener: socket, *, memory: int, limits: tuple[int, int], keep: str) -> None:
     from penstock.http.server import serve as serve_app
     from penstock.http.server import url_of
-    from penstock.standing.answers.registered_query import Limits
+    from penstock.standing.limits import Limits
     from penstock.standing.serving.routes import standing_app as web_app
     from penstock.standing.serving.service import StandingQueries
 

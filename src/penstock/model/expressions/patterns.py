@@ -52,19 +52,33 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
     >>> bool(like_pattern("a%").fullmatch("abc")), bool(like_pattern("a\\%").fullmatch("abc"))
     (True, False)
     """
-    parts, letters = [], iter(pattern)
+    # Between two %, the leftmost match is as good as any later one. So none is tried again: patterns with
+    # many % would take time to the power of their number.
+    pieces = _like_pieces(pattern)
+    if len(pieces) == 1:
+        return re.compile(pieces[0], re.DOTALL)
+    middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
+    return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
+
+
+def _like_pieces(pattern: str) -> list[str]:
+    """Regular expressions of fixed length for what stands between the % of a LIKE pattern."""
+    pieces: list[list[str]] = [[]]
+    letters = iter(pattern)
     for letter in letters:
-        if letter == "\\":
-            letter = next(letters, "")  # noqa: PLW2901
-            if letter not in ("_", "%", "\\"):
+        if letter == "%":
+            pieces.append([])
+        elif letter == "\\":
+            escaped = next(letters, "")
+            if escaped not in ("_", "%", "\\"):
                 raise ExpressionError(
-                    f"the LIKE pattern '{pattern}' escapes '{letter}'",
+                    f"the LIKE pattern '{pattern}' escapes '{escaped}'",
                     expected="a backslash before _, % or \\ only",
                 )
-            parts.append(re.escape(letter))
+            pieces[-1].append(re.escape(escaped))
         else:
-            parts.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
-    return re.compile("".join(parts), re.DOTALL)
+            pieces[-1].append("." if letter == "_" else re.escape(letter))
+    return ["".join(piece) for piece in pieces]
 
 
 def regex(pattern: str) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from penstock.standing.answers.join_answers import joined_columns, pairs_in_windows
 from penstock.standing.answers.joins import JoinedPairs
 from penstock.standing.answers.ranked_tree import Summary
-from penstock.standing.answers.registered_query import Limits, RegisteredQuery
+from penstock.standing.answers.registered_query import RegisteredQuery
 from penstock.standing.answers.results import (
     CurrentWindow,
     MatchedPositions,
@@ -31,6 +31,7 @@ from penstock.standing.answers.window_gather import window_gather
 from penstock.standing.errors import LimitError
 from penstock.standing.language.query import SelectItem, StandingQuery, StreamInfo
 from penstock.standing.language.windows import Last, Window
+from penstock.standing.limits import Limits
 from penstock.standing.stems.block import lone_column
 from penstock.standing.stems.data_stem import FOREVER, StreamPrefix
 

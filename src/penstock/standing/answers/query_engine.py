@@ -21,12 +21,13 @@ from penstock.standing.answers.invocation import answer, current_of
 from penstock.standing.answers.join_answers import pairs_of
 from penstock.standing.answers.kept_results import ArrivingTrain, keep_up
 from penstock.standing.answers.ranked_tree import Summary
-from penstock.standing.answers.registered_query import UNKEPT, Limits, RegisteredQuery, chosen_mode
+from penstock.standing.answers.registered_query import UNKEPT, RegisteredQuery, chosen_mode
 from penstock.standing.answers.results import SharedTree
 from penstock.standing.answers.visible_streams import VisibleStreams, check_retained
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import Conjunction, StandingQuery, StreamInfo
+from penstock.standing.limits import Limits
 from penstock.standing.stems.block import Block, make_blocks, probe_block
 from penstock.standing.stems.data_stem import NEVER, DataSteM, StreamPrefix
 from penstock.standing.stems.query_stem import PredicateIndex, QuerySteM
@@ -102,7 +103,7 @@ class QueryEngine:
         `restored`: an earlier run admitted it. So neither a lower limit nor a window that retention has since
         overtaken may turn it away. What can no longer be answered is refused when it is invoked.
         """
-        query = text if isinstance(text, StandingQuery) else parse(text, self.streams)
+        query = text if isinstance(text, StandingQuery) else parse(text, self.streams, self.limits)
         mode = chosen_mode(query, mode)
         with self._gate:
             if not restored:

@@ -27,14 +27,6 @@ MODES = ("P", "C", "NoMat")
 UNKEPT = -1  # the slot of a conjunction that is not in the Query SteM
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one client may have: standing queries, and rows in one answer."""
-
-    queries: int = 10_000
-    rows: int = 1_000_000
-
-
 class QueryDescription(TypedDict):
     """A standing query as clients see it in lists."""
 

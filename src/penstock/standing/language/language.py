@@ -11,24 +11,24 @@ query that cannot be answered exactly is refused here, when it is registered.
 
 from __future__ import annotations
 
-import re
-
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.model.expressions.binding import Dialect
 from penstock.standing.errors import QueryError
+from penstock.standing.language.hostile import check_depth, too_deep
 from penstock.standing.language.query import StandingQuery
+from penstock.standing.language.scan import ScannedText, scan, shortened
 from penstock.standing.language.select_clause import SelectReader, Streams, only
-from penstock.standing.language.window_clause import QUOTED, check_window, windows_of, without_quoted
+from penstock.standing.language.window_clause import check_window, window_start, windows_of
+from penstock.standing.limits import Limits
 
-_COMMENT = re.compile(rf"(?P<quoted>{QUOTED.pattern})|--[^\n]*|/\*(?!\+).*?\*/", re.DOTALL)
 # Accept only these. An unknown clause must not be ignored silently.
 _OURS = {"expressions", "from", "from_", "joins", "where", "distinct"}
 
 
-def parse(text: str, streams: Streams) -> StandingQuery:
+def parse(text: str, streams: Streams, limits: Limits | None = None) -> StandingQuery:
     """Parse the query into normal form, or refuse it.
 
     >>> from penstock.model.types import Schema
@@ -39,19 +39,31 @@ def parse(text: str, streams: Streams) -> StandingQuery:
     >>> query.branches[0].parts[0].spans
     (Span(column='spd', low=6, high=19, low_open=False, high_open=False, points=()),)
     """
+    limits = limits or Limits()
+    _check_text(text, limits)
     try:
-        return _parsed(text, streams)
+        return _parsed(text, streams, limits)
     except RecursionError:
+        raise too_deep() from None
+
+
+def _check_text(text: str, limits: Limits) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise QueryError("the query is not text", found="half of a surrogate pair") from None
+    if size > limits.text:
         raise QueryError(
-            "the condition is nested too deeply", hint="fewer brackets; a list of values is written IN (...)"
-        ) from None
+            "the query is too long", found=f"{size:,} bytes", expected=f"at most {limits.text:,} bytes"
+        )
 
 
-def _parsed(text: str, streams: Streams) -> StandingQuery:
-    clause, ends = _cut(_COMMENT.sub(lambda match: match["quoted"] or " ", text))
-    tree = _tree(clause)
-    reading = SelectReader(tree, streams)
-    windows = windows_of(ends, reading.parts)
+def _parsed(text: str, streams: Streams, limits: Limits) -> StandingQuery:
+    query = scan(text)
+    start = window_start(query)
+    tree = _tree(query.text[:start])
+    reading = SelectReader(tree, streams, limits)
+    windows = windows_of(_without_semicolon(query[start:]), reading.parts)
     for part, each in zip(reading.parts, windows, strict=True):
         check_window(streams[part.stream], each)
     return StandingQuery(
@@ -64,11 +76,8 @@ def _parsed(text: str, streams: Streams) -> StandingQuery:
     )
 
 
-def _cut(text: str) -> tuple[str, str]:
-    """The text up to the first BEGIN, and the rest."""
-    first = re.search(r"\bBEGIN\b", without_quoted(text), re.IGNORECASE)
-    at = first.start() if first else len(text)
-    return text[:at], text[at:].strip().rstrip(";")
+def _without_semicolon(ends: ScannedText) -> ScannedText:
+    return ends[: len(ends.masked.rstrip().rstrip(";"))]
 
 
 def _tree(clause: str) -> exp.Select:
@@ -77,7 +86,7 @@ def _tree(clause: str) -> exp.Select:
     except SqlglotError as error:
         raise QueryError(
             "the query does not parse",
-            found=str(error).splitlines()[0],
+            found=shortened(str(error).splitlines()[0]),
             expected="SELECT columns FROM streams WHERE condition BEGIN end END end",
         ) from None
     tree = trees[0] if len(trees) == 1 else None
@@ -86,6 +95,7 @@ def _tree(clause: str) -> exp.Select:
             "a standing query is one SELECT",
             found=type(tree).__name__.upper() if tree else "nothing or several",
         )
+    check_depth(tree)
     if any(tree.find_all(exp.Subquery, exp.Exists)) or len(list(tree.find_all(exp.Select))) > 1:
         raise QueryError("a standing query has no nested queries", hint="write a join")
     only(tree, _OURS)

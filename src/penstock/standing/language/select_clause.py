@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from penstock.standing.language.factors import (
     listed,
     span_of,
 )
+from penstock.standing.language.hostile import check_cost
 from penstock.standing.language.query import (
     AGGREGATES,
     Branch,
@@ -32,6 +34,7 @@ from penstock.standing.language.query import (
     Span,
     StreamInfo,
 )
+from penstock.standing.limits import Limits
 
 Streams = Mapping[str, StreamInfo]
 _NAMES = {
@@ -69,12 +72,23 @@ def only(node: exp.Expression, known: set[str]) -> None:
 class SelectReader:
     """FROM, WHERE and SELECT of one query."""
 
-    def __init__(self, tree: exp.Select, streams: Streams) -> None:
-        self.tree, self.streams = tree, streams
+    def __init__(self, tree: exp.Select, streams: Streams, limits: Limits) -> None:
+        self.tree, self.streams, self.limits = tree, streams, limits
+        self._check_lists()
         self.on: list[exp.Expression] = []
         self._texts: dict[tuple[int, bool, int], str] = {}
         self.parts = tuple(self._parts())
         self.schemas = [streams[part.stream].schema for part in self.parts]
+
+    def _check_lists(self) -> None:
+        longest = max((len(each.expressions) for each in self.tree.find_all(exp.In)), default=0)
+        if longest > self.limits.values:
+            raise QueryError(
+                "a list of IN is too long",
+                found=f"{longest:,} values",
+                expected=f"at most {self.limits.values:,}",
+                hint="register several queries",
+            )
 
     # -- FROM
 
@@ -96,6 +110,12 @@ class SelectReader:
             tables.append(join.this)
             if join.args.get("on") is not None:
                 self.on.append(join.args["on"])
+        if len(tables) > self.limits.streams:
+            raise QueryError(
+                "FROM names too many streams",
+                found=str(len(tables)),
+                expected=f"at most {self.limits.streams}",
+            )
         seen: set[str] = set()
         for table in tables:
             part = self._part(table)
@@ -174,8 +194,8 @@ class SelectReader:
         joins: list[JoinFactor] = []
         residuals: list[str] = []
         for atom in atoms:
-            places = [self.resolve(column) for column in atom.find_all(exp.Column)]
-            streams = sorted({stream for stream, _ in places})
+            columns = [self.resolve(column) for column in atom.find_all(exp.Column)]
+            streams = sorted({stream for stream, _ in columns})
             if len(streams) > 1:
                 factor = self._join(atom)
                 if factor is None:
@@ -278,7 +298,7 @@ class SelectReader:
         text = atom.copy().transform(self._float_literal).transform(renamed).sql(dialect=Dialect)
         schema = self.joined() if qualified else self.schemas[stream]
         try:
-            type_ = bind(text, schema).type
+            bound = bind(text, schema)
         except ExpressionError as error:
             raise QueryError(
                 f"{atom.sql(dialect=Dialect)}: {error.problem}",
@@ -286,8 +306,11 @@ class SelectReader:
                 expected=error.expected,
                 hint=error.hint,
             ) from None
-        if type_ != "BOOLEAN":
-            raise QueryError(f"{atom.sql(dialect=Dialect)} is no condition", found=type_, expected="BOOLEAN")
+        if bound.type != "BOOLEAN":
+            raise QueryError(
+                f"{atom.sql(dialect=Dialect)} is no condition", found=bound.type, expected="BOOLEAN"
+            )
+        check_cost(bound)
         return text
 
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
@@ -388,15 +411,14 @@ def _named(items: list[SelectItem], parts: tuple[Part, ...]) -> tuple[SelectItem
 
     Names that are still ambiguous are refused.
     """
-    names = [item.name for item in items]
+    times = Counter(item.name for item in items)
     named = [
         SelectItem(f"{parts[i.stream].alias}_{i.name}", i.stream, i.column, i.aggregate)
-        if names.count(i.name) > 1 and i.name == i.column and len(parts) > 1
+        if times[i.name] > 1 and i.name == i.column and len(parts) > 1
         else i
         for i in items
     ]
-    names = [item.name for item in named]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(item.name for item in named).items():
+        if count > 1:
             raise QueryError(f"column '{name}' stands twice in SELECT", hint=f"{name} AS another_name")
     return tuple(named)

@@ -15,12 +15,14 @@ from datetime import UTC, datetime, timedelta
 from penstock.model.durations import format_duration, parse_duration
 from penstock.model.errors import ExpressionError
 from penstock.standing.errors import QueryError
+from penstock.standing.language.scan import shortened
 
 _FORMS = "now, now - 10 minutes, '2026-01-01 10:00:00' (UTC) or seconds since 1970"
 _LAST = re.compile(r"last\s+([\d_]+)\s+(?:tuples?|rows?)", re.IGNORECASE)
 _NOW = re.compile(r"now(?:\s*\(\s*\))?(?:\s*-\s*(.+))?", re.IGNORECASE | re.DOTALL)
 _CONSTANT = re.compile(r"(?:TIMESTAMP\s*)?'([^']*)'", re.IGNORECASE)
 _SECONDS = re.compile(r"-?\d+(?:\.\d+)?")
+_MOST_TEXT = 100  # characters of one end
 _EARLIEST, _LATEST = -(1 << 62), (1 << 62)
 
 
@@ -122,7 +124,11 @@ def _refuse_backward(first: Now | At, last: Now | At) -> None:
 
 
 def _end(text: str, which: str) -> Now | At | Last:
-    text = text.strip()
+    # One blank for many: the patterns below would try every way to share out a long run of blanks.
+    text = " ".join(text.split())
+    forms = f"{_FORMS}, or last 1000 tuples" if which == "BEGIN" else _FORMS
+    if len(text) > _MOST_TEXT:
+        raise QueryError(f"{which} does not say when", found=shortened(text), expected=forms)
     if match := _LAST.fullmatch(text):
         count = int(match[1].replace("_", ""))
         if count < 1:
@@ -140,7 +146,6 @@ def _end(text: str, which: str) -> Now | At | Last:
             return At(seconds)
     except ExpressionError as error:
         raise QueryError(f"{which}: {error.problem}", expected=error.expected, hint=error.hint) from None
-    forms = f"{_FORMS}, or last 1000 tuples" if which == "BEGIN" else _FORMS
     raise QueryError(f"{which} does not say when", found=text or "nothing", expected=forms)
 
 

@@ -30,12 +30,13 @@ from penstock.model.errors import PenstockError
 from penstock.runtime import Runtime
 from penstock.standing.answers.changes import Change, changes
 from penstock.standing.answers.query_engine import QueryEngine
-from penstock.standing.answers.registered_query import Limits, QueryDescription, RegisteredQuery
+from penstock.standing.answers.registered_query import QueryDescription, RegisteredQuery
 from penstock.standing.answers.window_gather import compile_loops
 from penstock.standing.errors import QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery
 from penstock.standing.language.windows import moment
+from penstock.standing.limits import Limits
 from penstock.standing.serving.registry import Registry, RegistryEntry
 from penstock.standing.serving.stream_feeds import StreamFeeds
 
@@ -161,7 +162,7 @@ class StandingQueries:
     ) -> list[Handle]:
         """Register several at once, all or none, with one write to disk."""
         self._feeds.add_new(self.engine)
-        queries = [parse(text, self.engine.streams) for text in texts]
+        queries = [parse(text, self.engine.streams, self.engine.limits) for text in texts]
         self._need(_streams_of(queries))
         registered: list[RegisteredQuery] = []
         try:
@@ -250,7 +251,7 @@ class StandingQueries:
         parsed: list[tuple[RegistryEntry, StandingQuery]] = []
         for entry in self.registry.entries():
             with self._set_aside_if_refused(entry):
-                parsed.append((entry, parse(entry.text, self.engine.streams)))
+                parsed.append((entry, parse(entry.text, self.engine.streams, self.engine.limits)))
         self._need(_streams_of([query for _, query in parsed]))
         for entry, query in parsed:
             with self._set_aside_if_refused(entry):
