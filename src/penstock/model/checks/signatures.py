@@ -32,6 +32,20 @@ def check_function(node: Any, schema: Schema, *arguments: str) -> None:
         )
 
 
+def check_no_function(node: Any) -> None:
+    """Without a function, what belongs to one would be ignored."""
+    for part in ("reads", "produces"):
+        value = getattr(node, part, ())
+        if value and (part == "reads" or value.columns):
+            raise node_error(
+                node,
+                f"'{part}' without a function",
+                found=", ".join(value) if part == "reads" else value.ddl(),
+                expected=f"a function, or no '{part}'",
+                hint=f"a column called '{part}' goes into a dict: {{\"{part}\": ...}}",
+            )
+
+
 def takes(node: Node, function: Function, *arguments: str) -> None:
     """The function can be called with these arguments; where Python cannot tell, it is trusted."""
     try:

@@ -36,6 +36,7 @@ from penstock.model.checks.arguments import check_arguments
 from penstock.model.checks.joins import check_distribution
 from penstock.model.checks.signatures import (
     check_function,
+    check_no_function,
     need_columns,
     no_twins,
     same_grouping,
@@ -122,6 +123,7 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
     if node.function is not None:
         takes(node, node.function, "batch")
     else:
+        check_no_function(node)
         _predicate(node, node.predicate, schema)
     return inputs[0]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from penstock.model.boxes import ColumnLatch, Latch, Resample, Slide, Tumble, Windowed
 from penstock.model.checks.signatures import (
     check_function,
+    check_no_function,
     need_columns,
     same_grouping,
     same_timestamp,
@@ -46,7 +47,13 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
     stamped(node, stream)
     _positive(node, node.size)
     if node.stamp not in ("earliest", "latest"):
-        raise node_error(node, "unknown stamp", found=f"'{node.stamp}'", expected="'earliest' or 'latest'")
+        raise node_error(
+            node,
+            "unknown stamp",
+            found=f"'{node.stamp}'",
+            expected="'earliest' or 'latest'",
+            hint="a column called 'stamp' goes into a dict: {\"stamp\": ...}",
+        )
     if (node.function is None) == (not node.aggregates):
         raise node_error(
             node,
@@ -58,6 +65,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
         check_function(node, schema, "table")
         columns = list(node.produces)
     else:
+        check_no_function(node)
         columns = [
             Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates
         ]
@@ -188,6 +196,13 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
             found=f"size {node.size}",
             expected="a function alone: it sees every tuple",
             hint="leave the size out",
+        )
+    if node.stamp != "earliest":
+        raise node_error(
+            node,
+            "a latch with a function has no stamp",
+            found=f"'{node.stamp}'",
+            expected="nothing: the function produces the timestamp column if it shall differ",
         )
     check_function(node, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]

@@ -50,6 +50,19 @@ def infer(text: str, schema: Schema) -> str:
     return bind(text, schema).type
 
 
+def is_expression(text: str, schema: Schema) -> bool:
+    """Whether the text can be computed from these columns, with or without aggregates.
+
+    >>> is_expression("a", Schema.parse("a INT")), is_expression("slow cars", Schema.parse("a INT"))
+    (True, False)
+    """
+    try:
+        split_aggregates(text, schema, keys=schema.names)
+    except ExpressionError:
+        return False
+    return True
+
+
 def columns_of(text: str) -> tuple[str, ...]:
     """The columns an expression reads, in the order they are first named.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from penstock.model.errors import ExpressionError, shown
@@ -16,7 +17,16 @@ def texts(given: Mapping[str, str] | None, more: Mapping[str, str]) -> tuple[tup
             expected="name=expression, or a dict of them",
             hint='kmh="mph * 1.609"',
         )
-    return tuple({**(given or {}), **more}.items())
+    pairs = [*(given or {}).items(), *more.items()]
+    refuse_twice([name for name, _ in pairs])
+    return tuple(pairs)
+
+
+def refuse_twice(columns: list[str]) -> None:
+    """One of two columns of the same name would be lost."""
+    twice = [name for name, times in Counter(columns).items() if times > 1]
+    if twice:
+        raise ExpressionError(f"column '{twice[0]}' is given twice", hint="give one of them another name")
 
 
 def names(given: str | Iterable[str]) -> tuple[str, ...]:

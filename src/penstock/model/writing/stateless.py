@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from penstock.model.boxes import Drop, Filter, Map, Node
-from penstock.model.errors import caller
-from penstock.model.expressions.expression import column_text
+from penstock.model.errors import NetworkError, caller
+from penstock.model.expressions.expression import column_text, is_expression
 from penstock.model.types import Schema
-from penstock.model.writing.arguments import names
+from penstock.model.writing.arguments import names, refuse_twice
 from penstock.model.writing.arrow import OutgoingArrow
 from penstock.model.writing.box_builder import BoxBuilder, UserFunction
 
@@ -39,22 +39,30 @@ class StatelessBoxes(OutgoingArrow):
 
         Columns whose name is no Python name, or is 'name', go into a dict: `.map({"name": "upper(plate)"})`.
         """
-        builder = self._builder(Map, "map", name)
+        builder = self._column_builder(Map, "map", name)
         return builder.add([self._stream], columns=builder.texts("map", columns, expressions))
 
     def select(
         self, *columns: str | Mapping[str, str], name: str | None = None, **expressions: str
     ) -> Stream:
-        """Exactly these columns, in this order: `.select("vid", "seg", kmh="mph * 1.609")`."""
-        builder = self._builder(Map, "select", name)
-        chosen: dict[str, str] = {}
-        for column in columns:
-            chosen.update(
-                {column: column_text(column)}
+        """Exactly these columns, in this order: `.select("vid", "seg", kmh="mph * 1.609")`.
+
+        A column called 'name' is written `.select("name")` or `.select({"name": "upper(plate)"})`.
+        """
+        builder = self._column_builder(Map, "select", name)
+        pairs = [
+            pair
+            for column in columns
+            for pair in (
+                [(column, column_text(column))]
                 if isinstance(column, str)
                 else builder.texts("select", column, {})
             )
-        return builder.add([self._stream], columns=builder.texts("select", chosen, expressions), keep=False)
+        ]
+        pairs += expressions.items()
+        with builder.part("select"):
+            refuse_twice([column for column, _ in pairs])
+        return builder.add([self._stream], columns=tuple(pairs), keep=False)
 
     def apply(
         self,
@@ -87,6 +95,18 @@ class StatelessBoxes(OutgoingArrow):
 
     def _builder(self, make: Callable[..., Node], kind: str, name: str | None) -> BoxBuilder:
         return BoxBuilder(self.network, make, name or self.network.free_name(kind), caller())
+
+    def _column_builder(self, make: Callable[..., Node], kind: str, name: str | None) -> BoxBuilder:
+        """The builder of a box whose keywords are columns: `name=` must not be meant as one of them."""
+        if isinstance(name, str) and is_expression(name, self.schema):
+            raise NetworkError(
+                f"{kind}(name='{name}') could name the box or a column",
+                where=caller(),
+                found=f"'{name}', an expression over its input",
+                expected="one meaning",
+                hint=f'a column: .{kind}({{"name": "{name}"}}); the box: .{kind}(...).named("{name}")',
+            )
+        return self._builder(make, kind, name)
 
     @property
     def _stream(self) -> Stream:

@@ -40,7 +40,7 @@ class WindowBoxes(StatelessBoxes):
 
         `size` is a time or '100 tuples'. With `function`, each window's tuples go through it in order.
         """
-        builder = self._builder(Tumble, "tumble", name)
+        builder = self._column_builder(Tumble, "tumble", name)
         return builder.add(
             [self._stream],
             size=builder.extent("size", size),
@@ -66,7 +66,7 @@ class WindowBoxes(StatelessBoxes):
         **aggregates: str,
     ) -> Stream:
         """Rolling windows (A10): `.slide("3 hours", every="1 minute", average="avg(price)")`."""
-        builder = self._builder(Slide, "slide", name)
+        builder = self._column_builder(Slide, "slide", name)
         return builder.add(
             [self._stream],
             size=builder.extent("size", size),
@@ -157,7 +157,7 @@ def latch(
     index.
     """
     inputs = list(streams) if isinstance(streams, Iterable) else [streams]
-    builder = first_of(inputs, "latch", "ps.latch([a, b], ...)")._builder(Latch, "latch", name)
+    builder = first_of(inputs, "latch", "ps.latch([a, b], ...)")._column_builder(Latch, "latch", name)
     return builder.add(
         inputs,
         size=None if size is None else builder.extent("size", size),
