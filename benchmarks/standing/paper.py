@@ -38,7 +38,7 @@ from benchmarks.standing.paper_streams import (
     window_of,
 )
 from penstock.model.types import Schema
-from penstock.standing.answers.joins import Candidates, ProbeOrder, join
+from penstock.standing.answers.joins import Candidates, JoinBounds, JoinTask, ProbeOrder, join
 from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.answers.results import MatchedPositions, looked_up
 from penstock.standing.language.language import parse
@@ -311,7 +311,8 @@ def _candidates(table: pa.Table) -> Candidates:
 
 def _probe(query: StandingQuery, joined: Schema, other: Candidates, probes: list[Candidates]) -> None:
     for mine in probes:
-        join(query.branches[0], query.parts, [mine, other], 0, ProbeOrder(), joined)
+        task = JoinTask(query.branches[0], query.parts, [mine, other], joined, JoinBounds(1 << 40))
+        join(task, 0, ProbeOrder())
 
 
 def _probe_table(probe: Callable[[list[Candidates]], None], table: pa.Table) -> None:

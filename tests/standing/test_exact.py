@@ -51,7 +51,7 @@ class Files:
         self.trains[stream].append(train)
         return len(self.trains[stream]) - 1
 
-    def read(self, stream: str, through: int, begin: int, end: int) -> pa.Table:
+    def read(self, stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
         found = pa.concat_tables(self.trains[stream][: through + 1])
         return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))
 

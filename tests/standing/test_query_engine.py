@@ -115,7 +115,7 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     files: list[pa.Table] = []
     asked = []
 
-    def archive(stream: str, through: int, begin: int, end: int) -> pa.Table:
+    def archive(stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
         asked.append((stream, through))
         found = pa.concat_tables(files[: through + 1])
         return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))

@@ -12,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.standing.answers.join_answers import joined_columns, pairs_in_windows
-from penstock.standing.answers.joins import JoinedPairs
+from penstock.standing.answers.joins import JoinBounds, JoinedPairs
 from penstock.standing.answers.ranked_tree import Summary
 from penstock.standing.answers.registered_query import RegisteredQuery
 from penstock.standing.answers.results import (
     CurrentWindow,
     MatchedPositions,
     aggregate_column,
+    bytes_of,
+    check_bytes,
     distinct,
     kept,
     looked_up,
@@ -28,6 +30,7 @@ from penstock.standing.answers.results import (
 )
 from penstock.standing.answers.visible_streams import VisibleStreams, check_retained
 from penstock.standing.answers.window_gather import window_gather
+from penstock.standing.deadline import check_time
 from penstock.standing.errors import LimitError
 from penstock.standing.language.query import SelectItem, StandingQuery, StreamInfo
 from penstock.standing.language.windows import Last, Window
@@ -44,6 +47,10 @@ class AnswerSource(Protocol):
 
     @property
     def limits(self) -> Limits: ...
+
+    @property
+    def join_bounds(self) -> JoinBounds:
+        """What one join may cost."""
 
     def extended(self, stream: str, prefix: StreamPrefix, begin: int, end: int) -> StreamPrefix:
         """The prefix with the evicted tuples between two times."""
@@ -111,6 +118,7 @@ def _needs(query: StandingQuery, view: VisibleStreams, now: int) -> dict[str, tu
 
 
 def _check_size(rows: int, source: AnswerSource) -> None:
+    check_time()
     if rows > source.limits.rows:
         raise LimitError(
             f"the answer has {rows:,} rows",
@@ -135,6 +143,7 @@ def _at_once(
     matches = gather.find(registered.slots[0][0], query.branches[0].parts[0])
     if not query.distinct:
         _check_size(matches.count, source)
+    check_bytes(8 * matches.count * len(query.items), source.limits.answer_bytes)
     return gather.rows(matches, query.items, source.streams[query.parts[0].stream].schema)
 
 
@@ -145,7 +154,10 @@ def _one_by_one(
     query = registered.query
     if not query.distinct:
         _check_size(size(matched), source)
-    return rows_of(matched, query.items, source.streams[query.parts[0].stream].schema)
+    schema = source.streams[query.parts[0].stream].schema
+    columns = [item.column for item in query.items if item.column]
+    check_bytes(bytes_of(matched, schema, columns), source.limits.answer_bytes)
+    return rows_of(matched, query.items, schema)
 
 
 def _selected(
@@ -222,12 +234,12 @@ def _joined(
     source: AnswerSource, registered: RegisteredQuery, view: VisibleStreams, now: int, *, fresh: bool
 ) -> pa.Table:
     query = registered.query
-    pairs = pairs_in_windows(registered, view, now, source.streams, fresh=fresh)
+    pairs = pairs_in_windows(registered, view, now, source.streams, source.join_bounds, fresh=fresh)
     if query.is_aggregate:
         return _one_row(source, query, _joined_summaries(source, query, view, pairs))
     if not query.distinct:
         _check_size(len(pairs), source)
-    columns = joined_columns(query, view, pairs, source.streams)
+    columns = joined_columns(query, view, pairs, source.streams, source.limits.answer_bytes)
     chosen = [columns[item.stream, item.column] for item in query.items if item.column]
     return pa.Table.from_arrays(chosen, names=[item.name for item in query.items])
 
@@ -235,7 +247,8 @@ def _joined(
 def _joined_summaries(
     source: AnswerSource, query: StandingQuery, view: VisibleStreams, pairs: JoinedPairs
 ) -> list[Summary]:
-    columns, rows = joined_columns(query, view, pairs, source.streams), len(pairs)
+    columns = joined_columns(query, view, pairs, source.streams, source.limits.answer_bytes)
+    rows = len(pairs)
 
     def summary(item: SelectItem) -> Summary:
         if item.column is None or not rows:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.standing.answers.joins import Candidates, JoinedPairs, join
+from penstock.standing.answers.joins import Candidates, JoinBounds, JoinedPairs, JoinTask, join
 from penstock.standing.answers.registered_query import RegisteredQuery
 from penstock.standing.answers.results import fetch, kept, looked_up, numbers_of
 from penstock.standing.answers.visible_streams import VisibleStreams
@@ -20,7 +20,12 @@ Streams = Mapping[str, StreamInfo]
 
 
 def pairs_of(
-    registered: RegisteredQuery, view: VisibleStreams, streams: Streams, *, windows: bool = False
+    registered: RegisteredQuery,
+    view: VisibleStreams,
+    streams: Streams,
+    bounds: JoinBounds,
+    *,
+    windows: bool = False,
 ) -> JoinedPairs:
     """All combinations of visible tuples.
 
@@ -34,7 +39,8 @@ def pairs_of(
         candidates = _candidates(registered, b, ranges, streams)
         if all(len(each) for each in candidates):
             start = min(range(len(candidates)), key=lambda i: len(candidates[i]))
-            composite = join(branch, query.parts, candidates, start, registered.order, schema)
+            task = JoinTask(branch, query.parts, candidates, schema, bounds)
+            composite = join(task, start, registered.order)
             pairs.append(JoinedPairs.of(composite, candidates))
     together = JoinedPairs.together(pairs)
     return together.once() if len(query.branches) > 1 else together
@@ -65,11 +71,17 @@ def _candidates(
 
 
 def pairs_in_windows(
-    registered: RegisteredQuery, view: VisibleStreams, now: int, streams: Streams, *, fresh: bool
+    registered: RegisteredQuery,
+    view: VisibleStreams,
+    now: int,
+    streams: Streams,
+    bounds: JoinBounds,
+    *,
+    fresh: bool,
 ) -> JoinedPairs:
     """The pairs within the windows; `fresh`: ignore kept pairs."""
     if registered.pairs is None or fresh:
-        return pairs_of(registered, replace(view, moment=now), streams, windows=True)
+        return pairs_of(registered, replace(view, moment=now), streams, bounds, windows=True)
     query = registered.query
     pairs = registered.pairs.within(view.spans(query, now))
     for i, part in enumerate(query.parts):
@@ -80,13 +92,15 @@ def pairs_in_windows(
 
 
 def joined_columns(
-    query: StandingQuery, view: VisibleStreams, pairs: JoinedPairs, streams: Streams
+    query: StandingQuery, view: VisibleStreams, pairs: JoinedPairs, streams: Streams, most_bytes: int
 ) -> dict[tuple[int, str], pa.Array]:
     """The columns that SELECT names, by stream of FROM and name, one row for each pair."""
     columns: dict[tuple[int, str], pa.Array] = {}
+    left = most_bytes
     for i, part in enumerate(query.parts):
         names = list(dict.fromkeys(item.column for item in query.items if item.stream == i and item.column))
         schema = streams[part.stream].schema
-        fetched = fetch(view.prefixes[part.stream], pairs.numbers[i], schema, names)
+        fetched = fetch(view.prefixes[part.stream], pairs.numbers[i], schema, names, left)
+        left -= sum(column.nbytes for column in fetched)
         columns |= {(i, name): values for name, values in zip(names, fetched, strict=True)}
     return columns

@@ -10,8 +10,10 @@ gave last time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,15 @@ from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.model.expressions.expression import columns_of
 from penstock.model.types import Schema
 from penstock.standing.answers.results import MatchedPositions, stamps_of, take_column
+from penstock.standing.deadline import check_time
 from penstock.standing.errors import LimitError
 from penstock.standing.language.factors import MIRRORED
 from penstock.standing.language.query import Branch, JoinFactor, Part
 from penstock.standing.language.select_clause import mangled
 from penstock.standing.stems.columns import comparable
 
-MOST_PAIRS = 50_000_000
+_PORTION = 1 << 18  # pairs that are looked at together: this bounds what lies in memory beside the results
+_HINT = "tie the streams by an equality, add factors on the single streams, or shorten the windows"
 
 
 @dataclass
@@ -103,43 +107,80 @@ class ProbeOrder:
         self.seen[known, stream] = now if before is None else 0.8 * before + 0.2 * now
 
 
-def join(
-    branch: Branch,
-    parts: Sequence[Part],
-    candidates: Sequence[Candidates],
-    start: int,
-    order: ProbeOrder,
-    joined: Schema,
-) -> Composite:
+@dataclass(frozen=True)
+class JoinBounds:
+    """What one join may cost: pairs that a step looks at, and bytes for the pairs that it finds."""
+
+    pairs: int
+    room: float = math.inf
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """One branch of a query, and the tuples that may take part in it."""
+
+    branch: Branch
+    parts: Sequence[Part]
+    candidates: Sequence[Candidates]
+    schema: Schema  # of residuals: all columns of all streams
+    bounds: JoinBounds
+
+
+def join(task: JoinTask, start: int, order: ProbeOrder) -> Composite:
     """All combinations of candidates that fulfil the branch's factors.
 
-    `start` is the stream that is probed first.
+    `start` is the stream that is probed first. Raises LimitError before the bounds are passed.
     """
+    candidates = task.candidates
     composite: Composite = {start: np.arange(len(candidates[start]))}
     left = {i: c for i, c in enumerate(candidates) if i != start}
     while left:
         known = frozenset(composite)
-        stream = order.next(known, left, branch.joins)
-        probed = len(composite[start])
-        composite = _extended(composite, stream, candidates, branch.joins)
-        order.learn(known, stream, probed, len(composite[stream]))
+        stream = order.next(known, left, task.branch.joins)
         del left[stream]
-    if branch.residuals and len(composite[start]):
-        composite = _sifted(composite, branch.residuals, parts, candidates, joined)
+        probed = len(composite[start])
+        composite = _extended(task, composite, stream, last=not left)
+        order.learn(known, stream, probed, len(composite[stream]))
     return composite
 
 
-def _extended(
-    composite: Composite, stream: int, candidates: Sequence[Candidates], factors: Sequence[JoinFactor]
-) -> Composite:
-    tied = [_turned(f, stream) for f in factors if _ties(f, stream, composite)]
+def _extended(task: JoinTask, composite: Composite, stream: int, *, last: bool) -> Composite:
+    """The composite with one more stream.
+
+    The pairs are made and checked portion by portion. Only those that fulfil all factors are kept.
+    """
+    tied = [_turned(f, stream) for f in task.branch.joins if _ties(f, stream, composite)]
     tied.sort(key=lambda f: {"=": 0, "<>": 2}.get(f.operator, 1))
     lead = tied[0] if tied and tied[0].operator != "<>" else None
-    rows, picks = _pairs(composite, stream, candidates, lead)
-    extended = {known: at[rows] for known, at in composite.items()} | {stream: picks}
-    for factor in tied[1:] if lead is not None else tied:
-        extended = _where(extended, _holds(factor, extended, candidates))
-    return extended
+    slices = _leading(composite, stream, task.candidates, lead)
+    rest = tied[1:] if lead is not None else tied
+    portions, room = [], task.bounds.room
+    for part in slices.portions(task.bounds.pairs):
+        check_time()
+        rows, picks = part.pairs()
+        portion = {known: at[rows] for known, at in composite.items()} | {stream: picks}
+        for factor in rest:
+            portion = _where(portion, _holds(factor, portion, task.candidates))
+        if last and task.branch.residuals and len(portion[stream]):
+            portion = _sifted(portion, task)
+        room -= len(portion[stream]) * _bytes_of_pair(len(portion))
+        if room < 0:
+            raise LimitError(
+                "the join gives more pairs than memory allows",
+                expected=f"at most {int(task.bounds.room) >> 20:,} MB for the pairs of one join",
+                hint=_HINT,
+            )
+        portions.append(portion)
+    return {known: _joined([each[known] for each in portions]) for known in (*composite, stream)}
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+
+def _bytes_of_pair(streams: int) -> int:
+    """What a pair takes at most: in the composite, in its portion, and while JoinedPairs are sorted."""
+    return 8 * (6 * streams + 3)
 
 
 def _ties(factor: JoinFactor, stream: int, composite: Composite) -> bool:
@@ -157,16 +198,47 @@ def _turned(factor: JoinFactor, stream: int) -> JoinFactor:
     )
 
 
-def _pairs(
+@dataclass(frozen=True)
+class _Slices:
+    """For each row of a composite, a range of the new stream's candidates in some order."""
+
+    rows: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    order: np.ndarray
+
+    def portions(self, most: int) -> Iterator[_Slices]:
+        """Cut into parts of few pairs each. Raises LimitError if there are more than `most` in all."""
+        until = np.cumsum(self.high - self.low)
+        total = int(until[-1]) if len(until) else 0
+        if total > most:
+            raise LimitError(
+                f"the join would look at {total:,} pairs at once",
+                expected=f"at most {most:,}",
+                hint=_HINT,
+            )
+        cuts = np.unique(np.searchsorted(until, np.arange(_PORTION, total + _PORTION, _PORTION)) + 1)
+        for begin, end in pairwise([0, *np.minimum(cuts, len(until)).tolist()]):
+            if end > begin:
+                yield _Slices(self.rows[begin:end], self.low[begin:end], self.high[begin:end], self.order)
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the composite, and the candidates that they meet."""
+        counts = self.high - self.low
+        before = np.cumsum(counts) - counts
+        offsets = np.arange(int(counts.sum())) - np.repeat(before, counts)
+        return np.repeat(self.rows, counts), self.order[np.repeat(self.low, counts) + offsets]
+
+
+def _leading(
     composite: Composite, stream: int, candidates: Sequence[Candidates], lead: JoinFactor | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the composite and candidates of the new stream that the leading factor matches."""
+) -> _Slices:
+    """What the leading factor matches; everything if there is none."""
     width = len(next(iter(composite.values())))
     new = candidates[stream]
     if lead is None:
-        return _expanded(
-            np.arange(width), np.zeros(width, np.int64), np.full(width, len(new)), np.arange(len(new))
-        )
+        none, all_ = np.zeros(width, np.int64), np.full(width, len(new))
+        return _Slices(np.arange(width), none, all_, np.arange(len(new)))
     values, valid = candidates[lead.left].column(lead.left_column)
     at = composite[lead.left]
     rows = np.arange(width) if valid is None else np.flatnonzero(valid[at])
@@ -175,7 +247,7 @@ def _pairs(
     usable = np.arange(len(new)) if other_valid is None else np.flatnonzero(other_valid)
     order = usable[np.argsort(other[usable], kind="stable")]
     low, high = _slices(keys, other[order], lead.operator)
-    return _expanded(rows, low, high, order)
+    return _Slices(rows, low, high, order)
 
 
 def _slices(keys: np.ndarray, ordered: np.ndarray, operator: str) -> tuple[np.ndarray, np.ndarray]:
@@ -193,22 +265,6 @@ def _slices(keys: np.ndarray, ordered: np.ndarray, operator: str) -> tuple[np.nd
             return zero, left
         case _:
             return zero, right
-
-
-def _expanded(
-    rows: np.ndarray, low: np.ndarray, high: np.ndarray, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    counts = high - low
-    total = int(counts.sum())
-    if total > MOST_PAIRS:
-        raise LimitError(
-            f"the join would look at {total:,} pairs at once",
-            expected=f"at most {MOST_PAIRS:,}",
-            hint="tie the streams by an equality, add factors on the single streams, or shorten the windows",
-        )
-    before = np.cumsum(counts) - counts
-    offsets = np.arange(total) - np.repeat(before, counts)
-    return np.repeat(rows, counts), order[np.repeat(low, counts) + offsets]
 
 
 def _where(composite: Composite, mask: np.ndarray) -> Composite:
@@ -246,24 +302,17 @@ def compared(one: np.ndarray, operator: str, other: np.ndarray) -> np.ndarray:
     return np.asarray(holds, bool)
 
 
-def _sifted(
-    composite: Composite,
-    texts: Sequence[str],
-    parts: Sequence[Part],
-    candidates: Sequence[Candidates],
-    joined: Schema,
-) -> Composite:
+def _sifted(composite: Composite, task: JoinTask) -> Composite:
     """Apply factors that do not compare two columns to the remaining combinations."""
-    for text in texts:
+    for text in task.branch.residuals:
         wanted = set(columns_of(text))
-        columns = {}
-        for stream, part in enumerate(parts):
-            for name in candidates[stream].schema.names:
-                if mangled(part.alias, name) in wanted:
-                    columns[mangled(part.alias, name)] = (
-                        candidates[stream].arrow(name).take(pa.array(composite[stream]))
-                    )
-        values, _ = compile_arrow(text, joined)(pa.table(columns))
+        columns = {
+            mangled(part.alias, name): task.candidates[stream].arrow(name).take(pa.array(composite[stream]))
+            for stream, part in enumerate(task.parts)
+            for name in task.candidates[stream].schema.names
+            if mangled(part.alias, name) in wanted
+        }
+        values, _ = compile_arrow(text, task.schema)(pa.table(columns))
         composite = _where(composite, np.asarray(pc.fill_null(values, False)))
     return composite
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.standing.answers.joins import Candidates, JoinedPairs, join
+from penstock.standing.answers.joins import Candidates, JoinBounds, JoinedPairs, JoinTask, join
 from penstock.standing.answers.registered_query import RegisteredQuery
 from penstock.standing.answers.results import kept
 from penstock.standing.answers.visible_streams import VisibleStreams
@@ -31,7 +31,9 @@ class ArrivingTrain:
         return [BlockRange(block, 0, block.rows) for block in self.blocks]
 
 
-def keep_up(registered: RegisteredQuery, train: ArrivingTrain, streams: Mapping[str, StreamInfo]) -> None:
+def keep_up(
+    registered: RegisteredQuery, train: ArrivingTrain, streams: Mapping[str, StreamInfo], bounds: JoinBounds
+) -> None:
     """Bring a query's kept results up to date. Raises LimitError if a join would have to keep too much."""
     if registered.current is not None:
         query = registered.query
@@ -39,7 +41,7 @@ def keep_up(registered: RegisteredQuery, train: ArrivingTrain, streams: Mapping[
         arrived = kept(train.ranges, registered.selection())
         registered.current = registered.current.moved(arrived, begin)
     elif registered.pairs is not None:
-        registered.pairs = _pairs_with(registered, registered.pairs, train, streams)
+        registered.pairs = _pairs_with(registered, registered.pairs, train, streams, bounds)
 
 
 def _pairs_with(
@@ -47,30 +49,36 @@ def _pairs_with(
     pairs: JoinedPairs,
     train: ArrivingTrain,
     streams: Mapping[str, StreamInfo],
+    bounds: JoinBounds,
 ) -> JoinedPairs:
     """The kept pairs plus those of a train's tuples, without those that have left."""
     query, begins = registered.query, train.after.begins(registered)
-    parts = [
-        _new_pairs(registered, b, i, train, begins, streams)
-        for b in range(len(query.branches))
-        for i, part in enumerate(query.parts)
-        if part.stream == train.stream
-    ]
-    arrived = [part for part in parts if part is not None]
+    schema = joined_schema(query.parts, streams)
+    arrived = []
+    for b, branch in enumerate(query.branches):
+        for i, part in enumerate(query.parts):
+            candidates = (
+                _meeting(registered, b, i, train, begins, streams) if part.stream == train.stream else []
+            )
+            if candidates:
+                composite = join(
+                    JoinTask(branch, query.parts, candidates, schema, bounds), i, registered.order
+                )
+                arrived.append(JoinedPairs.of(composite, candidates))
     together = JoinedPairs.together([pairs, *arrived]) if arrived else pairs
     together = together.after(begins)
     return together.once() if arrived and len(query.branches) > 1 else together
 
 
-def _new_pairs(
+def _meeting(
     registered: RegisteredQuery,
     branch: int,
     at: int,
     train: ArrivingTrain,
     begins: Sequence[int],
     streams: Mapping[str, StreamInfo],
-) -> JoinedPairs | None:
-    """The pairs that new tuples form in one place of FROM; None if they form none.
+) -> list[Candidates]:
+    """What new tuples meet in one place of FROM: candidates for each stream, none if no new tuple fits.
 
     If a stream stands twice in FROM, new tuples also meet each other, and each such pair must be found once.
     So streams before this place are taken as they were before the train, those after it as they are after the
@@ -80,16 +88,13 @@ def _new_pairs(
     matched = kept(train.ranges, [(registered.slots[branch][at], query.branches[branch].parts[at])])
     new = Candidates.of(matched, streams[train.stream].schema)
     if not len(new):
-        return None
-    candidates = [
+        return []
+    return [
         new
         if j == at
         else _others(registered, branch, j, train.before if j < at else train.after, begins[j], streams)
         for j in range(len(query.parts))
     ]
-    schema = joined_schema(query.parts, streams)
-    composite = join(query.branches[branch], query.parts, candidates, at, registered.order, schema)
-    return JoinedPairs.of(composite, candidates) if len(composite[at]) else None
 
 
 def _others(

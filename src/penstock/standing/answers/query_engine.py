@@ -8,6 +8,7 @@ they began.
 
 from __future__ import annotations
 
+import math
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -15,16 +16,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.model.errors import did_you_mean
 from penstock.standing.answers.budget import within_budget
 from penstock.standing.answers.invocation import answer, current_of
 from penstock.standing.answers.join_answers import pairs_of
+from penstock.standing.answers.joins import JoinBounds
 from penstock.standing.answers.kept_results import ArrivingTrain, keep_up
 from penstock.standing.answers.ranked_tree import Summary
 from penstock.standing.answers.registered_query import UNKEPT, RegisteredQuery, chosen_mode
 from penstock.standing.answers.results import SharedTree
 from penstock.standing.answers.visible_streams import VisibleStreams, check_retained
-from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
+from penstock.standing.errors import LimitError, OutOfTimeError, QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import Conjunction, StandingQuery, StreamInfo
 from penstock.standing.limits import Limits
@@ -32,11 +33,13 @@ from penstock.standing.stems.block import Block, make_blocks, probe_block
 from penstock.standing.stems.data_stem import NEVER, DataSteM, StreamPrefix
 from penstock.standing.stems.query_stem import PredicateIndex, QuerySteM
 
-Archive = Callable[[str, int, int, int], pa.Table]
-"""Reads tuples that are no longer in memory: stream, last entry, begin, end -> tuples."""
+Archive = Callable[[str, int, int, int, float], pa.Table]
+"""Reads tuples that are no longer in memory: stream, last entry, begin, end, the most tuples -> tuples."""
 
 _TreeKey = tuple[str, tuple[int, ...], str | None]  # stream, slots, column
-_FEW = 1000  # search for a similar handle only among this many
+_LARGE = 64  # results above one part in this many of the budget are large
+_SHARE = 4  # one invocation may take one part in this many of the budget for what it makes
+_LEAST_ROOM = 16 << 20
 _ARCHIVED = -(1 << 50)  # numbers of archived tuples: below all that arrived here
 
 
@@ -111,9 +114,28 @@ class QueryEngine:
                 self._check_retained(query)
             registered = RegisteredQuery(handle or f"q-{uuid.uuid4().hex[:12]}", client, query, mode)
             self._take_slots(registered)
-            self._meet_old_data(registered)
+            try:
+                self._meet_old_data(registered)
+            except (LimitError, OutOfTimeError):
+                self._give_up_keeping(registered)
             self._admit(registered)
+            self._keep_to_budget(registered)
             return registered
+
+    def _keep_to_budget(self, newest: RegisteredQuery) -> None:
+        """Make room for a new query's results at once, not at the next train, if they are large."""
+        if self.budget is not None and newest.nbytes > self.budget // _LARGE:
+            self._show(within_budget(self.budget, self.view, self._readers, self._give_up_keeping))
+
+    @property
+    def join_bounds(self) -> JoinBounds:
+        """What one join may cost."""
+        return JoinBounds(self.limits.pairs, self._room)
+
+    @property
+    def _room(self) -> float:
+        """Bytes for what one invocation makes."""
+        return math.inf if self.budget is None else max(self.budget / _SHARE, _LEAST_ROOM)
 
     def _check_retained(self, query: StandingQuery) -> None:
         now = self.view.now(query)
@@ -152,10 +174,7 @@ class QueryEngine:
         if registered.mode == "C" and not registered.query.is_join:
             registered.current = current_of(registered, self.view)
         elif registered.mode in ("P", "C") and registered.query.is_join:
-            try:
-                registered.pairs = pairs_of(registered, self.view, self.streams)
-            except LimitError:
-                self._give_up_keeping(registered)
+            registered.pairs = pairs_of(registered, self.view, self.streams, self.join_bounds)
 
     def _admit(self, registered: RegisteredQuery) -> None:
         self.queries[registered.handle] = registered
@@ -196,7 +215,7 @@ class QueryEngine:
         for stream, slot in registered.stream_slots():
             if slot not in self.query_stem.live(stream):
                 for block in self.view.prefixes[stream].blocks:
-                    block.late.pop(slot, None)
+                    block.forget_late([slot])
 
     def _in_use(self, key: _TreeKey) -> bool:
         stream, slots, _ = key
@@ -206,8 +225,8 @@ class QueryEngine:
         """The query of a handle."""
         registered = self.queries.get(handle)
         if registered is None:
-            near = did_you_mean(handle, self.queries) if len(self.queries) < _FEW else ""
-            raise UnknownHandleError(f"no standing query '{handle}'", hint=near or "register it first")
+            # Other handles are not named: they may be those of other clients.
+            raise UnknownHandleError(f"no standing query '{handle}'", hint="register it first")
         return registered
 
     # -- data
@@ -240,7 +259,7 @@ class QueryEngine:
 
     def _keep_up(self, registered: RegisteredQuery, train: ArrivingTrain) -> None:
         try:
-            keep_up(registered, train, self.streams)
+            keep_up(registered, train, self.streams, self.join_bounds)
         except LimitError:
             self._give_up_keeping(registered)
 
@@ -258,8 +277,7 @@ class QueryEngine:
     def _forget_passing(self, stream: str, block: Block) -> None:
         """Drop matches that PSoup-C has taken over: the data need not hold them as well."""
         block.matches = None if block.matches is None else block.matches.lasting()
-        for slot in [slot for slot in block.late if not self.query_stem.lasting(stream, slot)]:
-            del block.late[slot]
+        block.forget_late([slot for slot in block.late if not self.query_stem.lasting(stream, slot)])
 
     def set_lost(self, stream: str, lost: int) -> None:
         """Record that tuples before a time had been deleted before this process began."""
@@ -277,7 +295,7 @@ class QueryEngine:
         for block in self.view.prefixes[stream].blocks:
             if block.matches is None or len(block.late) > max(64, len(index.slots) // 8):
                 block.matches = probe_block(block, index).lasting()
-                block.late.clear()
+                block.forget_late(list(block.late))
 
     # -- answers
 
@@ -315,12 +333,17 @@ class QueryEngine:
             return prefix
         if self.archive is None:
             raise QueryError(f"stream '{stream}': the window needs tuples that are no longer in memory")
-        table = self.archive(stream, evicted.entry, begin, end)
+        table = self.archive(stream, evicted.entry, begin, end, self._most_archived(prefix))
         blocks = make_blocks(table, self.streams[stream].schema, None) if table.num_rows else []
         first = _ARCHIVED
         for block in blocks:
             block.first, first = first, first + block.rows
         return StreamPrefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest, prefix.oldest)
+
+    def _most_archived(self, prefix: StreamPrefix) -> float:
+        """How many tuples one answer may read from files, from what those in memory take."""
+        each = sum(block.data_bytes for block in prefix.blocks) / max(1, prefix.rows)
+        return self._room / max(1.0, each)
 
     # -- watching
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
-from penstock.standing.errors import QueryError
+from penstock.standing.errors import LimitError, QueryError
 from penstock.standing.language.query import Conjunction, SelectItem
 from penstock.standing.stems.block import NONE, Block
 from penstock.standing.stems.columns import plain
@@ -101,6 +101,29 @@ def take_column(
     return values if order is None else values.take(pa.array(order))
 
 
+def bytes_of(matched: MatchedPositions, schema: Schema, columns: Sequence[str]) -> int:
+    """What the columns of the tuples found would take; measured before they are copied."""
+    rows, total = size(matched), 0
+    for name in columns:
+        type_ = arrow_schema(schema).field(name).type
+        total += 8 * rows
+        if pa.types.is_string(type_) or pa.types.is_binary(type_):
+            for block, positions in matched:
+                lengths = pc.binary_length(plain(block.table[name])).take(pa.array(positions))
+                total += pc.sum(lengths).as_py() or 0
+    return total
+
+
+def check_bytes(size: int, most: int) -> None:
+    """Refuse an answer that would take too much memory."""
+    if size > most:
+        raise LimitError(
+            f"the answer takes {size >> 20:,} MB",
+            expected=f"at most {most >> 20:,} MB",
+            hint="select fewer columns, or narrow the query or its window",
+        )
+
+
 def numbers_of(pieces: Sequence[BlockRange]) -> np.ndarray:
     """The numbers of the tuples in some pieces."""
     empty = [np.zeros(0, np.int64)]
@@ -176,7 +199,7 @@ class CurrentWindow:
 
 
 def fetch(
-    prefix: StreamPrefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str]
+    prefix: StreamPrefix, numbers: np.ndarray, schema: Schema, columns: Sequence[str], most_bytes: int
 ) -> list[pa.Array]:
     """Columns of the tuples with these numbers, in the same order."""
     parts = prefix.locate(numbers)
@@ -186,6 +209,7 @@ def fetch(
         back[where] = np.arange(at, at + len(where))
         at += len(where)
     matched = [(block, positions) for block, positions, _ in parts]
+    check_bytes(bytes_of(matched, schema, columns), most_bytes)
     straight = bool((back[1:] > back[:-1]).all())
     return [take_column(matched, schema, column, None if straight else back) for column in columns]
 

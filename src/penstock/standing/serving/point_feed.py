@@ -25,6 +25,8 @@ from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
 from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.deadline import check_time
+from penstock.standing.errors import LimitError
 from penstock.standing.stems.block import Block, Matches, make_blocks
 from penstock.standing.stems.data_stem import NEVER
 from penstock.standing.stems.query_stem import PredicateIndex
@@ -187,10 +189,20 @@ def _grouped(entries: list[PointEntry]) -> Iterator[list[PointEntry]]:
         yield group
 
 
-def archived(checkpoint: Path, point: str, through: int, begin: int, end: int) -> pa.Table:
-    """Tuples of the entries up to one, from the point's files, at least those between two times (P38)."""
-    reader = PointReader(checkpoint, point)
-    ranges = (
-        None if begin <= NEVER else (Interval(begin, end),)
-    )  # tuples without a timestamp lie in no interval
-    return reader.read(max(reader.removed + 1, 0), through, ts_ranges=ranges)
+def archived(reader: PointReader, through: int, begin: int, end: int, most: float) -> pa.Table:
+    """Tuples of the entries up to one, from the point's files, at least those between two times (P38).
+
+    Raises LimitError if there are more than `most`.
+    """
+    # Tuples without a timestamp lie in no interval.
+    ranges = None if begin <= NEVER else (Interval(begin, end),)
+    first = max(reader.removed + 1, 0)
+    rows = reader.plan(first, through, ts_ranges=ranges).rows
+    if rows > most:
+        raise LimitError(
+            f"the window needs {rows:,} tuples that are no longer in memory",
+            expected=f"at most {int(most):,} with this memory",
+            hint="shorten the window, or let the service be started with more --memory",
+        )
+    check_time()
+    return reader.read(first, through, ts_ranges=ranges)

@@ -23,6 +23,7 @@ from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.serving.point_feed import InputAfterHistory, ProbeTrains, archived, load_history
+from penstock.store.points.point import PointReader
 
 _LOG = logging.getLogger("penstock")
 _PREFIX = "standing-"
@@ -114,10 +115,10 @@ class StreamFeeds:
         alone.stream(stream).connection_point(point, keep=f"{self.keep / 1e6} seconds")
         return alone
 
-    def archive(self, stream: str, through: int, begin: int, end: int) -> pa.Table:
+    def archive(self, stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
         """Tuples of a stream that are no longer in memory, from its connection point's files."""
         point = self._points[stream] or _own_point(stream)
-        return archived(self.runtime.checkpoint, point, through, begin, end)
+        return archived(PointReader(self.runtime.checkpoint, point), through, begin, end, most)
 
     def stop(self) -> None:
         """End the queries that follow streams; the next service may use their names."""

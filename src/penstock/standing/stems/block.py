@@ -8,7 +8,7 @@ instead (P27: whichever is smaller). So results hold identities, never copies (P
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.types import SEQ, STAMP, Schema
+from penstock.standing.deadline import check_time
 from penstock.standing.language.query import Conjunction, Span
 from penstock.standing.stems.columns import SortedColumn, comparable, plain
 from penstock.standing.stems.probe_loop import arrange, probe
@@ -77,6 +78,7 @@ class Block:
     )
     entry: int = -1  # the last entry of the connection point in it
     late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed on demand
+    _late_bytes: int = 0
     _views: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -120,11 +122,21 @@ class Block:
                 return self.matches.of(row)
         positions = self.late.get(slot)
         if positions is None:
-            positions = self.late[slot] = self.scan(conjunction)
+            positions = self.scan(conjunction)
+            if self._late_bytes + positions.nbytes <= self.data_bytes:  # else clients could fill the memory
+                self._late_bytes += positions.nbytes
+                self.late[slot] = positions
         return positions
+
+    def forget_late(self, slots: Iterable[int]) -> None:
+        """Drop what is remembered of slots."""
+        for slot in slots:
+            dropped = self.late.pop(slot, None)
+            self._late_bytes -= 0 if dropped is None else dropped.nbytes
 
     def scan(self, conjunction: Conjunction, low: int = 0, high: int | None = None) -> np.ndarray:
         """Probe one conjunction against the tuples low..high: a query meets old data (P07)."""
+        check_time()
         high = self.rows if high is None else high
         mask: Any = None
         for span in conjunction.spans:

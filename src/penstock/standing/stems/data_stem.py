@@ -145,7 +145,7 @@ class StreamPrefix:
     def cached(self, key: Any, value: Any = None) -> Any:
         """What was made for all queries with the same window.
 
-        With `made`, remember it while there is room.
+        With `value`, remember it while there is room.
         """
         if value is None:
             return self._cache.get(key)
@@ -190,9 +190,10 @@ class StreamPrefix:
     def _last(self, count: int, end: int) -> list[BlockRange]:
         """The newest `count` tuples up to `end`: computed once for all queries with this window."""
         key = ("last", count, min(end, self.newest))
-        if key not in self._cache:
-            self._cache[key] = self._newest_tuples(count, end)
-        return self._cache[key]  # type: ignore[no-any-return]
+        pieces = self.cached(key)
+        if pieces is None:
+            pieces = self.cached(key, self._newest_tuples(count, end))
+        return pieces  # type: ignore[no-any-return]
 
     def _newest_tuples(self, count: int, end: int) -> list[BlockRange]:
         pieces = self.between(NEVER, end)

@@ -1,0 +1,148 @@
+"""What one query may take: pairs of a join, bytes and rows of an answer, seconds, files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Self
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from penstock.model.types import Schema
+from penstock.standing.answers import joins
+from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.deadline import check_time, time_limit
+from penstock.standing.errors import LimitError, OutOfTimeError
+from penstock.standing.language.query import StreamInfo
+from penstock.standing.limits import Limits
+
+CARS = StreamInfo("cars", Schema.parse("k INT, v INT, s STRING"), keep=10**15)
+SELF_JOIN = "SELECT COUNT(*) FROM cars a, cars b WHERE a.k = b.k"
+
+
+def engine(rows: int, keys: int = 1, budget: int | None = None, **limits: float) -> QueryEngine:
+    made = QueryEngine([CARS], limits=Limits(**limits), budget=budget)  # type: ignore[arg-type]
+    at = np.arange(rows)
+    columns = {"k": (at % keys).astype(np.int32), "v": at.astype(np.int32), "s": ["x" * 100] * rows}
+    made.insert("cars", pa.table({**columns, "_ts": at, "_seq": at}))
+    return made
+
+
+class Peak:
+    """The most memory that this process takes inside the block, above what it took before."""
+
+    def __enter__(self) -> Self:
+        self._process, self._done = psutil.Process(), threading.Event()
+        self.before = self.most = self._process.memory_info().rss
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._done.wait(0.002):
+            self.most = max(self.most, self._process.memory_info().rss)
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    @property
+    def grown(self) -> int:
+        return self.most - self.before
+
+
+@pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
+def test_a_self_join_keeps_to_the_budget(mode: str) -> None:
+    """Before, 20 million pairs took gigabytes at registration, and again at each restart."""
+    made = engine(4_500, budget=64 << 20)
+    with Peak() as peak:
+        registered = made.register(SELF_JOIN, mode=mode, restored=True)
+        with pytest.raises(LimitError, match="more pairs than memory allows"):
+            made.invoke(registered.handle)
+    assert registered.mode == "NoMat"
+    assert peak.grown < 128 << 20
+
+
+def test_results_that_are_registered_one_by_one_share_the_budget() -> None:
+    made = engine(1_000, keys=20, budget=24 << 20)
+    handles = [made.register(f"{SELF_JOIN} AND a.v < {10_000 + i}", mode="C").handle for i in range(30)]
+    assert sum(made.registered(handle).nbytes for handle in handles) <= 24 << 20
+    assert {made.invoke(handle)[0][0].as_py() for handle in handles} == {50_000}
+
+
+def test_a_join_looks_at_so_many_pairs_and_no_more() -> None:
+    made = engine(1_000, pairs=500_000)
+    handle = made.register(SELF_JOIN).handle
+    with pytest.raises(LimitError, match="would look at 1,000,000 pairs"):
+        made.invoke(handle)
+
+
+def test_portions_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joins, "_PORTION", 37)
+    made = engine(100, keys=7)
+    text = "SELECT a.v, b.v FROM cars a, cars b WHERE a.k = b.k AND a.v < b.v AND a.v + b.v > 50"
+    rows = made.invoke(made.register(text).handle).to_pylist()
+    expected = {(i, j) for i in range(100) for j in range(i + 1, 100) if i % 7 == j % 7 and i + j > 50}
+    assert {tuple(row.values()) for row in rows} == expected
+    assert len(rows) == len(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v, k FROM cars WHERE v >= 0",
+        "SELECT DISTINCT s FROM cars",
+        "SELECT s FROM cars",
+        "SELECT a.s FROM cars a, cars b WHERE a.v = b.v",
+        "SELECT MAX(a.s) FROM cars a, cars b WHERE a.v = b.v",
+    ],
+)
+def test_an_answer_takes_so_many_bytes_and_no_more(text: str) -> None:
+    made = engine(1_000, answer_bytes=10_000)
+    handle = made.register(text).handle
+    with pytest.raises(LimitError, match="the answer takes"):
+        made.invoke(handle)
+
+
+def test_work_without_end_is_cancelled() -> None:
+    made = engine(3_000)
+    handle = made.register(f"{SELF_JOIN} AND a.v + b.v < 0", mode="NoMat").handle
+    with time_limit(0.0), pytest.raises(OutOfTimeError, match="at most 0 seconds"):
+        made.invoke(handle)
+    assert made.invoke(handle).num_rows == 1  # the limit ended with its block
+
+
+def test_a_query_that_cannot_meet_its_data_in_time_is_answered_later() -> None:
+    made = engine(100)
+    with time_limit(0.0):
+        assert made.register(SELF_JOIN, mode="C").mode == "NoMat"
+
+
+def test_threads_have_limits_of_their_own() -> None:
+    with time_limit(0.0):
+        time.sleep(0.001)
+        thread = threading.Thread(target=check_time)
+        thread.start()
+        thread.join()
+        with pytest.raises(OutOfTimeError):
+            check_time()
+
+
+def test_matches_that_blocks_remember_are_bounded() -> None:
+    """Each query that an old block meets is remembered there; thousands must not outgrow the tuples."""
+    made = engine(2_000)
+    [block] = made.view.prefixes["cars"].blocks
+    for i in range(300):
+        made.invoke(made.register(f"SELECT v FROM cars WHERE v >= {i}", mode="P").handle)
+    assert block.nbytes <= 2 * block.data_bytes
+
+
+def test_an_unknown_handle_names_no_other() -> None:
+    made = engine(1)
+    handle = made.register("SELECT v FROM cars").handle
+    with pytest.raises(Exception, match="no standing query") as caught:
+        made.invoke(handle[:-1])
+    assert handle not in str(caught.value)
