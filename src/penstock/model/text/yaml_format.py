@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, Never, cast
 
 from penstock.model.errors import ExpressionError
 from penstock.model.formats.description import Format, Options, Role, SinkFormat, SourceFormat
@@ -61,11 +61,11 @@ def _names(kind: type[Format], name: str) -> dict[str, str]:
     return {name: written[0] if written else "", **{part: part for part in written[1:]}}
 
 
-def _written(kind: type[Format]) -> list[Field[Any]]:
+def _written(kind: type[Format]) -> list[Field[object]]:
     return [field for field in fields(kind) if field.metadata.get("in_yaml", True)]  # type: ignore[arg-type]
 
 
-def _required(field: Field[Any]) -> bool:
+def _required(field: Field[object]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
@@ -83,7 +83,7 @@ def _bare(value: YamlValue, kind: type[Format]) -> Format:
     return kind()
 
 
-def _read_field(kind: type[Format], field: Field[Any], value: YamlValue) -> object:
+def _read_field(kind: type[Format], field: Field[object], value: YamlValue) -> object:
     if _annotation(field) == "Options":
         pairs = read_pairs(value)
         with value.located():
@@ -112,15 +112,20 @@ def read_pairs(value: YamlValue) -> Options:
 def format_form(given: SourceFormat | SinkFormat) -> Form:
     """The description as a YAML mapping: only what differs from a default, but always the main argument."""
     main, *others = _written(type(given)) or (None,)
-    form: Form = {given.name: OneLineMap() if main is None else _way(main).write(getattr(given, main.name))}
+    form: Form = {given.name: OneLineMap() if main is None else _write_field(main, getattr(given, main.name))}
     for field in others:
         value = getattr(given, field.name)
         if _required(field) or value != field.default:
-            form[field.name] = _way(field).write(value)
+            form[field.name] = _write_field(field, value)
     empty = [name for name, value in form.items() if value is None or value == []]
     form = {name: value for name, value in form.items() if name not in empty}
     # columns are long: they get a line of their own
     return form if "schema" in form else OneLineMap(form)
+
+
+def _write_field(field: Field[object], value: object) -> object:
+    write = cast("Callable[[object], object]", _way(field).write)
+    return write(value)
 
 
 def function_text(function: Function | None) -> str | None:
@@ -150,10 +155,10 @@ class _Way(NamedTuple):
     """How a field is read and written."""
 
     read: Callable[[YamlValue], object]
-    write: Callable[[Any], object]
+    write: Callable[[Never], object]  # takes what the field holds
 
 
-def _way(field: Field[Any]) -> _Way:
+def _way(field: Field[object]) -> _Way:
     annotation = _annotation(field).removesuffix(" | None")
     if annotation not in _WAYS:
         raise TypeError(
@@ -163,7 +168,7 @@ def _way(field: Field[Any]) -> _Way:
     return _WAYS[annotation]
 
 
-def _annotation(field: Field[Any]) -> str:
+def _annotation(field: Field[object]) -> str:
     """The annotation without modules: a class, or its text where annotations are postponed."""
     text = field.type.__name__ if isinstance(field.type, type) else str(field.type)
     return re.sub(r"[\w.]*\.(?=\w)", "", text)

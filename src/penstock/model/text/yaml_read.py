@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import yaml
 
@@ -30,7 +30,7 @@ from penstock.model.boxes import (
     Union,
     View,
 )
-from penstock.model.durations import parse_duration, parse_extent
+from penstock.model.durations import Extent, parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
 from penstock.model.join_distribution import Diffusion
 from penstock.model.qos import QoS
@@ -41,6 +41,27 @@ from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
 
 _ABOUT = ("tag", "description", "manual")
+T = TypeVar("T")
+D = TypeVar("D")
+Pairs = tuple[tuple[str, str], ...]
+
+
+class CommonFields(TypedDict):
+    """What every box has."""
+
+    name: str
+    inputs: tuple[str, ...]
+    where: Where
+    about: About
+
+
+class ComputedFields(TypedDict):
+    """How a box that keeps tuples computes its rows."""
+
+    aggregates: Pairs
+    reads: tuple[str, ...]
+    produces: Schema
+    stamp: str
 
 
 def read_network(text: str, file: str) -> Network:
@@ -100,6 +121,7 @@ class Parts:
     """The keys of one box; the first of them is its kind."""
 
     entry: YamlValue
+    where: Where
     kind: str
     items: dict[str, YamlValue]
 
@@ -107,10 +129,14 @@ class Parts:
     def main(self) -> YamlValue:
         return self.items[self.kind]
 
-    def get(self, key: str, read: Callable[[YamlValue], Any], default: Any) -> Any:
+    def common(self) -> CommonFields:
+        inputs = self.main.texts() if self.kind in _NAMES_INPUTS else self.get("from", YamlValue.texts, ())
+        return {"name": self.entry.box, "inputs": inputs, "where": self.where, "about": _about(self)}
+
+    def get(self, key: str, read: Callable[[YamlValue], T], default: D) -> T | D:
         return read(self.items[key]) if key in self.items else default
 
-    def need(self, key: str, read: Callable[[YamlValue], Any]) -> Any:
+    def need(self, key: str, read: Callable[[YamlValue], T]) -> T:
         if key not in self.items:
             raise self.entry.wrong(f"a {self.kind} box without '{key}'", expected=f"{key}: ...")
         return read(self.items[key])
@@ -130,15 +156,11 @@ def _node(name: str, entry: YamlValue, where: Where) -> Node:
             expected=f"one of: {', '.join(_READERS)}",
             hint=hint,
         )
-    parts = Parts(entry, kinds[0], items)
+    parts = Parts(entry, where, kinds[0], items)
     allowed, read = _READERS[parts.kind]
-    common = (*_ABOUT, "group") if parts.kind in ("source", "union", "join") else ("from", *_ABOUT, "group")
-    entry.only(items, (parts.kind, *common, *allowed))
-    config = read(parts)
-    inputs = config.pop("inputs", None) or parts.get("from", YamlValue.texts, ())
-    make: Callable[..., Node] = config.pop("make")
-    node: Node = make(name=name, inputs=inputs, where=where, about=_about(parts), **config)
-    return node
+    fed = () if parts.kind in ("source", *_NAMES_INPUTS) else ("from",)
+    entry.only(items, (parts.kind, *fed, *_ABOUT, "group", *allowed))
+    return read(parts)
 
 
 def _about(parts: Parts) -> About:
@@ -150,29 +172,34 @@ def _duration(entry: YamlValue) -> int:
     return entry.read(parse_duration, "a length of time")
 
 
-def _source(parts: Parts) -> dict[str, Any]:
+# Each reader takes its own keys first, then those of every box: errors come in the order of the text.
+
+
+def _source(parts: Parts) -> Source:
     format_ = read_source(parts.main)
     schema = parts.get("schema", read_schema, format_.schema)
     if schema is None:
         raise parts.main.wrong("needs to know its columns", expected="schema: name TYPE, ...")
-    return {
-        "make": Source,
-        "format": format_,
-        "schema": schema,
-        "timestamp": parts.get("timestamp", YamlValue.text, None),
-        "lateness": parts.get("lateness", _duration, 0),
-        "whole": parts.get("whole", YamlValue.flag, False),
-        "idle": parts.get(
-            "idle", lambda entry: None if entry.text() == "never" else _duration(entry), 10_000_000
-        ),
-    }
+    return Source(
+        format=format_,
+        schema=schema,
+        timestamp=parts.get("timestamp", YamlValue.text, None),
+        lateness=parts.get("lateness", _duration, 0),
+        whole=parts.get("whole", YamlValue.flag, False),
+        idle=parts.get("idle", _idle, 10_000_000),
+        **parts.common(),
+    )
 
 
-def _filter(parts: Parts) -> dict[str, Any]:
+def _idle(entry: YamlValue) -> int | None:
+    return None if entry.text() == "never" else _duration(entry)
+
+
+def _filter(parts: Parts) -> Filter:
     reads = parts.get("reads", YamlValue.texts, ())
     if parts.main.is_map:
-        return {"make": Filter, "function": _main_function(parts), "reads": reads}
-    return {"make": Filter, "predicate": parts.main.text(), "reads": reads}
+        return Filter(function=_main_function(parts), reads=reads, **parts.common())
+    return Filter(predicate=parts.main.text(), reads=reads, **parts.common())
 
 
 def _main_function(parts: Parts) -> Function:
@@ -183,25 +210,38 @@ def _main_function(parts: Parts) -> Function:
     return read_function(items["function"])
 
 
-def _map(parts: Parts) -> dict[str, Any]:
-    return {"make": Map, "columns": read_pairs(parts.main), "keep": parts.kind == "map"}
+def _map(parts: Parts) -> Map:
+    return Map(columns=read_pairs(parts.main), keep=parts.kind == "map", **parts.common())
 
 
-def _apply(parts: Parts) -> dict[str, Any]:
-    return {
-        "make": Map,
-        "function": read_function(parts.main),
-        "reads": parts.get("reads", YamlValue.texts, ()),
-        "produces": parts.need("produces", read_schema),
-        "keep": parts.get("keep", YamlValue.flag, True),
-    }
+def _apply(parts: Parts) -> Map:
+    return Map(
+        function=read_function(parts.main),
+        reads=parts.get("reads", YamlValue.texts, ()),
+        produces=parts.need("produces", read_schema),
+        keep=parts.get("keep", YamlValue.flag, True),
+        **parts.common(),
+    )
 
 
-def _drop(parts: Parts) -> dict[str, Any]:
-    return {"make": Drop, "rate": parts.main.number(), "seed": parts.get("seed", YamlValue.whole_number, 0)}
+def _drop(parts: Parts) -> Drop:
+    rate = parts.main.number()
+    return Drop(rate=rate, seed=parts.get("seed", YamlValue.whole_number, 0), **parts.common())
 
 
-def _computed(parts: Parts) -> dict[str, Any]:
+def _union(parts: Parts) -> Union:
+    return Union(**parts.common())
+
+
+def _group_by(parts: Parts) -> GroupBy:
+    return GroupBy(keys=parts.main.texts(), **parts.common())
+
+
+def _extent(entry: YamlValue) -> Extent:
+    return entry.read(parse_extent, "a length")
+
+
+def _computed(parts: Parts) -> ComputedFields:
     return {
         "aggregates": parts.get("aggregates", read_pairs, ()),
         "reads": parts.get("reads", YamlValue.texts, ()),
@@ -210,57 +250,53 @@ def _computed(parts: Parts) -> dict[str, Any]:
     }
 
 
-def _tumble(parts: Parts) -> dict[str, Any]:
-    size = parts.main.read(parse_extent, "a length")
-    return {
-        "make": Tumble,
-        "size": size,
-        "function": parts.get("function", read_function, None),
-        **_computed(parts),
-    }
+def _tumble(parts: Parts) -> Tumble:
+    size = _extent(parts.main)
+    function = parts.get("function", read_function, None)
+    return Tumble(size=size, function=function, **_computed(parts), **parts.common())
 
 
-def _slide(parts: Parts) -> dict[str, Any]:
-    every = parts.need("every", lambda entry: entry.read(parse_extent, "a length"))
-    return {**_tumble(parts), "make": Slide, "every": every}
+def _slide(parts: Parts) -> Slide:
+    every = parts.need("every", _extent)
+    size = _extent(parts.main)
+    function = parts.get("function", read_function, None)
+    return Slide(size=size, every=every, function=function, **_computed(parts), **parts.common())
 
 
-def _latch(parts: Parts) -> dict[str, Any]:
+def _latch(parts: Parts) -> Latch:
     if parts.main.is_map:
         state = parts.get("state", read_schema, Schema())
-        return {"make": Latch, "function": _main_function(parts), "state": state, **_computed(parts)}
-    return {"make": Latch, "size": parts.main.read(parse_extent, "a length"), **_computed(parts)}
+        function = _main_function(parts)
+        return Latch(function=function, state=state, **_computed(parts), **parts.common())
+    return Latch(size=_extent(parts.main), **_computed(parts), **parts.common())
 
 
-def _column_latch(parts: Parts) -> dict[str, Any]:
-    return {
-        "make": ColumnLatch,
-        "logic": read_function(parts.main),
-        "produces": parts.need("produces", read_schema),
-    }
+def _column_latch(parts: Parts) -> ColumnLatch:
+    logic = read_function(parts.main)
+    return ColumnLatch(logic=logic, produces=parts.need("produces", read_schema), **parts.common())
 
 
-def _resample(parts: Parts) -> dict[str, Any]:
-    return {
-        "make": Resample,
-        "every": _duration(parts.main),
-        "limit": parts.get("limit", _duration, 10_000_000),
-        "columns": parts.need("columns", YamlValue.texts),
-    }
+def _resample(parts: Parts) -> Resample:
+    return Resample(
+        every=_duration(parts.main),
+        limit=parts.get("limit", _duration, 10_000_000),
+        columns=parts.need("columns", YamlValue.texts),
+        **parts.common(),
+    )
 
 
-def _join(parts: Parts) -> dict[str, Any]:
-    return {
-        "make": Join,
-        "inputs": parts.main.texts(),
-        "on": parts.get("on", _on, ()),
-        "within": parts.need("within", _within),
-        "predicate": parts.get("where", YamlValue.text, ""),
-        "suffix": parts.get("suffix", YamlValue.text, "_right"),
-        "distribution": parts.get("distribution", YamlValue.text, "hash"),
-        "servers": parts.get("servers", YamlValue.whole_number, None),
-        "diffusion": _diffusion(parts),
-    }
+def _join(parts: Parts) -> Join:
+    parts.main.texts()  # a wrong input is told before a wrong option
+    return Join(
+        on=parts.get("on", _on, ()),
+        within=parts.need("within", _within),
+        predicate=parts.get("where", YamlValue.text, ""),
+        suffix=parts.get("suffix", YamlValue.text, "_right"),
+        distribution=parts.get("distribution", YamlValue.text, "hash"),
+        servers=parts.get("servers", YamlValue.whole_number, None),
+        diffusion=_diffusion(parts),
+        **parts.common(),
+    )
 
 
 def _diffusion(parts: Parts) -> Diffusion:
@@ -287,27 +323,23 @@ def _within(entry: YamlValue) -> tuple[int, int]:
     return _couple(entry, lengths)
 
 
-def _couple(entry: YamlValue, values: tuple[Any, ...]) -> tuple[Any, Any]:
+def _couple(entry: YamlValue, values: tuple[T, ...]) -> tuple[T, T]:
     if len(values) != 2:
         raise entry.wrong("not a pair", found=f"{len(values)} values", expected="two")
     return values[0], values[1]
 
 
-def _point(parts: Parts) -> dict[str, Any]:
-    return {
-        "make": ConnectionPoint,
-        "keep": _duration(parts.main),
-        "key": parts.get("key", YamlValue.text, None),
-    }
+def _point(parts: Parts) -> ConnectionPoint:
+    keep = _duration(parts.main)
+    return ConnectionPoint(keep=keep, key=parts.get("key", YamlValue.text, None), **parts.common())
 
 
-def _view(parts: Parts) -> dict[str, Any]:
-    return {"make": View, "keep": _duration(parts.main), "qos": parts.get("qos", _qos, None)}
+def _view(parts: Parts) -> View:
+    return View(keep=_duration(parts.main), qos=parts.get("qos", _qos, None), **parts.common())
 
 
-def _output(parts: Parts) -> dict[str, Any]:
-    to = read_sink(parts.main)
-    return {"make": Output, "to": to, "qos": parts.get("qos", _qos, None)}
+def _output(parts: Parts) -> Output:
+    return Output(to=read_sink(parts.main), qos=parts.get("qos", _qos, None), **parts.common())
 
 
 def _qos(entry: YamlValue) -> QoS:
@@ -332,15 +364,16 @@ def _graph(entry: YamlValue) -> tuple[tuple[float, float], ...]:
 
 _SPREAD = tuple(vars(Diffusion()))
 _WINDOW = ("aggregates", "function", "reads", "produces", "stamp")
-_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], dict[str, Any]]]] = {
+_NAMES_INPUTS = ("union", "join")  # boxes whose main argument names their inputs
+_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], Node]]] = {
     "source": (("schema", "timestamp", "lateness", "whole", "idle"), _source),
     "filter": (("reads",), _filter),
     "map": ((), _map),
     "select": ((), _map),
     "apply": (("reads", "produces", "keep"), _apply),
     "drop": (("seed",), _drop),
-    "union": ((), lambda parts: {"make": Union, "inputs": parts.main.texts()}),
-    "group_by": ((), lambda parts: {"make": GroupBy, "keys": parts.main.texts()}),
+    "union": ((), _union),
+    "group_by": ((), _group_by),
     "tumble": (_WINDOW, _tumble),
     "slide": (("every", *_WINDOW), _slide),
     "latch": (("aggregates", "state", "reads", "produces", "stamp"), _latch),

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import yaml
 
-Form = dict[str, Any]
+Form = dict[str, object]
 """What becomes a YAML mapping: texts, numbers, lists and mappings of them."""
 
 
-class OneLineList(list[Any]):
+class OneLineList(list[object]):
     """A list that is written on one line."""
 
 
-class OneLineMap(dict[str, Any]):
+class OneLineMap(dict[str, object]):
     """A mapping that is written on one line."""
 
 
 class Dumper(yaml.SafeDumper):
     """Writes YAML 1.2: only true and false are booleans, and no value is written as an alias."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
         return True
 
 
@@ -53,7 +52,7 @@ Dumper.add_representer(
 Dumper.add_representer(str, _text)
 
 
-def given(**parts: Any) -> Form:
+def given(**parts: object) -> Form:
     """Only those that say something."""
     return {key: value for key, value in parts.items() if value not in (None, "", (), [], {})}
 

@@ -6,7 +6,7 @@ Only what differs from a default is written, in the order in which one would say
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Never, cast
 
 import yaml
 
@@ -65,7 +65,7 @@ def _node(node: Node) -> Form:
     with located(node.name, node.where, part="no text form"):
         if type(node) not in _FORMS:
             raise NetworkError(f"a {node.kind} has no text form", box=node.name, where=node.where)
-        form = _FORMS[type(node)](node)
+        form = cast("Callable[[Node], Form]", _FORMS[type(node)])(node)
     if node.inputs and not isinstance(node, Union | Join):
         head = next(iter(form))
         rest = {key: value for key, value in form.items() if key != head}
@@ -94,7 +94,8 @@ def _source(node: Source) -> Form:
 
 
 def _filter(node: Filter) -> Form:
-    what: Any = node.predicate if node.function is None else OneLineMap(function=function_text(node.function))
+    function = function_text(node.function)
+    what = node.predicate if function is None else OneLineMap(function=function)
     return {"filter": what, **given(reads=OneLineList(node.reads))}
 
 
@@ -205,7 +206,8 @@ def _qos(qos: QoS | None) -> Form | None:
     return given(**graphs, column=qos.column) | ({} if qos.weight == 1.0 else {"weight": qos.weight})
 
 
-_FORMS: Mapping[type[Node], Callable[[Any], Form]] = {
+# Each function takes the class of its line.
+_FORMS: Mapping[type[Node], Callable[[Never], Form]] = {
     Source: _source,
     Filter: _filter,
     Map: _map,
