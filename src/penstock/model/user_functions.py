@@ -14,7 +14,7 @@ from penstock.model.errors import ExpressionError, did_you_mean
 class Function:
     """A user's vectorised function; `name` is 'module:function', which the YAML form writes down."""
 
-    call: Callable[..., Any]
+    call: Callable[..., Any]  # it takes and returns what Arrow has
     name: str
 
     def __eq__(self, other: object) -> bool:
@@ -24,7 +24,7 @@ class Function:
         return hash(self.name)
 
 
-def function_of(given: Callable[..., Any] | str | Function) -> Function:
+def function_of(given: Callable[..., object] | str | Function) -> Function:
     """A Function from a callable, or from its name.
 
     >>> function_of("math:sqrt").call(9.0)
@@ -41,13 +41,13 @@ def function_of(given: Callable[..., Any] | str | Function) -> Function:
     return Function(given, name_of(given))
 
 
-def name_of(call: Callable[..., Any]) -> str:
+def name_of(call: Callable[..., object]) -> str:
     """'module:function' of a callable; an object that can be called goes by its class."""
     name = getattr(call, "__qualname__", None) or type(call).__qualname__
     return f"{getattr(call, '__module__', None) or type(call).__module__}:{name}"
 
 
-def _find(name: str) -> Callable[..., Any]:
+def _find(name: str) -> Callable[..., object]:
     module, colon, path = name.partition(":")
     if not (module and colon and path):
         raise ExpressionError(f"'{name}' is not the name of a function", expected="'module:function'")

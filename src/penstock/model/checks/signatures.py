@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from penstock.model.boxes import Node
+from penstock.model.boxes import Latch, Map, Node, Windowed
 from penstock.model.error_location import located, node_error
 from penstock.model.types import Schema, StreamType
 from penstock.model.user_functions import Function
@@ -19,14 +18,14 @@ def need_columns(node: Node, part: str, names: Iterable[str], schema: Schema) ->
             schema.type_of(name)
 
 
-def check_function(node: Any, schema: Schema, *arguments: str) -> None:
+def check_function(node: Map | Windowed | Latch, function: Function, schema: Schema, *arguments: str) -> None:
     """A user function takes these arguments, reads columns that exist, and says what it produces (A22)."""
-    takes(node, node.function, *arguments)
+    takes(node, function, *arguments)
     need_columns(node, "reads", node.reads, schema)
     if not node.produces.columns:
         raise node_error(
             node,
-            f"the function '{node.function.name}' does not say what it produces",
+            f"the function '{function.name}' does not say what it produces",
             expected="produces='name TYPE, ...'",
             hint="the columns of the table that it returns",
         )

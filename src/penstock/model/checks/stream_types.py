@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Never, cast
 
 from penstock.model.boxes import (
     ColumnLatch,
@@ -78,7 +78,8 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         )
     with located(node.name, node.where):
         check_arguments(node)
-        result = RULES[type(node)](node, inputs)
+        rule = cast("Callable[[Node, Inputs], StreamType]", RULES[type(node)])
+        result = rule(node, inputs)
     no_twins(node, result.schema)
     return result
 
@@ -148,7 +149,7 @@ def _map(node: Map, inputs: Inputs) -> StreamType:
             raise node_error(
                 node, "a map has expressions or a function, not both", expected="exactly one of them"
             )
-        check_function(node, stream.schema, "batch")
+        check_function(node, node.function, stream.schema, "batch")
         columns = list(node.produces)
     else:
         columns = [Column(name, _expression(node, name, text, stream.schema)) for name, text in node.columns]
@@ -360,8 +361,8 @@ _INPUTS: dict[type[Node], tuple[int, int]] = {
     Latch: (1, 1000),
     ColumnLatch: (1, 1000),
 }
-# A line for each kind of box: what leaves it, given what enters.
-RULES: dict[type[Node], Callable[[Any, Inputs], StreamType]] = {
+# A line for each kind of box: what leaves it, given what enters. Each function takes the class of its line.
+RULES: dict[type[Node], Callable[[Never, Inputs], StreamType]] = {
     Source: _source,
     Filter: _filter,
     Map: _map,

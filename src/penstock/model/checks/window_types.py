@@ -62,7 +62,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
             hint='.tumble("1 minute", speed="avg(spd)")',
         )
     if node.function is not None:
-        check_function(node, schema, "table")
+        check_function(node, node.function, schema, "table")
         columns = list(node.produces)
     else:
         check_no_function(node)
@@ -204,7 +204,8 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
             found=f"'{node.stamp}'",
             expected="nothing: the function produces the timestamp column if it shall differ",
         )
-    check_function(node, schema, "batch", "state")
+    assert node.function is not None
+    check_function(node, node.function, schema, "batch", "state")
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:
         raise node_error(

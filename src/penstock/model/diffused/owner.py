@@ -13,8 +13,6 @@ A join by hash is the case in which both streams are master and the owner is the
 
 from __future__ import annotations
 
-from typing import Any
-
 
 def producer(
     left_epoch: int,
@@ -43,5 +41,5 @@ def decided_by_left(left_epoch: int, left_master: bool, right_epoch: int, right_
     >>> decided_by_left(0, False, 0, True), decided_by_left(3, True, 1, False)
     (False, True)
     """
-    chosen: Any = producer(left_epoch, left_master, 1, right_epoch, right_master, 0)
+    chosen = producer(left_epoch, left_master, 1, right_epoch, right_master, 0)
     return bool(chosen)

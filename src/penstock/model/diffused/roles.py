@@ -9,13 +9,14 @@ comes; how far those reach is known from the newest timestamps seen before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 from penstock.model.boxes import Join
 from penstock.model.diffused.placement import least_loaded, round_robin
 
+T = TypeVar("T")
 NEVER = -(2**63) + 1
 # What receiving a tuple costs, in comparisons of a pair: the order of magnitude on our engine, some
 # microseconds a tuple and some 25 ns a comparison. (The paper's servers: a fifth of one comparison.)
@@ -50,15 +51,14 @@ class Roles:
         """Whether tuples of this side go to all servers."""
         return self.both or not self.master(side)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """For the ticket."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Roles:
+    def of(cls, plain: Mapping[str, object]) -> Roles:
         """From a ticket."""
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
-        return cls(**values)
+        return _from_plain(cls, plain)
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,14 @@ class Report:
     def load(self) -> float:
         return self.operations + TUPLE_COST * sum(self.received)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """For the commit record."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Report:
+    def of(cls, plain: Mapping[str, object]) -> Report:
         """From a commit record."""
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
-        return cls(**values)
+        return _from_plain(cls, plain)
 
 
 def first_roles(node: Join, partitions: int) -> Roles:
@@ -202,6 +201,11 @@ def _wheel(node: Join, roles: Roles) -> tuple[int, ...]:
     return least_loaded([load / 2 for load in roles.recent], sum(roles.recent) / 2)
 
 
-def _pair(values: Iterable[Any]) -> tuple[Any, Any]:
+def _from_plain(kind: Callable[..., T], plain: Mapping[str, object]) -> T:
+    # JSON knows no tuples.
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+
+
+def _pair(values: Iterable[T]) -> tuple[T, T]:
     left, right = values
     return left, right

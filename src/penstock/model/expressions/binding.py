@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar, Never
+from typing import cast as as_type
 
 import sqlglot
 from sqlglot import exp
@@ -39,12 +40,12 @@ class Dialect(Spark):
         STRING_ESCAPES: ClassVar[list[str]] = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
 
     class Parser(Spark.Parser):  # type: ignore[valid-type, misc]
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        FUNCTIONS: ClassVar[dict[str, object]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[object, object]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
             name: each for name, each in Spark.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
         }
-        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, object]] = {
             name: each
             for name, each in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items()
             if name in ("CASE", "IF")
@@ -121,7 +122,7 @@ def bind_tree(tree: exp.Expression, schema: Schema) -> Typed:
 
 
 def _bind(node: exp.Expression, schema: Schema) -> Typed:
-    form = _FORMS.get(type(node))
+    form = as_type("Callable[[exp.Expression, Schema], Typed] | None", _FORMS.get(type(node)))
     if form is not None:
         return form(node, schema)
     operator = _OPERATORS.get(type(node))
@@ -306,12 +307,17 @@ def _function(node: exp.Expression, schema: Schema) -> Typed:
     return call(name, args)
 
 
+def _concat(node: exp.Concat, schema: Schema) -> Typed:
+    return call("concat", tuple(_bind(each, schema) for each in node.expressions))
+
+
 _OPERATORS: dict[type, str] = {
     exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "DIV", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>",
     exp.And: "AND", exp.Or: "OR", exp.Like: "LIKE", exp.RegexpLike: "RLIKE",
 }  # fmt: skip
-_FORMS: dict[type, Callable[[Any, Schema], Typed]] = {
+# Each function takes the class of its line.
+_FORMS: dict[type, Callable[[Never, Schema], Typed]] = {
     exp.Literal: _literal, exp.Neg: _negative, exp.Column: _column, exp.Add: _add, exp.Interval: _interval,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Is: _is, exp.Between: _between, exp.In: _in, exp.Case: _case,
     exp.If: _if, exp.DPipe: _pipe, exp.Escape: _escape, exp.Anonymous: _function,
@@ -320,7 +326,7 @@ _FORMS: dict[type, Callable[[Any, Schema], Typed]] = {
     exp.Null: lambda _node, _schema: Literal(None, VOID),
     exp.Boolean: lambda node, _schema: Literal(bool(node.this), "BOOLEAN"),
     exp.RawString: lambda node, _schema: Literal(node.name, "STRING"),
-    exp.Concat: lambda node, schema: call("concat", tuple(_bind(each, schema) for each in node.expressions)),
+    exp.Concat: _concat,
 }  # fmt: skip
 
 

@@ -6,8 +6,11 @@ import math
 import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import TypeAlias, TypeVar
 
+T = TypeVar("T", bool, str, bytes)
+Value: TypeAlias = bool | int | float | str | bytes | date | datetime | None
+"""What a column may hold; its type says which."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -33,7 +36,7 @@ def in_range(value: int, type_: str) -> bool:
     return -bound <= value < bound
 
 
-def convert(value: Any, type_: str) -> Any:
+def convert(value: object, type_: str) -> Value:
     """A Python value as a value of the column type; ValueError with a reason where that cannot be.
 
     Timestamps may be datetimes (without zone: UTC), ISO text, or seconds since 1970.
@@ -48,7 +51,7 @@ def convert(value: Any, type_: str) -> Any:
     return _CONVERTERS[type_](value)
 
 
-def _integer(value: Any, type_: str) -> int:
+def _integer(value: object, type_: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise _refusal(value, type_)
     if not in_range(value, type_):
@@ -56,7 +59,7 @@ def _integer(value: Any, type_: str) -> int:
     return value
 
 
-def _float(value: Any) -> float:
+def _float(value: object) -> float:
     number = _double(value)
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
@@ -64,7 +67,7 @@ def _float(value: Any) -> float:
         raise ValueError(f"{value!r} is out of the range of FLOAT") from None
 
 
-def _double(value: Any) -> float:
+def _double(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _refusal(value, "DOUBLE")
     try:
@@ -73,8 +76,8 @@ def _double(value: Any) -> float:
         raise ValueError(f"{value!r} is out of the range of DOUBLE") from None
 
 
-def _exactly(kind: type, type_: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
+def _exactly(kind: type[T], type_: str) -> Callable[[object], T]:
+    def check(value: object) -> T:
         if not isinstance(value, kind):
             raise _refusal(value, type_)
         return value
@@ -82,7 +85,7 @@ def _exactly(kind: type, type_: str) -> Callable[[Any], Any]:
     return check
 
 
-def _date(value: Any) -> date:
+def _date(value: object) -> date:
     if isinstance(value, str):
         return date.fromisoformat(value)
     if isinstance(value, datetime) or not isinstance(value, date):
@@ -90,7 +93,7 @@ def _date(value: Any) -> date:
     return value
 
 
-def _timestamp(value: Any) -> datetime:
+def _timestamp(value: object) -> datetime:
     given = datetime.fromisoformat(value) if isinstance(value, str) else value
     try:
         if isinstance(given, datetime):
@@ -104,11 +107,11 @@ def _timestamp(value: Any) -> datetime:
     raise _refusal(value, "TIMESTAMP")
 
 
-def _refusal(value: Any, type_: str) -> ValueError:
+def _refusal(value: object, type_: str) -> ValueError:
     return ValueError(f"{value!r} ({type(value).__name__}) is no {type_}")
 
 
-_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+_CONVERTERS: dict[str, Callable[[object], Value]] = {
     "BOOLEAN": _exactly(bool, "BOOLEAN"), "STRING": _exactly(str, "STRING"),
     "BINARY": _exactly(bytes, "BINARY"),
     "FLOAT": _float, "DOUBLE": _double, "DATE": _date, "TIMESTAMP": _timestamp,

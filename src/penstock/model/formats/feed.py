@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from penstock.model.formats.description import SourceFormat
 from penstock.model.types import Schema, parse_schema
@@ -44,7 +44,7 @@ class Feed(SourceFormat):
 
 
 def feed(
-    path: str, schema: str | Schema, *, decode: Callable[..., Any] | str, keys: str | Iterable[str] = ()
+    path: str, schema: str | Schema, *, decode: Callable[..., object] | str, keys: str | Iterable[str] = ()
 ) -> Feed:
     """A directory with a list of deliveries, partitioned by its writer, decoded by a function: see `Feed`."""
     parsed = parse_schema(schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Never, cast
 
 from penstock.model.boxes import (
     ColumnLatch,
@@ -35,7 +35,8 @@ def argument(node: Node) -> str:
     >>> argument(Drop(name="d", rate=0.25))
     '25 % of the tuples'
     """
-    return _ARGUMENTS.get(type(node), lambda _node: "")(node)
+    arguments = cast("Callable[[Node], str] | None", _ARGUMENTS.get(type(node)))
+    return "" if arguments is None else arguments(node)
 
 
 def kind(node: Node) -> str:
@@ -120,7 +121,7 @@ def _point(node: ConnectionPoint) -> str:
     return f"keeps {format_duration(node.keep)}" + (f", key {node.key}" if node.key else "")
 
 
-_ARGUMENTS: Mapping[type[Node], Callable[[Any], str]] = {
+_ARGUMENTS: Mapping[type[Node], Callable[[Never], str]] = {
     Source: _source,
     Filter: _filter,
     Map: _map,

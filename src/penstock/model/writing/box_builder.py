@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from penstock.model.boxes import Node
 from penstock.model.durations import Extent, parse_duration, parse_extent
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.model.writing.stream import Stream
 
 Duration = str | float
-UserFunction = Callable[..., Any] | str | Function
-QoSLike = QoS | Mapping[str, Any] | None
+UserFunction = Callable[..., object] | str | Function
+QoSLike = QoS | Mapping[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class BoxBuilder:
                         f"unknown part '{key}'", hint=did_you_mean(key, QoS.__dataclass_fields__)
                     )
             # Without a delay graph QoS would raise a TypeError; an empty one gives the proper message.
-            return QoS(**{"delay": (), **given})
+            return cast("Callable[..., QoS]", QoS)(**{"delay": (), **given})
 
-    def add(self, inputs: Iterable[Stream], **config: Any) -> Stream:
+    def add(self, inputs: Iterable[Stream], **config: object) -> Stream:
         """Check the box against its inputs and put it into the network."""
         names = []
         for stream in self._streams(inputs):
