@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from penstock.engine.local.engine import LocalResult
 
-Rows = Iterable[Mapping[str, Any]]
+PlainRow = tuple[tuple[str, object], ...]
+Rows = Iterable[Mapping[str, object]]
 
 
 def same_rows(found: Rows, expected: Rows) -> bool:
@@ -40,11 +40,11 @@ def assert_same_result(found: LocalResult, expected: LocalResult) -> None:
     assert_same_rows(_letters(found), _letters(expected), "dead letters")
 
 
-def _letters(result: LocalResult) -> list[dict[str, Any]]:
+def _letters(result: LocalResult) -> list[dict[str, object]]:
     return [{"box": letter.box, "offset": letter.offset} for letter in result.dead_letters]
 
 
-def _differences(found: Rows, expected: Rows) -> tuple[list[Any], list[Any]]:
+def _differences(found: Rows, expected: Rows) -> tuple[list[PlainRow], list[PlainRow]]:
     ours, theirs = [_plain(row) for row in found], [_plain(row) for row in expected]
     more = list((Counter(ours) - Counter(theirs)).elements())
     missing = list((Counter(theirs) - Counter(ours)).elements())
@@ -56,11 +56,11 @@ def _differences(found: Rows, expected: Rows) -> tuple[list[Any], list[Any]]:
     return more, missing
 
 
-def _plain(row: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _plain(row: Mapping[str, object]) -> PlainRow:
     return tuple((name, _value(value)) for name, value in row.items())
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> object:
     if isinstance(value, bool):  # True == 1, but a BOOLEAN is no number
         return ("boolean", value)
     if isinstance(value, float):
@@ -68,14 +68,14 @@ def _value(value: Any) -> Any:
     return value
 
 
-def _close(one: tuple[tuple[str, Any], ...], other: tuple[tuple[str, Any], ...]) -> bool:
+def _close(one: PlainRow, other: PlainRow) -> bool:
     if len(one) != len(other):
         return False
     return all(a == c and _close_values(b, d) for (a, b), (c, d) in zip(one, other, strict=True))
 
 
-def _close_values(one: Any, other: Any) -> bool:
-    both = (one, other)
-    if all(isinstance(v, tuple) and v[0] == "float" and isinstance(v[1], float) for v in both):
-        return math.isclose(one[1], other[1], rel_tol=1e-9, abs_tol=1e-9)
-    return bool(one == other)
+def _close_values(one: object, other: object) -> bool:
+    match one, other:
+        case ("float", float(ours)), ("float", float(theirs)):
+            return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
+    return one == other

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -50,7 +49,7 @@ class DryTrainRun(PackedTrainRun):
         return records
 
 
-def _batches(records: list[Record]) -> list[Any]:
+def _batches(records: list[Record]) -> list[pa.RecordBatch]:
     if not records:
         return []
     types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
@@ -58,7 +57,7 @@ def _batches(records: list[Record]) -> list[Any]:
     return [pa.RecordBatch.from_arrays(columns, names=_NAMES)]
 
 
-def _records(batch: Any) -> list[Record]:
+def _records(batch: pa.RecordBatch) -> list[Record]:
     return list(zip(*(batch.column(name).to_pylist() for name in _NAMES), strict=True))
 
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 
-def no_nulls(batch: Any) -> Any:
+def no_nulls(batch: pa.Table) -> pa.Array:
     """A predicate: tuples without a null."""
     return pa.array([None not in row.values() for row in batch.to_pylist()], pa.bool_())
 
 
-def count_nulls(batch: Any) -> dict[str, Any]:
+def count_nulls(batch: pa.Table) -> dict[str, pa.Array]:
     """A map: `nulls BIGINT`, how many values of the tuple are null."""
     return {"nulls": pa.array([list(row.values()).count(None) for row in batch.to_pylist()], pa.int64())}
 
 
-def last_two(table: Any) -> Any:
+def last_two(table: pa.Table) -> pa.Table:
     """A window function: its last two tuples."""
     return table.slice(max(0, table.num_rows - 2))
 
 
-def running_count(batch: Any, state: Any) -> tuple[Any, Any]:
+def running_count(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """A latch with state `seen BIGINT` that answers every second tuple of a key, with its timestamp."""
     keys = [name for name in state.column_names if name != "seen"]
     seen = {tuple(row[key] for key in keys): row["seen"] for row in state.to_pylist()}
@@ -37,7 +35,7 @@ def running_count(batch: Any, state: Any) -> tuple[Any, Any]:
     )
 
 
-def every_second(batch: Any, state: Any) -> tuple[Any, Any]:
+def every_second(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     """A latch with state `seen BIGINT` that answers every second tuple of a key, with its timestamp."""
     counted, changed = running_count(batch, state)
     return counted.filter(

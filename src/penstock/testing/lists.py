@@ -9,11 +9,11 @@ from typing import Any
 from penstock.engine.local.rows import value_order
 from penstock.model.expressions.values import micros
 from penstock.model.formats.memory import Memory
-from penstock.model.formats.rows import Rows
+from penstock.model.formats.rows import GivenRow, Rows
 from penstock.model.types import Schema
 
 
-def rows_source(schema: str | Schema, rows: Iterable[Any] = ()) -> Rows:
+def rows_source(schema: str | Schema, rows: Iterable[GivenRow] = ()) -> Rows:
     """A list of dicts or tuples as a source; leave the rows out when trains are handed in by `run_network`.
 
     >>> rows_source("time TIMESTAMP, vid INT").schema.names
@@ -27,7 +27,7 @@ def collect() -> Memory:
     return Memory()
 
 
-def values(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, ...]]:
+def values(rows: Iterable[Mapping[str, object]], *columns: str) -> list[tuple[Any, ...]]:
     """The rows as sorted tuples of these columns (default: all), with times in seconds since 1970.
 
     >>> values([{"n": 2, "k": "b"}, {"n": 1, "k": None}], "k", "n")
@@ -37,5 +37,5 @@ def values(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[tuple[Any, 
     return sorted(shown, key=lambda row: [value_order(value) for value in row])
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     return micros(value) / 1_000_000 if isinstance(value, datetime) else value

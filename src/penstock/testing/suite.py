@@ -10,11 +10,14 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.local.engine import DropRates, LocalEngine, LocalResult, Train
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.writing.network import Network
+
+if TYPE_CHECKING:
+    import pytest  # only tests have it
 
 ENGINES = ("local", "spark")
 VARIABLE = "PENSTOCK_ENGINES"
@@ -67,9 +70,9 @@ def chosen_engines(environment: Mapping[str, str] | None = None) -> tuple[str, .
     return names
 
 
-def engines(*names: str) -> Any:
+def engines(*names: str) -> pytest.MarkDecorator:
     """A pytest mark: the test runs with `engine` set to each name (all, if none); others are skipped."""
-    import pytest  # only tests have it
+    import pytest
 
     skip = pytest.mark.skip(reason=f"not in {VARIABLE}")
     parameters = [pytest.param(n, marks=[] if n in chosen_engines() else [skip]) for n in names or ENGINES]

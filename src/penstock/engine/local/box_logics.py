@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Never, cast
 
 from penstock.engine.local.boxes.column_latch import ColumnLatchLogic
 from penstock.engine.local.boxes.diffused_join import DiffusedJoin
@@ -18,12 +18,13 @@ from penstock.model.durations import Time
 from penstock.model.types import StreamType
 
 Inputs = list[StreamType]
-Make = Callable[[Any, Inputs, StreamType], Logic]
+Make = Callable[[Never, Inputs, StreamType], Logic]  # each takes the class of its line
 
 
 def logic_for(node: Node, inputs: Inputs, output: StreamType) -> Logic:
     """The reference logic of a box."""
-    return LOGICS[node.kind](node, inputs, output)
+    make = cast("Callable[[Node, Inputs, StreamType], Logic]", LOGICS[node.kind])
+    return make(node, inputs, output)
 
 
 def _pass(_node: Node, _inputs: Inputs, _output: StreamType) -> Logic:

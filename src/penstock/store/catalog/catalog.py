@@ -249,7 +249,7 @@ class Catalog:
             for row in self._rows("SELECT name, kind, path, time FROM locations ORDER BY name, kind")
         ]
 
-    def record_event(self, kind: str, subject: str, at: float | None = None, **detail: Any) -> None:
+    def record_event(self, kind: str, subject: str, at: float | None = None, **detail: object) -> None:
         """Record an event; details are anything JSON can hold, as in `blip=0.31`."""
         with self._writing() as db:
             row = (kind, subject, _now(at), json.dumps(detail))

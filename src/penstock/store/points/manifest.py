@@ -45,7 +45,7 @@ class DataFile:
     min_key: Bound = None
     max_key: Bound = None  # None although keys > 0: unknown
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return dict(vars(self))
 
 
@@ -65,7 +65,7 @@ class PointEntry:
     idle: bool = False  # nothing comes for now: readers need not wait for this point's horizon
     since: float | None = None  # when the oldest tuple behind these entered the network; wall time, seconds
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {**vars(self), "files": [file.as_json() for file in self.files]}
 
     @staticmethod
@@ -90,7 +90,7 @@ class Segment:
     entries: DataFile  # a Parquet table with one row for each entry
     files: tuple[DataFile, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             **vars(self),
             "entries": self.entries.as_json(),
@@ -116,7 +116,7 @@ class Base:
     # when no lease holds an earlier generation.
     retired: tuple[tuple[int, str], ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {**vars(self), "segments": [segment.as_json() for segment in self.segments]}
 
     @staticmethod

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -55,7 +54,7 @@ class _Reading:
     def __init__(self, column: str, kind: str) -> None:
         self.column, self.kind = column, kind
 
-    def ranges(self, node: Any) -> Ranges | None:
+    def ranges(self, node: object) -> Ranges | None:
         if isinstance(node, exp.Paren):
             return self.ranges(node.this)
         if isinstance(node, exp.And):
@@ -68,7 +67,9 @@ class _Reading:
             return self._between(node)
         if isinstance(node, exp.In):
             return self._in(node)
-        return self._comparison(node) if type(node) in _MIRROR else None
+        if isinstance(node, exp.Expression) and type(node) in _MIRROR:
+            return self._comparison(node)
+        return None
 
     def _comparison(self, node: exp.Expression) -> Ranges | None:
         left, right, operator = node.this, node.expression, type(node)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
 
 Bound = int | float | str | None
 
@@ -71,7 +70,7 @@ def touches(ranges: Ranges | None, least: Bound, greatest: Bound, values: int) -
     return values > 0 and any(interval.touches(least, greatest) for interval in ranges)
 
 
-def plain(value: Any) -> Bound:
+def plain(value: object) -> Bound:
     r"""The plain form of a column's value.
 
     >>> plain(dt.date(1970, 1, 3)), plain(b"\x01"), plain(True)

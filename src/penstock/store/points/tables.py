@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -161,5 +160,5 @@ def read_files(
         yield table if whole else table.filter(_within(table[ENTRY], first, last)).select(names)
 
 
-def _within(column: pa.ChunkedArray, first: int, last: int) -> Any:
+def _within(column: pa.ChunkedArray, first: int, last: int) -> pa.ChunkedArray:
     return pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))

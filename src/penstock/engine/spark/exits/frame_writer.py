@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,7 +85,7 @@ class WriteTask:
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         tables = [pa.Table.from_batches([b]) for b in batches]
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "moves": [],
             "shown": [],
             "files": [],

@@ -6,8 +6,6 @@ itself. So a repeated task or a replayed train sends each tuple where it went be
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -17,7 +15,7 @@ from penstock.model.diffused.roles import HASH, Roles
 SERVER = "_p"
 
 
-def routed(frame: DataFrame, side: int, keys: list[Any], roles: Roles) -> DataFrame:
+def routed(frame: DataFrame, side: int, keys: list[Column], roles: Roles) -> DataFrame:
     """The tuples of one side with `_owner` and `_p`, the server; repeated for each if meant for all."""
     placed = frame.withColumn(OWNER, _owner(frame, keys, roles).cast("int"))
     if not roles.everywhere(side):
@@ -25,7 +23,7 @@ def routed(frame: DataFrame, side: int, keys: list[Any], roles: Roles) -> DataFr
     return placed.withColumn(SERVER, F.explode(F.sequence(F.lit(0), F.lit(roles.servers - 1))))
 
 
-def _owner(frame: DataFrame, keys: list[Any], roles: Roles) -> Column:
+def _owner(frame: DataFrame, keys: list[Column], roles: Roles) -> Column:
     if roles.scheme == HASH:
         return F.pmod(F.xxhash64(*keys), F.lit(roles.servers))
     # Hash the whole tuple: after a window or a join, `_seq` alone is not enough.

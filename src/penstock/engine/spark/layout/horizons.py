@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Never, cast
 
 from penstock.engine.contract.ticket import UNKNOWN
-from penstock.model.boxes import Node
+from penstock.model.boxes import Join, Latch, Node, Resample, Windowed
 from penstock.model.durations import Time
 
 
@@ -68,10 +68,11 @@ _STAYS: Length = (0, 1, False)
 
 
 def _length(node: Node) -> Length:
-    return _LENGTHS.get(node.kind, lambda _node: _STAYS)(node)
+    length = cast("Callable[[Node], Length] | None", _LENGTHS.get(node.kind))
+    return _STAYS if length is None else length(node)
 
 
-def _windows(node: Any) -> Length:
+def _windows(node: Windowed | Latch) -> Length:
     """Time windows hold tuples back until they close; count windows may close on a tuple of any age."""
     if not isinstance(node.size, Time):
         return (0, 1, node.stamp == "earliest")
@@ -79,15 +80,23 @@ def _windows(node: Any) -> Length:
     return (0, node.size.us, False) if aligned else (node.size.us, 1, False)
 
 
-def _latch(node: Any) -> Length:
+def _latch(node: Latch) -> Length:
     return _windows(node) if node.function is None else _STAYS
 
 
+def _resample(node: Resample) -> Length:
+    return (node.limit, 1, False)
+
+
+def _join(node: Join) -> Length:
+    return (max(node.within), 1, False)
+
+
 # By kind of box. A kind that is not listed passes horizons on unchanged.
-_LENGTHS: dict[str, Callable[[Any], Length]] = {
+_LENGTHS: dict[str, Callable[[Never], Length]] = {
     "tumble": _windows,
     "slide": _windows,
     "latch": _latch,
-    "resample": lambda node: (node.limit, 1, False),
-    "join": lambda node: (max(node.within), 1, False),
+    "resample": _resample,
+    "join": _join,
 }

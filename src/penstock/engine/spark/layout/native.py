@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -17,7 +16,7 @@ from penstock.engine.spark.entry.admission import raw_text
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.trains.watch import Watch
-from penstock.model.boxes import Node
+from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
 
@@ -25,7 +24,7 @@ from penstock.model.types import SEQ, STAMP, Schema, StreamType
 class NativeBox:
     """A box in one train. If `watch` is None, the source has already removed what the box would refuse."""
 
-    node: Any  # the box of the table's line
+    node: Node
     frames: list[DataFrame]
     inputs: list[StreamType]
     output: StreamType
@@ -39,6 +38,7 @@ def apply_box(box: NativeBox) -> DataFrame:
 
 
 def _filter(box: NativeBox) -> DataFrame:
+    assert isinstance(box.node, Filter)
     frame, schema = box.frames[0], box.inputs[0].schema
     sql = to_spark(box.node.predicate, schema)
     if sql.failure is not None and box.watch is not None:
@@ -47,6 +47,7 @@ def _filter(box: NativeBox) -> DataFrame:
 
 
 def _map(box: NativeBox) -> DataFrame:
+    assert isinstance(box.node, Map)
     frame, schema = box.frames[0], box.inputs[0].schema
     sqls = {name: to_spark(text, schema) for name, text in box.node.columns}
     failures = [sql.failure for sql in sqls.values() if sql.failure is not None]
@@ -68,6 +69,7 @@ def _watched(node: Node, frame: DataFrame, schema: Schema, failure: str, watch: 
 
 def _drop(box: NativeBox) -> DataFrame:
     node, frame = box.node, box.frames[0]
+    assert isinstance(node, Drop)
     threshold = round(box.drop_rates.get(node.name, node.rate) * 1_000_000)
     if threshold <= 0:
         return frame

@@ -8,7 +8,6 @@ themselves instead.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,7 +21,7 @@ from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import FED, Layout, StageInput
 from penstock.model.boxes import Windowed
 from penstock.model.durations import Time
-from penstock.model.types import SEQ, STAMP
+from penstock.model.types import SEQ, STAMP, Schema
 from penstock.model.writing.network import Network
 
 _NATIVE = {"count", "sum", "avg", "min", "max"}
@@ -60,12 +59,9 @@ def _slot_is_native(slot: Slot, net: Network, entry: StageInput) -> bool:
     )
 
 
-@lru_cache(maxsize=256)
-def _shaper_of(net_id: int, head: str, net: Any) -> Shaper:  # noqa: ARG001 - the id makes the key, networks are not hashable
-    return Shaper(net.value.nodes[head], net.value.input_types(head), net.value.types[head])
-
-
 class _ByIdentity:
+    """A network as a key: networks are not hashable."""
+
     def __init__(self, value: Network) -> None:
         self.value = value
 
@@ -76,11 +72,18 @@ class _ByIdentity:
         return isinstance(other, _ByIdentity) and other.value is self.value
 
 
+@lru_cache(maxsize=256)
+def _shaper_of(net: _ByIdentity, head: str) -> Shaper:
+    node = net.value.nodes[head]
+    assert isinstance(node, Windowed)
+    return Shaper(node, net.value.input_types(head), net.value.types[head])
+
+
 def _shaper(net: Network, entry: StageInput) -> Shaper:
-    return _shaper_of(id(net), entry.head, _ByIdentity(net))
+    return _shaper_of(_ByIdentity(net), entry.head)
 
 
-def partial_schema(net: Network, entry: StageInput) -> Any:
+def partial_schema(net: Network, entry: StageInput) -> pa.Schema:
     """The Arrow schema of the partials that reach the stage, with the number of tuples in each."""
     return _shaper(net, entry).partial_schema.append(pa.field(FED, pa.int64()))
 
@@ -104,7 +107,7 @@ def preaggregated(frame: DataFrame, net: Network, entry: StageInput) -> DataFram
     return frame.groupBy(F.expr(window), *keys).agg(*map(F.expr, columns))
 
 
-def _partials(slot: Slot, schema: Any) -> list[str]:
+def _partials(slot: Slot, schema: Schema) -> list[str]:
     name = slot.name
     if slot.call.function in ("window_start", "window_end"):
         return []
