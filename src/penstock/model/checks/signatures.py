@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 
-from penstock.model.boxes import Latch, Map, Node, Windowed
+from penstock.model.boxes import Filter, Latch, Map, Node, Windowed
 from penstock.model.error_location import located, node_error
 from penstock.model.types import Schema, StreamType
 from penstock.model.user_functions import Function
@@ -31,15 +31,15 @@ def check_function(node: Map | Windowed | Latch, function: Function, schema: Sch
         )
 
 
-def check_no_function(node: Any) -> None:
+def check_no_function(node: Filter | Map | Windowed | Latch) -> None:
     """Without a function, what belongs to one would be ignored."""
-    for part in ("reads", "produces"):
-        value = getattr(node, part, ())
-        if value and (part == "reads" or value.columns):
+    produces = "" if isinstance(node, Filter) else node.produces.ddl()
+    for part, value in (("reads", ", ".join(node.reads)), ("produces", produces)):
+        if value:
             raise node_error(
                 node,
                 f"'{part}' without a function",
-                found=", ".join(value) if part == "reads" else value.ddl(),
+                found=value,
                 expected=f"a function, or no '{part}'",
                 hint=f"a column called '{part}' goes into a dict: {{\"{part}\": ...}}",
             )
