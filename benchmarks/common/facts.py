@@ -50,8 +50,13 @@ def _git(*words: str) -> str | None:
 def machine() -> dict[str, str | int | float]:
     """Cores, memory, processor and kernel."""
     facts = measured_machine()
-    facts.pop("load", None)
-    return {**facts, "kernel": platform.release()}
+    return {
+        "cores": facts["cores"] or 0,
+        "memory_gb": facts["memory_gb"],
+        "processor": facts["processor"],
+        "system": facts["system"],
+        "kernel": platform.release(),
+    }
 
 
 def load() -> float:

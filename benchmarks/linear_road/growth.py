@@ -24,13 +24,14 @@ from benchmarks.common.spark import scratch
 from benchmarks.common.tables import show
 from penstock.linear_road.rate.plan import RatePlan
 from penstock.linear_road.rate.prepared_input import prepare_set
-from penstock.linear_road.rate.rating import Trial, TrialRun
+from penstock.linear_road.rate.rating import TrialRun
 from penstock.linear_road.rate.search import NextTrial
+from penstock.linear_road.run.rating_record import Trial
 
 
 def row(trial: Trial) -> dict[str, Any]:
     """The figures of one L."""
-    cost, tolls = trial["cost"], trial["latency"].get("0", {})
+    cost, tolls = trial["cost"], trial["latency"].get("0")
     return {
         "L": trial["L"],
         "tuples_per_s": cost.get("tuples_in_per_s"),
@@ -39,9 +40,9 @@ def row(trial: Trial) -> dict[str, Any]:
         "cpu_s_per_million": cost.get("cpu_s_per_million"),
         "driver_cores": trial["driver"]["cpu_share"],
         "memory_mb": cost.get("memory_mb"),
-        "toll_p50_s": tolls.get("p50"),
-        "toll_p99_s": tolls.get("p99"),
-        "toll_max_s": tolls.get("max"),
+        "toll_p50_s": tolls and tolls["p50"],
+        "toll_p99_s": tolls and tolls["p99"],
+        "toll_max_s": tolls and tolls["max"],
         "late": trial["late"],
         "wrong": trial["wrong"],
         "void": trial["void"] or "",

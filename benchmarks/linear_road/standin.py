@@ -15,25 +15,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Int32s, Ints
 from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, PARQUET_SCHEMA
 
 
-def expressway(vehicles: int, seconds: int, seed: int) -> Array:
+def expressway(vehicles: int, seconds: int, seed: int) -> Int32s:
     """Rows of one expressway in order of time; the rate rises in a straight line."""
     chance = np.random.default_rng(seed)
     start = np.floor(seconds * np.sqrt(chance.random(vehicles))).astype(np.int64)
     return _rows(chance, start, seconds)
 
 
-def steady(rate: int, seconds: int, seed: int) -> Array:
+def steady(rate: int, seconds: int, seed: int) -> Int32s:
     """Rows of one expressway at a constant rate: all vehicles are there from the start."""
     chance = np.random.default_rng(seed)
     start = np.repeat(np.arange(30), rate)
     return _rows(chance, start, seconds)
 
 
-def _rows(chance: np.random.Generator, start: Array, seconds: int) -> Array:
+def _rows(chance: np.random.Generator, start: Ints, seconds: int) -> Int32s:
     vehicles = len(start)
     speed = chance.integers(30, 70, vehicles)
     direction = chance.integers(0, 2, vehicles)
@@ -51,7 +51,7 @@ def _rows(chance: np.random.Generator, start: Array, seconds: int) -> Array:
     return rows[np.argsort(rows[:, 1], kind="stable")]
 
 
-def _requests(reports: Array) -> Array:
+def _requests(reports: Int32s) -> Int32s:
     """A balance request with each of the chosen reports."""
     rows = np.full_like(reports, -1)
     rows[:, 0], rows[:, 1], rows[:, 2] = 2, reports[:, 1], reports[:, 2]
@@ -76,6 +76,6 @@ def make_steady(file: Path, rate: int, seconds: int, seed: int) -> None:
     write_parquet(steady(rate, seconds, seed), file)
 
 
-def write_parquet(rows: Array, file: Path) -> None:
+def write_parquet(rows: Int32s, file: Path) -> None:
     columns = [pa.array(np.ascontiguousarray(rows[:, j])) for j in range(rows.shape[1])]
     pq.write_table(pa.Table.from_arrays(columns, schema=PARQUET_SCHEMA), file)

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -23,6 +22,7 @@ from penstock.linear_road.errors import InputError, RunError
 from penstock.linear_road.report import read_road, run_page, write_page
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.record import RunRecord
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.linear_road.validate import Verdict, show, validate
@@ -135,14 +135,14 @@ def _lines(city: Path) -> Iterator[str]:
             yield from stream
 
 
-def _drive(demo: Demo) -> dict[str, Any]:
+def _drive(demo: Demo) -> RunRecord:
     record = run_with_live_view(RunPlan(demo.rows, demo.run, demo.history, speed=demo.speed))
     if not record["finished"]:
         raise RunError("The demo was stopped before all was driven.")
     return record
 
 
-def _write_report(demo: Demo, record: dict[str, Any], verdict: Verdict) -> None:
+def _write_report(demo: Demo, record: RunRecord, verdict: Verdict) -> None:
     road = read_road(demo.rows, demo.run / "answers.csv")
     page = run_page(record, verdict=verdict.as_json(), road=road, title="Linear Road")
     write_page(demo.report, page)

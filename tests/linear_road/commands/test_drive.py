@@ -181,4 +181,4 @@ def test_a_full_disk_that_takes_no_clock_either_still_leaves_a_report(source, tm
 def test_slices_are_not_prepared_again(source, tmp_path):
     assert run("--input", source, "--prepare", tmp_path / "slices").exit_code == 0
     done = run("--input", tmp_path / "slices", "--prepare", tmp_path / "more")
-    assert (done.exit_code, "holds slices already" in done.stderr) == (2, True)
+    assert (done.exit_code, "already holds slices" in done.stderr) == (2, True)

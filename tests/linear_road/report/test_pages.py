@@ -120,7 +120,7 @@ def addresses(page: str) -> list[str]:
 def test_a_page_fetches_nothing_and_holds_its_plots():
     found = addresses(
         run_page(
-            RUN, verdict=checked(), road=Road(1, {3: {"speed": [[7, 30, 2]], "toll": [], "accident": []}})
+            RUN, verdict=checked(), road=Road(1, {3: {"speed": [(7, 30, 2)], "toll": [], "accident": []}})
         )
     )
     assert len(found) == 4
@@ -207,8 +207,8 @@ def test_the_road_is_read_from_input_and_answers(tmp_path):
     assert road == Road(
         1,
         {
-            1: {"speed": [[0, 40, 2]], "toll": [[0, 800]], "accident": []},
-            2: {"speed": [[109, 20, 1]], "toll": [], "accident": [107]},
+            1: {"speed": [(0, 40, 2)], "toll": [(0, 800)], "accident": []},
+            2: {"speed": [(109, 20, 1)], "toll": [], "accident": [107]},
         },
     )
     page = run_page(RUN, road=road)

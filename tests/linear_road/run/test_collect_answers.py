@@ -15,7 +15,7 @@ from penstock.linear_road.drive.slices import open_slices
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.copies import span_of
 from penstock.linear_road.rows.inputs import Input, open_input
-from penstock.linear_road.rows.read_blocks import places_of
+from penstock.linear_road.rows.read_blocks import lines_of
 from penstock.linear_road.rows.refusals import REASONS
 from penstock.linear_road.run.collect_answers import (
     LETTER_COLUMNS,
@@ -72,7 +72,7 @@ def test_places_over_several_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("one\ntwo\n")
     (tmp_path / "b.csv").write_text("three\n\nfive")
     source = Input(tmp_path, (tmp_path / "a.csv", tmp_path / "b.csv"), "csv")
-    assert places_of(source, np.array([14, 4, 8, 0])) == [
+    assert lines_of(source, np.array([14, 4, 8, 0])) == [
         ("b.csv", 2),
         ("a.csv", 2),
         ("b.csv", 1),

@@ -38,7 +38,7 @@ def test_an_out_without_its_checkpoint_is_refused(tmp_path: Path, rows: Path) ->
     out = tmp_path / "out"
     out.mkdir()
     (out / "answers.csv").write_text("")
-    with pytest.raises(InputError, match=r"holds files already, but its checkpoint is not at"):
+    with pytest.raises(InputError, match=r"already holds files, but its checkpoint is not at"):
         open_run_folder(RunPlan(rows, out))
     with pytest.raises(InputError, match="its checkpoint is not at"):
         open_run_folder(RunPlan(rows, out, checkpoint=tmp_path / "elsewhere"))

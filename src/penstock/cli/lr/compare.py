@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -38,7 +38,7 @@ def _table(lines: list[Line], a: Path, b: Path) -> Table:
     return table
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

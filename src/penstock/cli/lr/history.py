@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from penstock.cli.refusals import refusals
 from penstock.linear_road import HistoryPlan, generate_history
 from penstock.linear_road.rows.progress import Progress as Report
+from penstock.linear_road.traffic.history import HistoryManifest
 
 _console = Console(stderr=True)
 
@@ -39,7 +40,7 @@ def history(
     _console.print(_summary(out, manifest), highlight=False)
 
 
-def _summary(out: Path, manifest: dict[str, Any]) -> str:
+def _summary(out: Path, manifest: HistoryManifest) -> str:
     parts = [
         f"{name}: {manifest['rows'][name]:,} rows, {manifest['bytes'][name] / 1e6:,.1f} MB"
         for name in manifest["files"]

@@ -10,18 +10,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
 from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
-from penstock.linear_road.rate.rating import RATING, Trial, Watcher
-from penstock.linear_road.run.response_times import NAMES
+from penstock.linear_road.rate.rating import RATING, Watcher
+from penstock.linear_road.run.rating_record import Rating, Trial
+from penstock.linear_road.run.response_times import NAMES, ResponseFigures
 from penstock.process.stop_signal import sigterm_as_ctrl_c
 
 PAGE = "rating.html"
@@ -95,7 +96,7 @@ def rate(
     raise typer.Exit(0 if result["rating"] else FAILED)
 
 
-def _rated(plan: RatePlan) -> dict[str, Any]:
+def _rated(plan: RatePlan) -> Rating:
     try:
         with sigterm_as_ctrl_c(), _watched() as watcher:
             return rate_machine(plan, watcher)
@@ -114,7 +115,7 @@ def _or_less(given: float | None, usual: float, most: float | None) -> float:
 def _watched() -> Iterator[Watcher]:
     """Show a bar for the steps of the preparation and a line for each trial."""
     with Progress(console=_console, disable=not _console.is_terminal) as bars:
-        tasks: dict[str, Any] = {}
+        tasks: dict[str, TaskID] = {}
 
         def step(name: str, done: int, total: int) -> None:
             if name not in tasks:
@@ -129,8 +130,9 @@ def _watched() -> Iterator[Watcher]:
 
 def line(trial: Trial) -> str:
     """Describe one trial in a line."""
-    tolls = trial["latency"].get("0", {})
-    times = f"tolls p99 {_seconds(tolls.get('p99'))} s, max {_seconds(tolls.get('max'))} s"
+    tolls = trial["latency"].get("0")
+    p99, longest = (None, None) if tolls is None else (tolls["p99"], tolls["max"])
+    times = f"tolls p99 {_seconds(p99)} s, max {_seconds(longest)} s"
     counts = f"{_count(trial['late'])} late, {_count(trial['wrong'])} wrong"
     return f"  L = {trial['L']:g}: {outcome(trial)}; {counts}, {times}"
 
@@ -146,7 +148,7 @@ def outcome(trial: Trial) -> str:
     return "PASS" if trial["pass"] else "FAIL"
 
 
-def table_of(result: dict[str, Any]) -> Table:
+def table_of(result: Rating) -> Table:
     """List every trial: rates, response times by type as p50/p95/p99/max, late and wrong answers, cost."""
     table = Table(title=f"Linear Road, mode {result['mode']}: L = {result['rating']:g}", title_justify="left")
     for name in ("L", "min", "in/s", "out/s", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""):
@@ -159,9 +161,11 @@ def table_of(result: dict[str, Any]) -> Table:
 def _cells(trial: Trial) -> list[str]:
     cost = trial["cost"]
     scored = (trial["seconds"][1] - trial["scored_from"]) / 60
-    times = [_times(trial["latency"].get(str(kind), {})) for kind in range(len(NAMES))]
-    costs = [f"{cost[name]:{form}}" if cost else "-" for name, form in _COSTS]
-    rates, rest = costs[:2], costs[2:]
+    times = [_times(trial["latency"].get(str(kind))) for kind in range(len(NAMES))]
+    rates, rest = ["-"] * 2, ["-"] * 3
+    if cost:
+        rates = [f"{cost['tuples_in_per_s']:,.0f}", f"{cost['tuples_out_per_s']:,.0f}"]
+        rest = [f"{cost['cores']:.2f}", f"{cost['memory_mb']:,.0f}", f"{cost['backlog_s']:.1f}"]
     return [
         f"{trial['L']:g}",
         f"{scored:g}{' confirming' if trial['confirming'] else ''}",
@@ -174,17 +178,10 @@ def _cells(trial: Trial) -> list[str]:
     ]
 
 
-_COSTS = (
-    ("tuples_in_per_s", ",.0f"),
-    ("tuples_out_per_s", ",.0f"),
-    ("cores", ".2f"),
-    ("memory_mb", ",.0f"),
-    ("backlog_s", ".1f"),
-)
-
-
-def _times(figures: dict[str, Any]) -> str:
-    return "/".join(_seconds(figures.get(name)) for name in ("p50", "p95", "p99", "max"))
+def _times(figures: ResponseFigures | None) -> str:
+    if figures is None:
+        return "/".join("-" * 4)
+    return "/".join(map(_seconds, (figures["p50"], figures["p95"], figures["p99"], figures["max"])))
 
 
 def _seconds(value: float | None) -> str:
@@ -195,7 +192,7 @@ def _count(value: int | None) -> str:
     return "not checked" if value is None else f"{value:,}"
 
 
-def show(result: dict[str, Any], out: Path) -> None:
+def show(result: Rating, out: Path) -> None:
     """Show the table, what the figure does not say, and where the files are."""
     console = Console(width=None if sys.stdout.isatty() else 240)
     console.print(table_of(result))

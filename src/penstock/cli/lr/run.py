@@ -7,7 +7,7 @@ Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not val
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.report.run_summary import show_run
+from penstock.linear_road.run.record import RunRecord
 from penstock.model.errors import PenstockError
 
 
@@ -79,7 +80,7 @@ def run(
     leave(record)
 
 
-def leave(record: dict[str, Any]) -> None:
+def leave(record: RunRecord) -> None:
     """Exit with the code that fits the outcome."""
     if not record["finished"]:
         raise typer.Exit(STOPPED)

@@ -13,7 +13,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from penstock.linear_road.errors import ClockError
 from penstock.store.durable import write_text
@@ -26,6 +26,15 @@ The underscore hides it from readers that follow the directory.
 
 MAXIMUM = math.inf
 """The speed of a run without a clock: everything as fast as it goes."""
+
+
+class ClockFigures(TypedDict):
+    """A clock in JSON; `speed` is "max" for a run without a clock."""
+
+    start_wall: float
+    t0: float
+    speed: float | str
+    paused_at: float | None
 
 
 @dataclass(frozen=True)
@@ -84,9 +93,13 @@ class Clock:
 
     def save(self, path: Path) -> None:
         """Write the clock for other processes, whole or not at all."""
-        speed = self.speed if self.ticks else "max"
-        text = {"start_wall": self.start_wall, "t0": self.t0, "speed": speed, "paused_at": self.paused_at}
-        write_text(path, json.dumps(text) + "\n")
+        figures = ClockFigures(
+            start_wall=self.start_wall,
+            t0=self.t0,
+            speed=self.speed if self.ticks else "max",
+            paused_at=self.paused_at,
+        )
+        write_text(path, json.dumps(figures) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Clock:
@@ -100,9 +113,8 @@ class Clock:
             raise ClockError(f"The clock {file} cannot be read: {error!r}.") from error
 
     @classmethod
-    def _from_json(cls, found: dict[str, Any]) -> Clock:
-        speed = MAXIMUM if found["speed"] == "max" else float(found["speed"])
-        paused = found.get("paused_at")
-        return cls(
-            float(found["start_wall"]), float(found["t0"]), speed, None if paused is None else float(paused)
-        )
+    def _from_json(cls, figures: ClockFigures) -> Clock:
+        speed = MAXIMUM if figures["speed"] == "max" else float(figures["speed"])
+        paused = figures.get("paused_at")
+        start, t0 = float(figures["start_wall"]), float(figures["t0"])
+        return cls(start, t0, speed, None if paused is None else float(paused))

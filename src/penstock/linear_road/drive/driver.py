@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 import numpy as np
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
-from penstock.linear_road.drive.lateness import Behind, Lateness
+from penstock.linear_road.drive.lateness import Behind, BehindFigures, Lateness, LatenessFigures
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import (
     Slice,
@@ -37,8 +37,8 @@ from penstock.linear_road.drive.slices import (
 )
 from penstock.linear_road.drive.targets import DirectoryTarget, Target, open_target
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.copies import Copies, copies_of, span_of
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Int64s
+from penstock.linear_road.rows.copies import Copies, CopiesFigures, copies_of, span_of
 from penstock.linear_road.rows.inputs import Format, open_input
 from penstock.linear_road.rows.progress import Progress, silent
 from penstock.process.stop_signal import StopSignal
@@ -95,6 +95,36 @@ class DrivePlan:
             raise InputError(f"--groups {self.groups} is too few; expected 1 or more.")
 
 
+class DriveFigures(TypedDict, total=False):
+    """A `DriveReport` in JSON; empty if the driver left none."""
+
+    source: str
+    to: str
+    format: str
+    speed: float | str
+    t0: int
+    t1: int
+    xways: float | None
+    groups: int
+    copies: CopiesFigures
+    rows: int
+    bytes: int
+    seconds: int
+    refused_rows_passed_on: int
+    lateness_ms: LatenessFigures | None
+    most_late_allowed_s: float
+    late_seconds: int
+    first_late: int | None
+    stopped_at: int | None
+    lost: str | None
+    valid: bool
+    wall_seconds: float
+    cpu_seconds: float
+    cpu_share: float
+    clock: str
+    overdue_at_resume: int
+
+
 @dataclass(frozen=True)
 class DriveReport:
     """What a drive did. `valid` is false if it fell behind, was stopped, or lost its target.
@@ -111,12 +141,12 @@ class DriveReport:
     t1: int
     xways: float | None
     groups: int
-    copies: dict[str, Any]
+    copies: CopiesFigures
     rows: int
     bytes: int
     seconds: int
     refused_rows_passed_on: int
-    lateness_ms: dict[str, float] | None
+    lateness_ms: LatenessFigures | None
     most_late_allowed_s: float
     late_seconds: int
     first_late: int | None
@@ -130,8 +160,17 @@ class DriveReport:
     overdue_at_resume: int = 0
     """Seconds that fell due while nobody drove, after a kill. They came at once and void response times."""
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def as_json(self) -> DriveFigures:
+        return cast("DriveFigures", asdict(self))
+
+
+class DriveNote(TypedDict, total=False):
+    """What the driver keeps beside what it delivers, see `read_note`."""
+
+    next: int
+    rows: int
+    behind: BehindFigures
+    report: DriveFigures | None
 
 
 @dataclass(frozen=True)
@@ -204,7 +243,7 @@ def prepare_for(plan: DrivePlan, out: Path, progress: Progress = silent) -> Slic
     """`--prepare`: write the slices of an input, copies included, for driving them later."""
     if is_slices(plan.source):
         raise InputError(
-            f"{plan.source} holds slices already; --prepare needs the input that they were made of."
+            f"{plan.source} already holds slices; --prepare needs the input that they come from."
         )
     source = open_input(plan.source)
     span = span_of(source)
@@ -225,8 +264,7 @@ def _slices_of(plan: DrivePlan, progress: Progress, say: Say) -> Iterator[Slices
         if slices.manifest["refused_rows_passed_on"] and not plan.lenient:
             raise InputError(
                 f"The slices {plan.source} hold {slices.manifest['refused_rows_passed_on']} rows that break "
-                "the format; "
-                "--lenient passes them on."
+                "the format; --lenient passes them on."
             )
         yield slices
         return
@@ -345,7 +383,8 @@ class _Delivery:
             self._resumed_at = time.time() - paused
             self._keep_clock(clock.resumed())
         note = read_note(path)
-        self.behind = Behind(**note.get("behind", {}))
+        if "behind" in note:
+            self.behind = Behind(**note["behind"])
         return max(self.feed.begin, int(note.get("next", 0)))
 
     def _tried(self, second: int) -> bool:
@@ -419,7 +458,7 @@ class _Delivery:
         ):
             return
         self._recorded = time.time()
-        note = {
+        note: DriveNote = {
             "next": following,
             "rows": self.rows,
             "behind": self.behind.as_json(),
@@ -465,14 +504,14 @@ class _Delivery:
         )
 
 
-def read_note(path: Path) -> dict[str, Any]:
+def read_note(path: Path) -> DriveNote:
     """The note that a driver keeps beside what it delivers; empty before its first one.
 
     `next`: the second after the last one surely delivered (files that already exist are skipped). `behind`:
     see `lateness.Behind`. `report`: how the drive ended.
     """
     try:
-        note = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+        note: DriveNote = json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
@@ -485,7 +524,7 @@ def drop_report(path: Path) -> None:
         write_text(path / STATE_FILE, json.dumps({**note, "report": None}) + "\n")
 
 
-def rates(slices: Slices) -> Array:
+def rates(slices: Slices) -> Int64s:
     """Rows of each second of prepared slices."""
     counts = [sum(slices.slice(t, g).rows for g in range(slices.groups)) for t in range(slices.t0, slices.t1)]
     return np.array(counts, np.int64)

@@ -12,9 +12,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from penstock.linear_road.drive.driver import DrivePlan, drive, drop_report, read_note
+from penstock.linear_road.drive.driver import DriveNote, DrivePlan, drive, drop_report, read_note
 from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
 from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
 
@@ -55,7 +54,7 @@ class DriverProcess:
         if self.process.stdin is not None:
             self.process.stdin.close()
 
-    def note(self) -> dict[str, Any]:
+    def note(self) -> DriveNote:
         """The driver's progress: `next` second, `rows` so far, `report` when it has ended."""
         return read_note(self.to)
 

@@ -6,10 +6,18 @@ what came late or fell due unattended. The next attempt takes it over, after a c
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 import numpy as np
+
+
+class LatenessFigures(TypedDict):
+    """How late tuples came, in milliseconds."""
+
+    p50: float
+    p99: float
+    max: float
 
 
 @dataclass
@@ -32,7 +40,7 @@ class Lateness:
         self.late.append(late)
         self.rows.append(rows)
 
-    def milliseconds(self) -> dict[str, float] | None:
+    def milliseconds(self) -> LatenessFigures | None:
         """The lateness of the median tuple, of the 99th percentile, and of the latest.
 
         None if nothing was measured.
@@ -44,6 +52,14 @@ class Lateness:
         share = np.cumsum(np.array(self.rows)[order]) / sum(self.rows)
         p50, p99 = (float(late[order][np.searchsorted(share, p)]) for p in (0.5, 0.99))
         return {"p50": round(p50, 3), "p99": round(p99, 3), "max": round(float(late.max()), 3)}
+
+
+class BehindFigures(TypedDict):
+    """How far behind, in JSON."""
+
+    late_seconds: int
+    first_late: int | None
+    overdue: int
 
 
 @dataclass(frozen=True)
@@ -70,5 +86,5 @@ class Behind:
     def __bool__(self) -> bool:
         return self.late_seconds > 0 or self.overdue > 0
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def as_json(self) -> BehindFigures:
+        return {"late_seconds": self.late_seconds, "first_late": self.first_late, "overdue": self.overdue}

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PlanType = TypeVar("PlanType")
 
 
-def plan_to_text(plan: Any) -> str:
+def plan_to_text(plan: DataclassInstance) -> str:
     """The fields of a plan as JSON.
 
     >>> from penstock.linear_road.drive.driver import DrivePlan
@@ -33,9 +36,9 @@ def plan_from_text(kind: type[PlanType], text: str) -> PlanType:
     return kind(**{name: _restored(value, is_path=name in paths) for name, value in values.items()})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _restored(value: Any, *, is_path: bool) -> Any:
-    return Path(value) if is_path and value is not None else value
+def _restored(value: object, *, is_path: bool) -> object:
+    return Path(value) if is_path and isinstance(value, str) else value

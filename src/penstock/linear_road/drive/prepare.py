@@ -13,15 +13,17 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from penstock.linear_road.drive.slices import (
     KIND,
     REFUSED,
+    PlanFigures,
     Slice,
     Slices,
+    SlicesManifest,
     assemble,
     encode,
     group_plan,
@@ -30,8 +32,10 @@ from penstock.linear_road.drive.slices import (
 )
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.arrays import Bytes, Int32s, Int64s, Ints
 from penstock.linear_road.rows.copies import Copies, Span
-from penstock.linear_road.rows.csv_rows import DIR_FIELD, VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.rows.csv_rows import DIR_FIELD, TYPE_FIELD, VID_FIELD, XWAY_FIELD
+from penstock.linear_road.rows.fields import POSITION_REPORT
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
 from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
@@ -58,11 +62,12 @@ class PreparePlan:
     halves: bool = False
     """Store each direction of each expressway separately, so that any number of halves can be driven."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PlanFigures:
         """The plan as the progress file and the manifest keep it."""
         span = None if self.span is None else self.span.times(self.copies.count).as_json()
-        files = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in self.source.files]
-        return {
+        stats = [(file.name, file.stat()) for file in self.source.files]
+        files: list[list[str | int]] = [[name, facts.st_size, facts.st_mtime_ns] for name, facts in stats]
+        figures: PlanFigures = {
             "kind": KIND,
             "version": VERSION,
             "source": str(self.source.path.resolve()),
@@ -74,8 +79,10 @@ class PreparePlan:
             "begin": self.begin,
             "end": self.end,
             "lenient": self.lenient,
-            **({"halves": True} if self.halves else {}),
         }
+        if self.halves:
+            figures["halves"] = True
+        return figures
 
 
 def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices:
@@ -137,6 +144,18 @@ def _check(plan: PreparePlan, rows: Rows) -> None:
         )
 
 
+class _PackProgress(TypedDict):
+    """How far the packed files are: what a resumed attempt may trust."""
+
+    plan: PlanFigures
+    written: list[int]
+    origin: int
+    last: int
+    refused: int
+    unparsed: int
+    seconds: list[int]
+
+
 @dataclass
 class _Packer:
     """The packed files being written, and their progress."""
@@ -150,8 +169,8 @@ class _Packer:
     seconds: list[int] = field(default_factory=list)
     sizes: list[list[tuple[int, int]]] = field(default_factory=list)
     """For each entry of `seconds`: (bytes, rows) of each group."""
-    places: list[list[int]] = field(default_factory=list)
-    """Where each refused row lies: second, stored group, place in it, origin in the input."""
+    refused_at: list[list[int]] = field(default_factory=list)
+    """Where each refused row lies: second, stored group, index in that group, offset in the input."""
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -164,25 +183,30 @@ class _Packer:
     def restored(cls, plan: PreparePlan, out: Path) -> _Packer:
         """A packer that resumes after the last recorded block, or a new one."""
         try:
-            state = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
-            if state.pop("plan") != json.loads(json.dumps(plan.as_json())):
+            progress: _PackProgress = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
+            if progress["plan"] != json.loads(json.dumps(plan.as_json())):
                 raise InputError(
                     f"{out} holds an unfinished preparation with other options; remove it or choose another."
                 )
-            table = np.load(out / _INDEX_SO_FAR)
-            places = np.load(out / _REFUSED_SO_FAR)[: state.get("refused", 0)].tolist()
+            # The two tables may hold more than the progress file knows of: they are written before it.
+            table = np.load(out / _INDEX_SO_FAR)[: len(progress["seconds"])]
+            refused_at = np.load(out / _REFUSED_SO_FAR)[: progress["refused"]].tolist()
         except OSError:
-            state, table, places = (
-                {"written": [0] * plan.groups},
-                np.zeros((0, plan.groups, 2), np.int64),
-                [],
+            packer, written = cls(plan, out), [0] * plan.groups
+        else:
+            sizes = [[(int(size), int(rows)) for size, rows in second] for second in table]
+            packer = cls(
+                plan,
+                out,
+                progress["origin"],
+                progress["last"],
+                progress["refused"],
+                progress["unparsed"],
+                progress["seconds"],
+                sizes,
+                refused_at,
             )
-        written = state.pop("written")
-        sizes = [
-            [(int(size), int(rows)) for size, rows in second]
-            for second in table[: len(state.get("seconds", []))]
-        ]
-        packer = cls(plan, out, sizes=sizes, places=places, **state)
+            written = progress["written"]
         packer._cut_back(written)
         return packer
 
@@ -250,11 +274,11 @@ class _Packer:
         refused = np.flatnonzero(rows.reasons)
         if len(refused):
             home = self._home(rows.values)
-            places = place_within(rows.seconds.astype(np.int64) * self.stored + home)
-            columns = (rows.seconds[refused], home[refused], places[refused], rows.origin[refused])
-            self.places += np.stack(columns, axis=1).tolist()
+            index = index_within(rows.seconds.astype(np.int64) * self.stored + home)
+            columns = (rows.seconds[refused], home[refused], index[refused], rows.origin[refused])
+            self.refused_at += np.stack(columns, axis=1).tolist()
 
-    def _home(self, values: Array) -> Array:
+    def _home(self, values: Int32s) -> Int64s:
         """The stored group of each row."""
         if self.plan.halves:
             return np.minimum(half_of(values), self.stored - 1)
@@ -265,8 +289,8 @@ class _Packer:
     def _record(self) -> None:
         with whole_file(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
-        self._save_places(_REFUSED_SO_FAR)
-        state = {
+        self._save_refused(_REFUSED_SO_FAR)
+        progress: _PackProgress = {
             "plan": self.plan.as_json(),
             "written": [file.stat().st_size for file in self._parts()],
             "origin": self.origin,
@@ -275,7 +299,7 @@ class _Packer:
             "unparsed": self.unparsed,
             "seconds": self.seconds,
         }
-        write_text(self.out / _PROGRESS, json.dumps(state))
+        write_text(self.out / _PROGRESS, json.dumps(progress))
 
     def finish(self) -> None:
         """Give the packed files their names, write the indexes, and finally the manifest."""
@@ -290,15 +314,15 @@ class _Packer:
             part.replace(self.out / name)
             with whole_file(self.out / f"{name}.npy") as path, path.open("wb") as stream:
                 np.save(stream, index[:, group])
-        self._save_places(REFUSED)
+        self._save_refused(REFUSED)
         write_text(self.out / MANIFEST, json.dumps(self._manifest(t0, index), indent=2) + "\n")
         (self.out / _PROGRESS).unlink(missing_ok=True)
         (self.out / _INDEX_SO_FAR).unlink(missing_ok=True)
         (self.out / _REFUSED_SO_FAR).unlink(missing_ok=True)
 
-    def _save_places(self, name: str) -> None:
+    def _save_refused(self, name: str) -> None:
         with whole_file(self.out / name) as path, path.open("wb") as stream:
-            np.save(stream, np.array(self.places, np.int64).reshape(-1, 4))
+            np.save(stream, np.array(self.refused_at, np.int64).reshape(-1, 4))
 
     def discard(self) -> None:
         """Remove what has been written so far."""
@@ -306,13 +330,13 @@ class _Packer:
         for file in [*self._parts(), *notes]:
             file.unlink(missing_ok=True)
 
-    def _index(self, t0: int, t1: int) -> Array:
+    def _index(self, t0: int, t1: int) -> Int64s:
         """Running totals (seconds + 1, groups, 2): bytes and rows before each second."""
         index = np.zeros((t1 - t0 + 1, self.plan.groups, 2), np.int64)
         index[np.array(self.seconds) - t0 + 1] = np.array(self.sizes, np.int64)
         return np.cumsum(index, axis=0)
 
-    def _manifest(self, t0: int, index: Array) -> dict[str, Any]:
+    def _manifest(self, t0: int, index: Int64s) -> SlicesManifest:
         totals = index[-1].sum(axis=0)
         return {
             **self.plan.as_json(),
@@ -331,13 +355,13 @@ class _Packer:
 class _Group:
     """The rows of one stored group in a block."""
 
-    values: Array
-    seconds: Array
-    text: Array
-    starts: Array
+    values: Int32s
+    seconds: Int32s
+    text: Bytes
+    starts: Int64s
 
     @classmethod
-    def of(cls, rows: Rows, text: Array, starts: Array, chosen: Array) -> _Group:
+    def of(cls, rows: Rows, text: Bytes, starts: Int64s, chosen: Int64s) -> _Group:
         assert rows.seconds is not None
         if len(chosen) < len(rows):
             text, starts = csv_rows.gather(text, starts, chosen)
@@ -352,7 +376,7 @@ class _Group:
         return Slice(data, int(end - begin))
 
 
-def half_of(values: Array) -> Array:
+def half_of(values: Ints) -> Int64s:
     """The half expressway of each row: 2 XWay + Dir.
 
     A request belongs to the report directly before it, if that is its vehicle's.
@@ -364,27 +388,30 @@ def half_of(values: Array) -> Array:
     >>> half_of(rows).tolist()
     [7, 7, 4]
     """
-    kind, vid, xway, way = (values[:, j] for j in (0, VID_FIELD, XWAY_FIELD, DIR_FIELD))
-    half = np.maximum(xway, 0).astype(np.int64) * 2 + np.where(kind == 0, np.clip(way, 0, 1), 0)
-    follows = np.flatnonzero((kind[1:] != 0) & (kind[:-1] == 0) & (vid[1:] == vid[:-1])) + 1
+    kind, vid, xway, way = (values[:, j] for j in (TYPE_FIELD, VID_FIELD, XWAY_FIELD, DIR_FIELD))
+    half = np.maximum(xway, 0).astype(np.int64) * 2 + np.where(kind == POSITION_REPORT, np.clip(way, 0, 1), 0)
+    follows = (
+        np.flatnonzero((kind[1:] != POSITION_REPORT) & (kind[:-1] == POSITION_REPORT) & (vid[1:] == vid[:-1]))
+        + 1
+    )
     half[follows] = half[follows - 1]
     return half
 
 
-def place_within(keys: Array) -> Array:
+def index_within(keys: Int64s) -> Int64s:
     """How many rows before each one have the same key.
 
-    >>> place_within(np.array([5, 7, 5, 5, 7])).tolist()
+    >>> index_within(np.array([5, 7, 5, 5, 7])).tolist()
     [0, 0, 1, 2, 1]
     """
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    places = np.empty(len(keys), np.int64)
-    places[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
-    return places
+    index = np.empty(len(keys), np.int64)
+    index[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
+    return index
 
 
-def _no_text(rows: int) -> tuple[Array, Array]:
+def _no_text(rows: int) -> tuple[Bytes, Int64s]:
     return np.zeros(0, np.uint8), np.zeros(rows + 1, np.int64)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -23,26 +23,57 @@ import pyarrow.parquet as pq
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
-from penstock.linear_road.rows.copies import Copies, Span, shift_column
-from penstock.linear_road.rows.csv_rows import MOST_DIGITS, Array
+from penstock.linear_road.rows.arrays import Bytes, Int32s, Int64s
+from penstock.linear_road.rows.copies import Copies, CopiesFigures, Span, SpanFigures, shift_column
+from penstock.linear_road.rows.csv_rows import MOST_DIGITS
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import MANIFEST, Format
 
 KIND = "linear-road-slices"
 REFUSED = "refused.npy"
-"""Where the refused rows of prepared slices lie: a row each of second, stored group, place in it, origin in
-the input.
+"""Where the refused rows of prepared slices lie: for each its second, stored group, index in that group, and
+offset in the input.
 """
 
 Unit = tuple[int, int]
 """(copy, stored group): the smallest part of a second that is delivered as a whole."""
 
 
+class PlanFigures(TypedDict):
+    """What determines the bytes of slices."""
+
+    kind: str
+    version: int
+    source: str
+    source_files: list[list[str | int]]
+    groups: int
+    format: Format
+    copies: CopiesFigures
+    span: SpanFigures | None
+    begin: int | None
+    end: int | None
+    lenient: bool
+    halves: NotRequired[bool]
+
+
+class SlicesManifest(PlanFigures):
+    """The manifest of prepared slices."""
+
+    t0: int
+    t1: int
+    rows: int
+    bytes: int
+    refused_rows_passed_on: int
+    unparsed_rows_passed_on: int
+    slices: list[str]
+    indexes: list[str]
+
+
 @dataclass(frozen=True)
 class Slice:
     """The rows of one second and one group, as bytes ready to deliver."""
 
-    data: Array
+    data: Bytes
     rows: int
 
 
@@ -54,7 +85,7 @@ class Slices:
     """A prepared input on disk: seconds t0..t1-1 in `groups` packed files of `format`."""
 
     path: Path
-    manifest: dict[str, Any]
+    manifest: SlicesManifest
 
     @property
     def t0(self) -> int:
@@ -87,17 +118,17 @@ class Slices:
         return bool(self.manifest.get("halves", False))
 
     @cached_property
-    def refused(self) -> Array:
-        """The places of refused rows, see `REFUSED`; none if these slices were prepared without them."""
+    def refused(self) -> Int64s:
+        """Where the refused rows lie, see `REFUSED`; none if these slices were prepared without them."""
         file = self.path / REFUSED
         return np.load(file) if file.is_file() else np.zeros((0, 4), np.int64)
 
     @cached_property
-    def _index(self) -> list[Array]:
+    def _index(self) -> list[Int64s]:
         return [np.load(self.path / name) for name in self.manifest["indexes"]]
 
     @cached_property
-    def _packs(self) -> list[Array]:
+    def _packs(self) -> list[Bytes]:
         return [_map(self.path / name) for name in self.manifest["slices"]]
 
     def rows(self, begin: int, end: int, group: int) -> int:
@@ -114,7 +145,7 @@ class Slices:
         return Slice(self._packs[group][begin:end], int(last - first))
 
 
-def _map(file: Path) -> Array:
+def _map(file: Path) -> Bytes:
     # An empty file cannot be mapped.
     return np.memmap(file, np.uint8, mode="r") if file.stat().st_size else np.zeros(0, np.uint8)
 
@@ -197,7 +228,7 @@ def assemble(stored: Sequence[Slice], units: Sequence[Unit], copies: Copies, for
     return Slice(data, sum(part.rows for _, part in parts))
 
 
-def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Array:
+def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Bytes:
     out = np.empty(sum(len(part.data) + 3 * MOST_DIGITS * part.rows for _, part in parts), np.uint8)
     at = 0
     for k, part in parts:
@@ -205,8 +236,8 @@ def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Array:
     return out[:at]
 
 
-def _assemble_parquet(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Array:
-    decoded: dict[int, list[Array]] = {}
+def _assemble_parquet(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Bytes:
+    decoded: dict[int, list[Int32s]] = {}
     for _, part in parts:
         if id(part) not in decoded:
             decoded[id(part)] = decode(part.data)
@@ -214,12 +245,12 @@ def _assemble_parquet(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Arr
 
 
 def _column(
-    parts: Sequence[tuple[int, Slice]], decoded: dict[int, list[Array]], copies: Copies, j: int
-) -> Array:
+    parts: Sequence[tuple[int, Slice]], decoded: dict[int, list[Int32s]], copies: Copies, j: int
+) -> Int32s:
     return np.concatenate([shift_column(decoded[id(part)][j], copies, k, j) for k, part in parts])
 
 
-def encode(columns: Sequence[Array]) -> Array:
+def encode(columns: Sequence[Int32s]) -> Bytes:
     """Rows, given as their fifteen columns, as the bytes of a parquet file."""
     out = io.BytesIO()
     arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
@@ -228,7 +259,7 @@ def encode(columns: Sequence[Array]) -> Array:
     return np.frombuffer(out.getbuffer(), np.uint8)
 
 
-def decode(data: Array) -> list[Array]:
+def decode(data: Bytes) -> list[Int32s]:
     """The columns of a parquet slice."""
     table = pq.read_table(pa.BufferReader(pa.py_buffer(data)), use_threads=False)
     return [column.to_numpy() for column in table.columns]

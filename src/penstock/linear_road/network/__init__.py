@@ -6,6 +6,6 @@ Arasu et al., "Linear Road", VLDB 2004, section 3.
 """
 
 from penstock.linear_road.network.road import road_network
-from penstock.linear_road.network.start import answer_files, dead_letters, road_runtime, warm_up
+from penstock.linear_road.network.start import Session, answer_files, dead_letters, road_runtime, warm_up
 
-__all__ = ["answer_files", "dead_letters", "road_network", "road_runtime", "warm_up"]
+__all__ = ["Session", "answer_files", "dead_letters", "road_network", "road_runtime", "warm_up"]

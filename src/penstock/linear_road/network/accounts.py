@@ -12,13 +12,14 @@ of its own second: trains hold whole seconds, so all charges up to it are known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.linear_road.errors import RunError
-from penstock.linear_road.network.tables import Array, column
+from penstock.linear_road.network.tables import column
+from penstock.linear_road.rows.arrays import Int64s, Ints
 
 ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
 """What comes in: a charge of `Toll` with QID -1, or the request QID."""
@@ -28,11 +29,15 @@ CHARGED = "charged"
 _UTC = pa.timestamp("us", tz="UTC")
 _BITS = 5
 BUCKETS = 1 << _BITS
-Run = tuple[Array, Array]  # codes of vehicles, ascending; amounts
+Codes = npt.NDArray[np.uint32]
+"""Vehicles, numbered by `codes`."""
+
+Run = tuple[Codes, Int64s]
+"""Vehicles in ascending order, and the amount of each."""
 _NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
 
-def codes(vid: Array) -> Array:
+def codes(vid: Ints) -> Codes:
     """Number vehicles so that a bucket is a range: the low bits, which name the bucket, move to the front.
 
     >>> codes(np.array([0, 1, 32, 33])).tolist()
@@ -42,7 +47,7 @@ def codes(vid: Array) -> Array:
     return (plain << np.uint32(32 - _BITS)) | (plain >> np.uint32(_BITS))
 
 
-def bucket_of(code: Array) -> Array:
+def bucket_of(code: Codes) -> Codes:
     """The bucket of each code."""
     return code >> np.uint32(32 - _BITS)
 
@@ -54,8 +59,8 @@ class Accounts:
         self._sums: dict[int, Run] = {}  # bucket -> charges of its vehicles, up to the run `_merged`
         self._runs: dict[int, Run] = {}  # number of a train -> its charges, until all buckets have them
         self._merged = np.full(BUCKETS, -1, np.int64)  # bucket -> the last run that it has
-        self._parts: Mapping[str, Any] = {}
-        self._changed: dict[str, Any] = {}
+        self._parts: Mapping[str, pa.Table] = {}
+        self._changed: dict[str, pa.Table | None] = {}
         self._charged = 0
 
     def figures(self) -> dict[str, int]:
@@ -63,18 +68,18 @@ class Accounts:
         charged, self._charged = self._charged, 0
         return {CHARGED: charged}
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, pa.Table | None]:
         """The runs that were made and merged."""
         changed, self._changed = self._changed, {}
         return changed
 
-    def restore(self, parts: Mapping[str, Any]) -> None:
+    def restore(self, parts: Mapping[str, pa.Table]) -> None:
         """Restore runs; each is mapped when a balance is asked for or the run is to be merged."""
         if "sizes" in parts:
             raise RunError("accounts of an earlier version of Penstock", hint="start with a new checkpoint")
         self._parts = parts
         if "merged" in parts:
-            self._merged = column(parts["merged"], "run").copy()
+            self._merged = column(parts["merged"], "run").astype(np.int64)
 
     @property
     def _next(self) -> int:
@@ -97,9 +102,10 @@ class Accounts:
         return self._sums[number]
 
     def _read(self, name: str) -> Run:
-        return column(self._parts[name], "vehicle"), column(self._parts[name], "amount")
+        part = self._parts[name]
+        return column(part, "vehicle").view(np.uint32), column(part, "amount").view(np.int64)
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
         """Charges and requests in, balances out."""
         names = ("Second", "Time", "VID", "Toll", "QID")
         second, time, vid, toll, qid = (column(inputs[0], name) for name in names)
@@ -120,12 +126,13 @@ class Accounts:
             }
         )
 
-    def _known(self, vehicle: Array) -> Array:
+    def _known(self, vehicle: Codes) -> Int64s:
         """What each vehicle was charged in earlier trains."""
         balances, bucket = np.zeros(len(vehicle), np.int64), bucket_of(vehicle)
         for number in np.unique(bucket).tolist():
             there = bucket == number
             balances[there] = amounts(*self._bucket(number), vehicle[there])
+        # Runs that a bucket has merged already are in its sums: count only the later ones.
         for number in self._unmerged if len(vehicle) else ():
             balances += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
         return balances
@@ -141,6 +148,7 @@ class Accounts:
         self._merged[bucket] = number
         self._changed[f"bucket/{bucket}"] = _part(self._sums[bucket])
         self._changed["merged"] = pa.table({"run": self._merged.copy()})
+        # Drop the runs that every bucket has by now.
         for gone in range(oldest, self._unmerged.start):
             self._runs.pop(gone, None)
             self._changed[f"run/{gone}"] = None
@@ -152,6 +160,7 @@ def _part(run: Run) -> pa.Table:
 
 def _within(run: Run, bucket: int) -> Run:
     """A bucket's share of a run."""
+    # The end of the last bucket does not fit 32 bits, so its end is the end of the run.
     ends = np.array([bucket, (bucket + 1) % BUCKETS], np.uint32) << np.uint32(32 - _BITS)
     begin, end = np.searchsorted(run[0], ends).tolist()
     part = slice(begin, end if bucket < BUCKETS - 1 else None)
@@ -161,18 +170,18 @@ def _within(run: Run, bucket: int) -> Run:
 class _Fresh:
     """The charges of a train, in order of vehicle and time."""
 
-    def __init__(self, vehicle: Array, time: Array, toll: Array) -> None:
+    def __init__(self, vehicle: Codes, time: Ints, toll: Ints) -> None:
         self.key = (vehicle.astype(np.uint64) << np.uint64(32)) | time.astype(np.uint64)
         order = np.argsort(self.key, kind="stable")
         self.key = self.key[order]
         self.sums = np.concatenate([[0], np.cumsum(toll[order].astype(np.int64))])
 
-    def up_to(self, vehicle: Array, time: Array) -> Array:
+    def up_to(self, vehicle: Codes, time: Ints) -> Int64s:
         """What each vehicle was charged in this train up to and including its second."""
         key = vehicle.astype(np.uint64) << np.uint64(32)
         last = np.searchsorted(self.key, key | time.astype(np.uint64), "right")
         first = np.searchsorted(self.key, key)
-        balances: Array = self.sums[last] - self.sums[first]
+        balances: Int64s = self.sums[last] - self.sums[first]
         return balances
 
     def run(self) -> Run:
@@ -181,14 +190,14 @@ class _Fresh:
         return vehicle[first], np.diff(self.sums[np.append(first, len(vehicle))])
 
 
-def _firsts(vehicle: Array) -> Array:
-    """The first place of each vehicle in a sorted list."""
+def _firsts(vehicle: Codes) -> Int64s:
+    """Where each vehicle comes first in a sorted list."""
     new = np.ones(len(vehicle), bool)
     new[1:] = vehicle[1:] != vehicle[:-1]
     return np.flatnonzero(new)
 
 
-def amounts(known: Array, amount: Array, vehicle: Array) -> Array:
+def amounts(known: Codes, amount: Int64s, vehicle: Codes) -> Int64s:
     """The amount of each vehicle in a run, 0 where it has none.
 
     >>> amounts(np.array([3, 7]), np.array([50, 60]), np.array([7, 8, 3])).tolist()

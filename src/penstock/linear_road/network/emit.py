@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -25,7 +24,7 @@ class EmitStamp:
 
     clock: str
 
-    def __call__(self, answers: Any) -> Any:
+    def __call__(self, answers: pa.Table) -> pa.Table:
         clock = self._clock()
         if not clock.ticks:
             return answers
@@ -34,10 +33,10 @@ class EmitStamp:
         return answers.set_column(at, "Emit", pa.repeat(emit, answers.num_rows))
 
     def _clock(self) -> Clock:
-        place = Path(self.clock)
-        file = place / CLOCK_FILE if place.is_dir() else place
+        path = Path(self.clock)
+        file = path / CLOCK_FILE if path.is_dir() else path
         changed = file.stat().st_mtime_ns if file.exists() else -1
         known = _clocks.get(self.clock)
         if known is None or known[0] != changed:
-            known = _clocks[self.clock] = (changed, Clock.load(place))
+            known = _clocks[self.clock] = (changed, Clock.load(path))
         return known[1]

@@ -17,15 +17,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numba import njit
 
 from penstock.linear_road.errors import InputError
+from penstock.linear_road.rows.arrays import Int32s, Int64s, Ints
 from penstock.linear_road.rows.inputs import MANIFEST
 from penstock.store.durable import write_text
 
@@ -35,52 +37,82 @@ _TOLL_COLUMNS = ("VID", "Day", "XWay", "Tolls")
 _SEGMENT_COLUMNS = ("Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll")
 _NOTE = "columns.json"
 _VERSION = 2
-Array = np.ndarray[Any, np.dtype[Any]]
+_BATCH_ROWS = 1 << 20
+_SLOW, _CROWDED, _FREE_SPEED = 40, 50, 60.0
+"""A toll is due below this speed with more cars than this; without history a road is free at this speed."""
+_ROUNDING = 1e-9
+"""Sums of fractions may come out a hair below the whole number that they are."""
+
+
+class Offsets(TypedDict):
+    """How many copies share a history, and what each adds to VID and XWay."""
+
+    count: int
+    vid: int
+    xway: int
+
+
+FileFacts = list[list[str | int]]
+"""Path, size and time of change of each file of a table."""
+
+
+class ColumnFacts(TypedDict):
+    """What the columns were made from."""
+
+    version: int
+    copies: Offsets
+    files: list[FileFacts | None]
+
+
+ALONE: Offsets = {"count": 1, "vid": 0, "xway": 1}
+Grid = npt.NDArray[np.integer]
 
 
 def load_history(history: Path, out: Path | None = None) -> Path:
     """Make the columns of a history and return their directory; existing columns are not made again.
 
     They go into `history` itself if it is one of ours (it has a manifest) and is writable. Other people's
-    directories stay as they are, and the columns go to the user's cache. `out` names another place.
+    directories stay as they are, and the columns go to the user's cache. `out` names another directory.
     """
     if not history.is_dir():
         raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
     files = {name: _file(history, name) for name in (TOLLS, SEGMENTS_FILE)}
-    facts = {
+    facts: ColumnFacts = {
         "version": _VERSION,
         "copies": _copies(history),
         "files": [_fact(file) for file in files.values()],
     }
-    place = out or _place(history, facts)
-    if _note(place) == facts:
-        return place
-    aside = place.with_name(f".{place.name}.{os.getpid()}")
+    columns = out or _columns_folder(history, facts)
+    if _note(columns) == facts:
+        return columns
+    # Make them aside: two runs may load one history at the same time.
+    aside = columns.with_name(f".{columns.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     _load_tolls(files[TOLLS], aside)
     _load_segments(files[SEGMENTS_FILE], aside)
     write_text(aside / _NOTE, json.dumps(facts))
-    shutil.rmtree(place, ignore_errors=True)
-    aside.rename(place)
-    return place
+    shutil.rmtree(columns, ignore_errors=True)
+    aside.rename(columns)
+    return columns
 
 
-def _note(place: Path) -> Any:
+def _note(columns: Path) -> ColumnFacts | None:
     try:
-        return json.loads((place / _NOTE).read_text(encoding="utf-8"))
+        facts: ColumnFacts = json.loads((columns / _NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    return facts
 
 
-def _fact(file: Path | None) -> Any:
+def _fact(file: Path | None) -> FileFacts | None:
     if file is None:
         return None
     parts = sorted(file.rglob("*.parquet")) if file.is_dir() else [file]
     return [[str(part.resolve()), part.stat().st_size, part.stat().st_mtime_ns] for part in parts]
 
 
-def _place(history: Path, facts: Any) -> Path:
+def _columns_folder(history: Path, facts: ColumnFacts) -> Path:
     if (history / MANIFEST).is_file() and os.access(history, os.W_OK):
         return history / "_columns"
     name = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
@@ -95,19 +127,18 @@ def _file(directory: Path, name: str) -> Path | None:
     return files[0] if files else None
 
 
-def _copies(directory: Path) -> dict[str, int]:
-    alone = {"count": 1, "vid": 0, "xway": 1}
+def _copies(directory: Path) -> Offsets:
     file = directory / MANIFEST
     if not file.is_file():
-        return alone
+        return ALONE
     try:
-        given = json.loads(file.read_text(encoding="utf-8")).get("copies") or alone
-        return {name: int(given[name]) for name in alone}
+        given = json.loads(file.read_text(encoding="utf-8")).get("copies") or ALONE
+        return {"count": int(given["count"]), "vid": int(given["vid"]), "xway": int(given["xway"])}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"The manifest {file} of the history cannot be read: {error!r}.") from error
 
 
-def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Array]]:
+def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Int32s]]:
     """The columns of a table, about a million rows at a time."""
     try:
         if file.suffix == ".csv" and not file.stat().st_size:
@@ -119,7 +150,7 @@ def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Array]]:
                 yield [c.to_numpy(zero_copy_only=False) for c in batch.columns]
             return
         for part in sorted(file.rglob("*.parquet")) if file.is_dir() else [file]:
-            for batch in pq.ParquetFile(part).iter_batches(1 << 20, columns=list(columns)):
+            for batch in pq.ParquetFile(part).iter_batches(_BATCH_ROWS, columns=list(columns)):
                 yield [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
     except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:
         reason = str(error).splitlines()[0]
@@ -132,7 +163,7 @@ def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Array]]:
 
 
 def _load_tolls(file: Path | None, out: Path) -> None:
-    vids: dict[int, list[Array]] = {}
+    vids: dict[int, list[Int32s]] = {}
     for vid, _, xway, _ in _batches(file, _TOLL_COLUMNS) if file else ():
         for road in np.unique(xway).tolist():
             vids.setdefault(road, []).append(np.unique(vid[xway == road]))
@@ -148,7 +179,7 @@ def _load_tolls(file: Path | None, out: Path) -> None:
         np.save(out / f"tolls-{road}.npy", _narrow(grid))
 
 
-def _narrow(grid: Array) -> Array:
+def _narrow(grid: Int32s) -> Grid:
     """The same numbers in the narrowest type."""
     low, high = int(grid.min(initial=0)), int(grid.max(initial=0))
     for type_ in (np.uint8, np.uint16, np.int32):
@@ -162,39 +193,35 @@ def _narrow(grid: Array) -> Array:
 
 def _load_segments(file: Path | None, out: Path) -> None:
     shape = (2, SEGMENTS, WEEK, MINUTES)
-    grids: dict[int, tuple[Array, Array, Array]] = {}
+    grids: dict[int, tuple[Int32s, Int32s, npt.NDArray[np.uint8]]] = {}
     for day, minute, xway, way, seg, lav, cnt, _ in _batches(file, _SEGMENT_COLUMNS) if file else ():
         for road in np.unique(xway).tolist():
             if road not in grids:
-                grids[road] = tuple(np.zeros(shape, type_) for type_ in (np.int32, np.int32, np.uint8))  # type: ignore[assignment]
+                grids[road] = np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.uint8)
             rows = np.flatnonzero(xway == road)
-            _add(rows, day, minute, way, seg, lav, cnt, *grids[road])
-    for road, (lav, cnt, days) in grids.items():
+            _add(rows, (day, minute, way, seg, lav, cnt), grids[road])
+    for road, (lavs, cnts, days) in grids.items():
         # Use one type for both sums, so that few variants of the kernel are compiled.
-        small = (
-            max(int(lav.max(initial=0)), int(cnt.max(initial=0))) < 1 << 16 and min(lav.min(), cnt.min()) >= 0
-        )
-        for name, grid in (("lav", lav), ("cnt", cnt)):
+        largest = max(int(lavs.max(initial=0)), int(cnts.max(initial=0)))
+        small = largest <= np.iinfo(np.uint16).max and min(lavs.min(), cnts.min()) >= 0
+        for name, grid in (("lav", lavs), ("cnt", cnts)):
             np.save(out / f"{name}-{road}.npy", grid.astype(np.uint16) if small else grid)
         np.save(out / f"days-{road}.npy", days)
 
 
 @njit(cache=True, nogil=True)
 def _add(
-    rows: Array,
-    day: Array,
-    minute: Array,
-    way: Array,
-    seg: Array,
-    lav: Array,
-    cnt: Array,
-    lavs: Array,
-    cnts: Array,
-    days: Array,
+    rows: Int64s,
+    table: tuple[Int32s, Int32s, Int32s, Int32s, Int32s, Int32s],
+    grids: tuple[Int32s, Int32s, npt.NDArray[np.uint8]],
 ) -> None:
+    """Add rows of SegmentHistory to the sums of an expressway, and count the days of each sum."""
+    day, minute, way, seg, lav, cnt = table
+    lavs, cnts, days = grids
     for i in rows:
-        if 0 <= way[i] < 2 and 0 <= seg[i] < 100 and 1 <= minute[i] <= 1440:
-            at = (way[i], seg[i], (day[i] - 1) % 7, minute[i] - 1)
+        # Rows of no segment or minute are left out: other people's history may hold anything.
+        if 0 <= way[i] < 2 and 0 <= seg[i] < SEGMENTS and 1 <= minute[i] <= MINUTES:
+            at = (way[i], seg[i], (day[i] - 1) % WEEK, minute[i] - 1)
             lavs[at] += lav[i]
             cnts[at] += cnt[i]
             days[at] += 1
@@ -207,23 +234,23 @@ def _add(
 class Past:
     """The mapped columns of a history; expressways are opened on demand."""
 
-    place: Path
-    copies: dict[str, int]
-    _open: dict[tuple[str, int], Array | None] = field(default_factory=dict)
+    columns: Path
+    copies: Offsets
+    _open: dict[tuple[str, int], Grid | None] = field(default_factory=dict)
 
-    def _grid(self, name: str, road: int) -> Array | None:
+    def _grid(self, name: str, road: int) -> Grid | None:
         if (name, road) not in self._open:
-            file = self.place / f"{name}-{road}.npy"
+            file = self.columns / f"{name}-{road}.npy"
             self._open[name, road] = np.load(file, mmap_mode="r") if file.is_file() else None
         return self._open[name, road]
 
-    def home(self, vid: Array, xway: Array) -> tuple[Array, Array]:
+    def home(self, vid: Ints, xway: Ints) -> tuple[Ints, Ints]:
         """The vehicle and expressway whose history a request of a shifted copy shares."""
         copy = xway // self.copies["xway"]
         copy = np.where(copy < self.copies["count"], copy, 0).astype(np.int64)
         return vid - copy * self.copies["vid"], xway - copy * self.copies["xway"]
 
-    def spent(self, vid: Array, xway: Array, day: Array) -> Array:
+    def spent(self, vid: Ints, xway: Ints, day: Ints) -> Int64s:
         """What each vehicle has spent on an expressway on a day."""
         vid, xway = self.home(vid, xway)
         tolls = np.zeros(len(vid), np.int64)
@@ -236,17 +263,23 @@ class Past:
             tolls[rows] = np.where(known[at] == vid[rows], grid[at, day[rows] - 1], 0)
         return tolls
 
-    def journeys(self, xway: Array, sinit: Array, send: Array, dow: Array, tod: Array) -> tuple[Array, Array]:
+    def journeys(self, xway: Ints, sinit: Ints, send: Ints, dow: Ints, tod: Ints) -> tuple[Int64s, Int64s]:
         """(seconds, toll) of each journey."""
         _, xway = self.home(np.zeros(len(xway), np.int64), xway)
         seconds, toll = np.zeros(len(xway), np.int64), np.zeros(len(xway), np.int64)
         for road in np.unique(xway).tolist():
             rows = np.flatnonzero(xway == road)
-            grids = [self._grid(name, road) for name in ("lav", "cnt", "days")]
-            empty = (_NO_GRID, _NO_GRID, _NO_DAYS)
-            wide: list[Any] = [e if g is None else np.asarray(g) for g, e in zip(grids, empty, strict=True)]
-            _journeys(wide[0], wide[1], wide[2], rows, sinit, send, dow, tod, seconds, toll)
+            _journeys(self._means(road), rows, (sinit, send, dow, tod), seconds, toll)
         return seconds, toll
+
+    def _means(self, road: int) -> tuple[Grid, Grid, Grid]:
+        """Sums of velocities, sums of cars, and the days of each sum; empty if there is no history."""
+        lavs, cnts, days = (self._grid(name, road) for name in ("lav", "cnt", "days"))
+        return (
+            _NO_GRID if lavs is None else np.asarray(lavs),
+            _NO_GRID if cnts is None else np.asarray(cnts),
+            _NO_DAYS if days is None else np.asarray(days),
+        )
 
 
 _NO_GRID = np.zeros((2, SEGMENTS, WEEK, 0), np.uint16)
@@ -257,75 +290,68 @@ _NO_DAYS.setflags(write=False)
 
 @njit(cache=True, nogil=True)
 def _journeys(
-    lavs: Array,
-    cnts: Array,
-    days: Array,
-    rows: Array,
-    sinit: Array,
-    send: Array,
-    dow: Array,
-    tod: Array,
-    seconds: Array,
-    toll: Array,
+    grids: tuple[Grid, Grid, Grid],
+    rows: Int64s,
+    asked: tuple[Ints, Ints, Ints, Ints],
+    seconds: Int64s,
+    toll: Int64s,
 ) -> None:
     """Follow each journey segment by segment: `y` is the clock in minutes of the first day."""
+    lavs, cnts, days = grids
+    sinit, send, dow, tod = asked
     known = days.shape[3] > 0
     for i in rows:
         way = 0 if sinit[i] <= send[i] else 1
         y, cost = float(tod[i]), 0.0
         seg = sinit[i]
         while seg != send[i]:
-            k = int(np.floor(y + 1e-9)) - 1
-            week_day = (dow[i] - 1 + k // 1440) % 7
-            count = int(days[way, seg, week_day, k % 1440]) if known else 0
-            lav, cnt = 60.0, 0.0
+            k = int(np.floor(y + _ROUNDING)) - 1
+            # A journey that passes midnight continues on the next day of the week.
+            week_day, minute = (dow[i] - 1 + k // MINUTES) % WEEK, k % MINUTES
+            count = int(days[way, seg, week_day, minute]) if known else 0
+            lav, cnt = _FREE_SPEED, 0.0
             if count > 0:
-                lav, cnt = (
-                    lavs[way, seg, week_day, k % 1440] / count,
-                    cnts[way, seg, week_day, k % 1440] / count,
-                )
+                lav, cnt = lavs[way, seg, week_day, minute] / count, cnts[way, seg, week_day, minute] / count
             y += 60 / max(lav, 1.0)
-            if lav < 40 and cnt > 50:
-                cost += 2 * (cnt - 50) ** 2
+            if lav < _SLOW and cnt > _CROWDED:
+                cost += 2 * (cnt - _CROWDED) ** 2
             seg += 1 - 2 * way
-        seconds[i] = int(np.floor((y - tod[i]) * 60 + 0.5 + 1e-9))
-        toll[i] = int(np.floor(cost + 0.5 + 1e-9))
+        seconds[i] = int(np.floor((y - tod[i]) * 60 + 0.5 + _ROUNDING))
+        toll[i] = int(np.floor(cost + 0.5 + _ROUNDING))
 
 
 @lru_cache(maxsize=4)
-def open_past(place: Path) -> Past:
+def open_past(columns: Path) -> Past:
     """The mapped columns, once for each worker."""
-    facts = _note(place)
+    facts = _note(columns)
     if facts is None:
-        raise InputError(f"{place} holds no columns of a history; expected what `load_history` makes.")
-    return Past(place, facts["copies"])
+        raise InputError(f"{columns} holds no columns of a history; expected what `load_history` makes.")
+    return Past(columns, facts["copies"])
 
 
 @dataclass(frozen=True)
 class DailyExpenditure:
     """Answers requests of type 3: a batch with VID, XWay and Day in, `Bal` out."""
 
-    place: str | None
+    columns: str | None
+    """The directory that `load_history` returns; None: there is no history."""
 
-    def __call__(self, batch: Any) -> dict[str, Any]:
+    def __call__(self, batch: pa.RecordBatch) -> dict[str, Int64s]:
         vid, xway, day = (batch.column(name).to_numpy() for name in ("VID", "XWay", "Day"))
-        if self.place is None:
+        if self.columns is None:
             return {"Bal": np.zeros(len(vid), np.int64)}
-        return {"Bal": open_past(Path(self.place)).spent(vid, xway, day)}
+        return {"Bal": open_past(Path(self.columns)).spent(vid, xway, day)}
 
 
 @dataclass(frozen=True)
 class TravelTime:
     """Answers requests of type 4: XWay, Sinit, Send, DOW and TOD in, `TravelTime` and `Toll` out."""
 
-    place: str | None
+    columns: str | None
+    """The directory that `load_history` returns; None: there is no history."""
 
-    def __call__(self, batch: Any) -> dict[str, Any]:
+    def __call__(self, batch: pa.RecordBatch) -> dict[str, Int64s]:
         names = ("XWay", "Sinit", "Send", "DOW", "TOD")
-        past = (
-            Past(Path(), {"count": 1, "vid": 0, "xway": 1})
-            if self.place is None
-            else open_past(Path(self.place))
-        )
+        past = Past(Path(), ALONE) if self.columns is None else open_past(Path(self.columns))
         seconds, toll = past.journeys(*(batch.column(name).to_numpy() for name in names))
         return {"TravelTime": seconds, "Toll": toll}

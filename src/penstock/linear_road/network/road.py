@@ -39,11 +39,6 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
     )
     stamp = EmitStamp(str(clock or source))
 
-    def answer(name: str, stream: ps.Stream, **columns: str) -> None:
-        sink = ps.stamped(ps.csv(str(Path(answers) / name)), stamp)
-        finished = stream.select(columns, name=f"{name}_rows")
-        net.output(name, finished, to=sink, qos=_within(DELAYS[name]))
-
     tracked = _tracking(net, rows)
     tolls = _tolls(net, tracked, _statistics(net, tracked), _accidents(net, tracked))
     asked = rows.filter("Type > 0", name="requests")
@@ -51,24 +46,31 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
     past = None if history is None else str(load_history(Path(history)))
     daily, travel = _daily(net, asked, past), _travel(net, asked, past)
 
-    notices, alerts = tolls.filter("Kind = 0", name="notices"), tolls.filter("Kind = 1", name="alarms")
-    answer("tolls", notices, Type="0", VID="VID", Time="Time", Emit="Time", Lav="Lav", Toll="Toll")
-    answer("alerts", alerts, Type="1", Time="Time", Emit="Time", VID="VID", Seg="Seg")
-    answer(
-        "balances",
-        balances,
-        Type="2",
-        Time="Time",
-        Emit="Time",
-        ResultTime="ResultTime",
-        QID="QID",
-        Bal="Bal",
-    )
-    answer("daily", daily, Type="3", Time="Time", Emit="Time", QID="QID", Bal="Bal")
-    answer(
-        "travel", travel, Type="4", Time="Time", Emit="Time", QID="QID", TravelTime="TravelTime", Toll="Toll"
-    )
+    for name, stream in _answers(tolls, balances, daily, travel).items():
+        sink = ps.stamped(ps.csv(str(Path(answers) / name)), stamp)
+        net.output(name, stream, to=sink, qos=_within(DELAYS[name]))
     return net
+
+
+def _answers(
+    tolls: ps.Stream, balances: ps.Stream, daily: ps.Stream, travel: ps.Stream
+) -> dict[str, ps.Stream]:
+    """The finished rows of each output. `Emit` holds the Time until the answer leaves and gets its stamp."""
+    notices, alerts = tolls.filter("Kind = 0", name="notices"), tolls.filter("Kind = 1", name="alarms")
+    fields = {
+        "tolls": (notices, ("VID", "Time", "Emit", "Lav", "Toll")),
+        "alerts": (alerts, ("Time", "Emit", "VID", "Seg")),
+        "balances": (balances, ("Time", "Emit", "ResultTime", "QID", "Bal")),
+        "daily": (daily, ("Time", "Emit", "QID", "Bal")),
+        "travel": (travel, ("Time", "Emit", "QID", "TravelTime", "Toll")),
+    }
+    return {
+        name: stream.select(
+            {"Type": str(kind)} | {column: "Time" if column == "Emit" else column for column in columns},
+            name=f"{name}_rows",
+        )
+        for kind, (name, (stream, columns)) in enumerate(fields.items())
+    }
 
 
 def _within(seconds: int) -> ps.QoS:
@@ -100,7 +102,7 @@ def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
 
 
 def _accidents(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
-    """Where two vehicles stand at one place, minute by minute."""
+    """Where two vehicles stand at one location, minute by minute."""
     with net.group("accidents", description="two vehicles stopped at one place"):
         standing = tracked.filter("Stops > 0", name="standing").group_by("XWay", name="places")
         return standing.column_latch(accidents.Accidents, produces=accidents.PRODUCES, name="accidents")
@@ -117,10 +119,10 @@ def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.S
         return ps.column_latch([moves, figures, places], tolls.Tolls, produces=tolls.PRODUCES, name="quote")
 
 
-def _accounts(net: ps.Network, told: ps.Stream, asked: ps.Stream) -> ps.Stream:
+def _accounts(net: ps.Network, tolls: ps.Stream, asked: ps.Stream) -> ps.Stream:
     """Bring charges and balance requests to their vehicle: only these leave their expressway."""
     with net.group("accounts", description="one account a vehicle, whatever expressways it drives on"):
-        charges = told.filter("Kind = 2", name="charges").select(
+        charges = tolls.filter("Kind = 2", name="charges").select(
             "Second", "Time", "VID", "Toll", QID="-1", name="charge_entries"
         )
         requests = asked.filter("Type = 2", name="balance_requests").select(

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from penstock.linear_road.drive.slices import Slice
 from penstock.linear_road.drive.targets import DirectoryTarget
 from penstock.linear_road.network.road import DELAYS, road_network
 from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.arrays import Int32s
 from penstock.model.formats.feed import place_of
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.file_names import delivered_file
@@ -24,11 +25,17 @@ LENGTH = 4_000_000
 """Most tuples of a train: some seconds of the largest runs, so that few trains work off a backlog."""
 
 
+class Session(Protocol):
+    """A Spark session, as far as a run touches it."""
+
+    def stop(self) -> None: ...
+
+
 def road_runtime(
     net: ps.Network,
     checkpoint: Path,
     *,
-    spark: Any = None,
+    spark: Session | None = None,
     partitions: int = 2,
     once: bool = False,
     close: bool = False,
@@ -57,7 +64,7 @@ def road_runtime(
     )
 
 
-def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
+def warm_up(spark: Session, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
     """Run a synthetic city through the network in a scratch directory; returns the seconds it took.
 
     Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's
@@ -65,12 +72,12 @@ def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 50
     """
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as scratch:
-        place = Path(scratch)
-        deliver(place / "in", warm_rows(partitions, trains, rows))
-        net = road_network(None, place / "in", place / "answers")
+        folder = Path(scratch)
+        deliver(folder / "in", warm_rows(partitions, trains, rows))
+        net = road_network(None, folder / "in", folder / "answers")
         with road_runtime(
             net,
-            place / "checkpoint",
+            folder / "checkpoint",
             spark=spark,
             partitions=partitions,
             once=True,
@@ -81,7 +88,7 @@ def warm_up(spark: Any, *, partitions: int = 2, trains: int = 20, rows: int = 50
     return time.perf_counter() - begun
 
 
-def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[np.ndarray]]]:
+def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[Int32s]]]:
     """(second, rows of each group): vehicles that drive on, requests of each type."""
     vehicle = np.arange(rows)
     for i in range(seconds):
@@ -102,7 +109,7 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
         yield t, groups_rows
 
 
-def deliver(directory: Path, seconds: Iterator[tuple[int, list[np.ndarray]]]) -> None:
+def deliver(directory: Path, seconds: Iterator[tuple[int, list[Int32s]]]) -> None:
     """Deliver all seconds at once, as a driver at maximum speed does."""
     directory.mkdir(parents=True, exist_ok=True)
     Clock(time.time(), 0, MAXIMUM).save(directory / CLOCK_FILE)

@@ -9,13 +9,13 @@ counted (Aurora's order).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from penstock.linear_road.network.tables import SEGMENTS, Array, Roads, column, grown, spans
+from penstock.linear_road.network.tables import SEGMENTS, Roads, column, float_column, grown, spans
+from penstock.linear_road.rows.arrays import Floats, Int32s
 
 PRODUCES = "Second TIMESTAMP, XWay INT, Dir INT, Seg INT, Lav INT, Cars INT"
 """Holds in the minute that begins at `Second`: the latest average velocity, and the cars of the minute
@@ -24,6 +24,8 @@ before.
 
 _MINUTE = 60_000_000
 _LOOK_BACK = 5
+"""Minutes whose mean speeds make up the latest average velocity."""
+_ROUNDING = 1e-9
 _UTC = pa.timestamp("us", tz="UTC")
 
 
@@ -33,11 +35,12 @@ class Statistics:
     def __init__(self) -> None:
         self._roads = Roads()
         self._minute = -1  # the open one, counted from 0
-        self._cars, self._sums = np.zeros(0, np.int32), np.zeros(0, np.float64)
-        self._means: dict[int, Array] = {}  # minute -> mean speed, NaN where no vehicle reported
-        self._changed: dict[str, Any] = {}
+        self._cars: Int32s = np.zeros(0, np.int32)
+        self._sums: Floats = np.zeros(0, np.float64)
+        self._means: dict[int, Floats] = {}  # minute -> mean speed, NaN where no vehicle reported
+        self._changed: dict[str, pa.Table | None] = {}
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, pa.Table | None]:
         """The whole open minute, and the minutes that were closed or are too old."""
         changed, self._changed = self._changed, {}
         if self._minute >= 0:
@@ -46,16 +49,17 @@ class Statistics:
             changed["minute"] = pa.table({"minute": [self._minute]})
         return changed
 
-    def restore(self, parts: Mapping[str, Any]) -> None:
+    def restore(self, parts: Mapping[str, pa.Table]) -> None:
         if "minute" not in parts:
             return
         self._minute = int(column(parts["minute"], "minute")[0])
         self._roads = Roads(column(parts["roads"], "road"))
-        self._cars, self._sums = (column(parts["open"], name).copy() for name in ("cars", "sums"))
+        self._cars = column(parts["open"], "cars").astype(np.int32)
+        self._sums = float_column(parts["open"], "sums").copy()
         closed = [name for name in parts if name.startswith("m/")]
-        self._means = {int(name.removeprefix("m/")): column(parts[name], "mean") for name in closed}
+        self._means = {int(name.removeprefix("m/")): float_column(parts[name], "mean") for name in closed}
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:
         """Tracked reports in; for each minute that begins, its figures out."""
         reports = inputs[0]
         minutes = column(reports, "Second") // _MINUTE
@@ -68,15 +72,15 @@ class Statistics:
             self._close((until - 1) // _MINUTE, tables)
         return pa.concat_tables(tables) if tables else _nothing()
 
-    def _count(self, reports: Any) -> None:
+    def _count(self, reports: pa.Table) -> None:
         values = [column(reports, n) for n in ("XWay", "Dir", "Seg", "Spd", "Before", "BeforeSpd")]
         cells = self._roads.cells(*values[:3])
         size = len(self._roads) * SEGMENTS
         self._cars, self._sums = grown(self._cars, size, 0), grown(self._sums, size, 0)
         _count(cells, values[3], values[4], values[5], self._cars, self._sums)
 
-    def _close(self, minute: int, told: list[pa.Table]) -> None:
-        """Let minutes pass until this one is open."""
+    def _close(self, minute: int, tables: list[pa.Table]) -> None:
+        """Let minutes pass until this one is open; adds the figures of each that begins to `tables`."""
         if self._minute < 0:
             self._minute = minute
         while self._minute < minute:
@@ -84,7 +88,7 @@ class Statistics:
                 self._minute = minute  # nothing to report until then
                 break
             self._end_minute()
-            told.append(self._figures())
+            tables.append(self._figures())
 
     def _end_minute(self) -> None:
         if self._cars.any():
@@ -107,7 +111,8 @@ class Statistics:
             total[: len(means)][there] += means[there]
             known[: len(means)] += there
         cells = np.flatnonzero(known)
-        lav = np.floor(total[cells] / known[cells] + 1e-9).astype(np.int32)
+        # A mean of whole numbers may come out a hair below the number it is.
+        lav = np.floor(total[cells] / known[cells] + _ROUNDING).astype(np.int32)
         roads = self._roads.keys[cells // SEGMENTS]
         return pa.table(
             {
@@ -129,10 +134,13 @@ def _nothing() -> pa.Table:
 
 
 @njit(cache=True, nogil=True)
-def _count(cells: Array, spd: Array, before: Array, before_spd: Array, cars: Array, sums: Array) -> None:
+def _count(
+    cells: Int32s, spd: Int32s, before: Int32s, before_spd: Int32s, cars: Int32s, sums: Floats
+) -> None:
     for i in range(len(cells)):
         if before[i] == 0:
             cars[cells[i]] += 1
             sums[cells[i]] += spd[i]
         else:
+            # The vehicle's mean speed so far is in the sum already: replace it by the new mean.
             sums[cells[i]] += (before_spd[i] + spd[i]) / (before[i] + 1) - before_spd[i] / before[i]

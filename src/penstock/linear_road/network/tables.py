@@ -8,17 +8,21 @@ changes, so it needs no deletion and no growth.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from numba import njit
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from penstock.linear_road.rows.arrays import Floats, Int32s, Int64s, Ints
+
 _MIX = np.int64(-7046029254386353131)
 SEGMENTS = 100
+_Number = TypeVar("_Number", np.int8, np.int32, np.floating)
 
 
-def index(keys: Array) -> tuple[Array, bool]:
+def index(keys: Int64s) -> tuple[Int32s, bool]:
     """An open-addressing index over the vehicle (upper half) of each key; -1 is an empty slot.
 
     Also returns whether any vehicle occurs twice.
@@ -28,13 +32,13 @@ def index(keys: Array) -> tuple[Array, bool]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def start(key: Any, size: int) -> Any:
+def start(key: np.int64, size: int) -> np.int64:
     """Where the search for a key's vehicle begins."""
     return (((key >> 32) * _MIX) >> 24) & (size - 1)
 
 
 @njit(cache=True, nogil=True)
-def _fill(keys: Array, slots: Array) -> bool:
+def _fill(keys: Int64s, slots: Int32s) -> bool:
     size, twice = len(slots), False
     for i in range(len(keys)):
         slot = start(keys[i], size)
@@ -46,13 +50,13 @@ def _fill(keys: Array, slots: Array) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def find(key: Any, keys: Array, slots: Array) -> Any:
+def find(key: np.int64, keys: Int64s, slots: Int32s) -> int:
     """The row of a key, -1 if there is none."""
     size = len(slots)
     slot = start(key, size)
     while slots[slot] >= 0:
         if keys[slots[slot]] == key:
-            return slots[slot]
+            return int(slots[slot])
         slot = (slot + 1) & (size - 1)
     return -1
 
@@ -65,18 +69,19 @@ class Roads:
     [3, 100, 4]
     """
 
-    def __init__(self, known: Array | None = None) -> None:
+    def __init__(self, known: Ints | None = None) -> None:
         self.keys = np.zeros(0, np.int64) if known is None else np.array(known, np.int64)
         self._index()
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def cells(self, xway: Array, direction: Array, seg: Array) -> Array:
+    def cells(self, xway: Ints, direction: Ints, seg: Ints) -> Int32s:
         """The dense number of each road segment; new roads are added."""
         numbers = np.empty(len(xway), np.int32)
         at = 0
-        while (at := _cells(xway, direction, seg, self.keys, self._slots, at, numbers)) < len(numbers):
+        segments = (xway, direction, seg)
+        while (at := _cells(segments, self.keys, self._slots, at, numbers)) < len(numbers):
             self.keys = np.append(self.keys, np.int64(xway[at]) * 2 + direction[at])
             self._index()
         return numbers
@@ -87,40 +92,48 @@ class Roads:
 
 
 @njit(cache=True, nogil=True)
-def _cells(xway: Array, direction: Array, seg: Array, keys: Array, slots: Array, at: int, made: Array) -> int:
+def _cells(segments: tuple[Ints, Ints, Ints], keys: Int64s, slots: Int32s, at: int, numbers: Int32s) -> int:
+    """Number the segments from `at` on; returns where it stopped, at the first road that is not known."""
+    xway, direction, seg = segments
     size = len(slots)
-    for i in range(at, len(made)):
+    for i in range(at, len(numbers)):
         road = np.int64(xway[i]) * 2 + direction[i]
         slot = start(road << 32, size)
         while slots[slot] >= 0 and keys[slots[slot]] != road:
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
             return i
-        made[i] = slots[slot] * SEGMENTS + seg[i]
-    return len(made)
+        numbers[i] = slots[slot] * SEGMENTS + seg[i]
+    return len(numbers)
 
 
-def grown(values: Array, size: int, empty: float) -> Array:
-    """The array with room for this many; new places are empty."""
+def grown(values: npt.NDArray[_Number], size: int, empty: float) -> npt.NDArray[_Number]:
+    """The array with room for this many; new elements are `empty`."""
     if len(values) >= size:
         return values
     return np.concatenate([values, np.full(size - len(values), empty, values.dtype)])
 
 
-def column(table: Any, name: str) -> Array:
-    """A column of an Arrow table as numpy, without a copy where possible."""
+def column(table: pa.Table, name: str) -> Ints:
+    """A column of whole numbers or times as numpy, without a copy where possible."""
     chunks = table.column(name)
     array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
     if hasattr(array.type, "unit"):
         array = array.view("int64")
-    values: Array = array.to_numpy(zero_copy_only=False)
+    values: Ints = array.to_numpy(zero_copy_only=False)
     return values
 
 
-def spans(values: Array) -> list[tuple[int, int]]:
+def float_column(table: pa.Table, name: str) -> Floats:
+    """A column of floating-point numbers as numpy."""
+    values: Floats = table.column(name).combine_chunks().to_numpy(zero_copy_only=False)
+    return values
+
+
+def spans(values: Ints) -> list[tuple[int, int]]:
     """The runs of equal neighbours, as (first, beyond).
 
-    >>> spans(np.array([5, 5, 7])), spans(np.array([]))
+    >>> spans(np.array([5, 5, 7])), spans(np.array([], int))
     ([(0, 2), (2, 3)], [])
     """
     if not len(values):

@@ -8,13 +8,14 @@ the vehicle entered the segment it leaves: the same grid, of an earlier minute.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.linear_road.network.tables import SEGMENTS, Array, Roads, column, grown, spans
+from penstock.linear_road.network.tables import SEGMENTS, Roads, column, grown, spans
 from penstock.linear_road.network.tracking import ENTERS, LEAVES
+from penstock.linear_road.rows.arrays import Codes, Int32s, Int64s, Ints
 
 PRODUCES = "Second TIMESTAMP, Kind INT, Time INT, VID INT, Lav INT, Toll INT, Seg INT"
 """`Kind` 0: a toll notice, 1: an accident alert naming `Seg`, 2: a charge of `Toll`."""
@@ -22,7 +23,19 @@ PRODUCES = "Second TIMESTAMP, Kind INT, Time INT, VID INT, Lav INT, Toll INT, Se
 NOTICE, ALERT, CHARGE = 0, 1, 2
 _SECOND, _MINUTE = 1_000_000, 60_000_000
 _DOWNSTREAM = 5
+"""Segments, its own included, in which an accident concerns a vehicle."""
+_SLOW, _CROWDED = 40, 50
+"""There is a toll below this average velocity, if there are more cars than this."""
 _UTC = pa.timestamp("us", tz="UTC")
+
+
+class _Columns(TypedDict, total=False):
+    """The columns that one kind of row uses."""
+
+    VID: Ints
+    Lav: Int32s
+    Toll: Int32s
+    Seg: Int32s
 
 
 class Tolls:
@@ -32,65 +45,71 @@ class Tolls:
         self._roads = Roads()
         self._minute = -1  # counted from 0, as all minutes here
         self._lav, self._accident = np.zeros(0, np.int32), np.zeros(0, np.int8)
-        self._tolls: dict[int, Array] = {}
+        self._tolls: dict[int, Int32s] = {}
         self._known: set[int] = set()  # minutes with any toll above 0
-        self._parts: Mapping[str, Any] = {}
-        self._changed: dict[str, Any] = {}
+        self._parts: Mapping[str, pa.Table] = {}
+        self._changed: dict[str, pa.Table | None] = {}
 
     # -- state
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, pa.Table | None]:
         """The grid of the minute that began, and its tolls."""
         changed, self._changed = self._changed, {}
         return changed
 
-    def restore(self, parts: Mapping[str, Any]) -> None:
+    def restore(self, parts: Mapping[str, pa.Table]) -> None:
         """Restore the grid; tolls of earlier minutes are read when someone is charged one."""
         if "grid" not in parts:
             return
         self._parts = parts
         self._roads = Roads(column(parts["roads"], "road"))
         self._minute = int(column(parts["minute"], "minute")[0])
-        self._lav, self._accident = (column(parts["grid"], name).copy() for name in ("lav", "accident"))
+        self._lav = column(parts["grid"], "lav").astype(np.int32)
+        self._accident = column(parts["grid"], "accident").astype(np.int8)
         self._known = {int(name.removeprefix("toll/")) for name in parts if name.startswith("toll/")}
 
-    def _toll(self, minute: int) -> Array:
+    def _toll(self, minute: int) -> Int32s:
         """The tolls of a minute; shorter than the grid if roads have appeared since."""
         if minute not in self._known:
             return np.zeros(0, np.int32)
         if minute not in self._tolls:
-            self._tolls[minute] = column(self._parts[f"toll/{minute}"], "toll")
+            self._tolls[minute] = column(self._parts[f"toll/{minute}"], "toll").view(np.int32)
         return self._tolls[minute]
 
     # -- work
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
         """Moves, figures of minutes and accidents in; notices, alerts and charges out."""
         moves, figures, accidents = inputs
         notices = [self._tell(part) for part in self._minutes(moves, figures, accidents) if part.num_rows]
-        return pa.concat_tables(notices).combine_chunks() if notices else _rows(np.zeros(0, np.int64), {})
+        return (
+            pa.concat_tables(notices).combine_chunks()
+            if notices
+            else _rows(NOTICE, np.zeros(0, np.int64), {})
+        )
 
-    def _minutes(self, moves: Any, figures: Any, accidents: Any) -> Iterator[Any]:
+    def _minutes(self, moves: pa.Table, figures: pa.Table, accidents: pa.Table) -> Iterator[pa.Table]:
         """The moves minute by minute, each after the grid of its minute is made."""
-        starts = [column(table, "Second") // _MINUTE for table in (moves, figures, accidents)]
-        for minute in sorted({int(found[first]) for found in starts for first, _ in spans(found)}):
+        tables = (moves, figures, accidents)
+        of_rows = [column(table, "Second") // _MINUTE for table in tables]
+        for minute in sorted({int(minutes[first]) for minutes in of_rows for first, _ in spans(minutes)}):
             parts = [
-                table.slice(*_range(found, minute))
-                for table, found in zip((moves, figures, accidents), starts, strict=True)
+                table.slice(*_range(minutes, minute)) for table, minutes in zip(tables, of_rows, strict=True)
             ]
             if minute != self._minute:
                 self._begin(minute, *parts[1:])
             yield parts[0]
 
-    def _begin(self, minute: int, figures: Any, accidents: Any) -> None:
+    def _begin(self, minute: int, figures: pa.Table, accidents: pa.Table) -> None:
         cells, wrecks = self._cells(figures), self._cells(accidents)
         size = len(self._roads) * SEGMENTS
         self._minute = minute
         self._lav, cars = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         self._lav[cells], cars[cells] = column(figures, "Lav"), column(figures, "Cars")
         self._accident = nearest(wrecks, self._roads.keys)
-        free = (self._lav < 40) & (cars > 50) & (self._accident < 0)
-        toll = np.where(free, 2 * (cars - 50) ** 2, 0).astype(np.int32)
+        # A segment near an accident is free, so that vehicles are not charged for the jam.
+        charged = (self._lav < _SLOW) & (cars > _CROWDED) & (self._accident < 0)
+        toll = np.where(charged, 2 * (cars - _CROWDED) ** 2, 0).astype(np.int32)
         if toll.any():
             self._tolls[minute] = toll
             self._known.add(minute)
@@ -102,73 +121,83 @@ class Tolls:
         self._changed["roads"] = pa.table({"road": self._roads.keys})
         self._changed["minute"] = pa.table({"minute": [self._minute]})
 
-    def _cells(self, rows: Any) -> Array:
+    def _cells(self, rows: pa.Table) -> Int32s:
         return self._roads.cells(column(rows, "XWay"), column(rows, "Dir"), column(rows, "Seg"))
 
-    def _tell(self, moves: Any) -> pa.Table:
+    def _tell(self, moves: pa.Table) -> pa.Table:
         cells = self._cells(moves)
         if len(self._roads) * SEGMENTS > len(self._lav):
             self._lav = grown(self._lav, len(self._roads) * SEGMENTS, -1)
             self._accident = grown(self._accident, len(self._roads) * SEGMENTS, -1)
             self._note()
-        second, vid, kind = column(moves, "Second"), column(moves, "VID"), column(moves, "Moves")
-        enters = np.flatnonzero(kind & ENTERS)
+        second, vid, moved = column(moves, "Second"), column(moves, "VID"), column(moves, "Moves")
+        enters = np.flatnonzero(moved & ENTERS)
         at = cells[enters]
-        notice = {"VID": vid[enters], "Lav": self._lav[at], "Toll": _of(self._toll(self._minute), at)}
+        notice: _Columns = {
+            "VID": vid[enters],
+            "Lav": self._lav[at],
+            "Toll": _of(self._toll(self._minute), at),
+        }
         alarmed = enters[self._accident[at] >= 0]
-        alert = {"VID": vid[alarmed], "Seg": self._accident[cells[alarmed]].astype(np.int32)}
-        charges = self._charges(moves, cells, kind)
+        alert: _Columns = {"VID": vid[alarmed], "Seg": self._accident[cells[alarmed]].astype(np.int32)}
+        charges = self._charges(moves, cells, moved)
         charged = np.flatnonzero(charges)
-        charge = {"VID": vid[charged], "Toll": charges[charged]}
+        charge: _Columns = {"VID": vid[charged], "Toll": charges[charged]}
         parts = [(NOTICE, enters, notice), (ALERT, alarmed, alert), (CHARGE, charged, charge)]
-        return pa.concat_tables([_rows(second[rows], {"Kind": k, **found}) for k, rows, found in parts])
+        return pa.concat_tables([_rows(kind, second[rows], columns) for kind, rows, columns in parts])
 
-    def _charges(self, moves: Any, cells: Array, kind: Array) -> Array:
+    def _charges(self, moves: pa.Table, cells: Int32s, moved: Ints) -> Int32s:
         """What each move is charged: the toll of the segment left, as it was quoted."""
         quoted = column(moves, "Quoted") // 60
         left = cells - column(moves, "Seg") + column(moves, "SegLeft")
         charges = np.zeros(len(cells), np.int32)
-        leaves = (kind & LEAVES) > 0
+        leaves = (moved & LEAVES) > 0
         for minute in np.unique(quoted[leaves]).tolist():
             rows = np.flatnonzero(leaves & (quoted == minute))
             charges[rows] = _of(self._toll(minute), left[rows])
         return charges
 
 
-def nearest(wrecks: Array, roads: Array) -> Array:
+def nearest(wrecks: Ints, roads: Int64s) -> Codes:
     """For each road segment, the nearest of segments 0..4 downstream with an accident; -1 if none.
 
     >>> nearest(np.array([7, 150]), np.array([0, 1]))[[2, 3, 7, 8, 149, 150, 154, 155]].tolist()
     [-1, 7, 7, -1, -1, 50, 50, -1]
     """
     accident_at = np.full(len(roads) * SEGMENTS, -1, np.int8)
+    # From far to near: a nearer accident replaces a farther one.
     for back in range(_DOWNSTREAM - 1, -1, -1):
         for cell in wrecks.tolist():
             road, seg = divmod(cell, SEGMENTS)
-            place = seg - back if roads[road] & 1 == 0 else seg + back
-            if 0 <= place < SEGMENTS:
-                accident_at[road * SEGMENTS + place] = seg
+            upstream = seg - back if roads[road] & 1 == 0 else seg + back
+            if 0 <= upstream < SEGMENTS:
+                accident_at[road * SEGMENTS + upstream] = seg
     return accident_at
 
 
-def _range(minutes: Array, minute: int) -> tuple[int, int]:
+def _range(minutes: Ints, minute: int) -> tuple[int, int]:
     first, last = np.searchsorted(minutes, (minute, minute + 1))
     return int(first), int(last - first)
 
 
-def _of(grid: Array, cells: Array) -> Array:
+def _of(grid: Int32s, cells: Int32s) -> Int32s:
     """The grid's values; 0 for a cell outside the grid."""
-    return (
-        np.where(cells < len(grid), grid[np.minimum(cells, len(grid) - 1)], 0)
-        if len(grid)
-        else np.zeros(len(cells), np.int32)
+    if not len(grid):
+        return np.zeros(len(cells), np.int32)
+    return np.where(cells < len(grid), grid[np.minimum(cells, len(grid) - 1)], 0)
+
+
+def _rows(kind: int, second: Ints, known: _Columns) -> pa.Table:
+    """Rows of one kind; the columns that this kind does not use are -1."""
+    unused = np.full(len(second), -1, np.int32)
+    return pa.table(
+        {
+            "Second": pa.array(second).view(_UTC),
+            "Kind": np.full(len(second), kind, np.int32),
+            "Time": (second // _SECOND).astype(np.int32),
+            "VID": np.asarray(known.get("VID", unused), np.int32),
+            "Lav": np.asarray(known.get("Lav", unused), np.int32),
+            "Toll": np.asarray(known.get("Toll", unused), np.int32),
+            "Seg": np.asarray(known.get("Seg", unused), np.int32),
+        }
     )
-
-
-def _rows(second: Array, found: dict[str, Any]) -> pa.Table:
-    time = (second // _SECOND).astype(np.int32)
-    columns = {"Time": time, "Kind": np.full(len(second), found.get("Kind", 0), np.int32)}
-    empty = np.full(len(second), -1, np.int32)
-    columns |= {name: np.asarray(found.get(name, empty), np.int32) for name in ("VID", "Lav", "Toll", "Seg")}
-    arrays = {"Second": pa.array(second).view(_UTC)} | columns
-    return pa.table({name: arrays[name] for name in ("Second", "Kind", "Time", "VID", "Lav", "Toll", "Seg")})

@@ -9,21 +9,21 @@ are rare; they are looked up in all seconds of the minute.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from penstock.linear_road.network.tables import Array, column, find, index, spans, start
+from penstock.linear_road.network.tables import column, find, index, spans, start
+from penstock.linear_road.rows.arrays import Codes, Int32s, Int64s, Ints
 
 PRODUCES = (
     "Second TIMESTAMP, VID INT, XWay INT, Dir INT, Lane INT, Seg INT, Pos INT, Spd INT, Moves TINYINT, "
-    "Stops TINYINT, "
-    "SegLeft INT, Quoted INT, Before INT, BeforeSpd INT"
+    "Stops TINYINT, SegLeft INT, Quoted INT, Before INT, BeforeSpd INT"
 )
-"""`Moves`: 1 the vehicle enters its segment (and is told the toll), 2 it has left `SegLeft`, where it was
-told the toll at time `Quoted`; 3 both. `Stops`: 2 the vehicle has stood for four reports, 1 it no longer
+"""`Moves`: 1 the vehicle enters its segment (and is quoted the toll), 2 it has left `SegLeft`, where it was
+quoted the toll at time `Quoted`; 3 both. `Stops`: 2 the vehicle has stood for four reports, 1 it no longer
 does. `Before` and `BeforeSpd`: number and sum of speeds of its earlier reports from this segment in this
 minute."""
 
@@ -32,54 +32,54 @@ FREED, STOPPED = 1, 2
 _SECOND, _MINUTE, _STEP = 1_000_000, 60, 30
 _FEET = 5280  # of a segment
 _EXIT = 4  # the exit lane; lanes 1 to 3 are travel lanes
-_STANDS = 4  # after this many reports in a row from one place, the vehicle is stopped
+_STANDS = 4  # after this many reports in a row from one position, the vehicle is stopped
 _MOST = 7  # a count of still reports above 4 need not be exact
 _KEPT = ("VID", "XWay", "Dir", "Lane", "Seg", "Pos", "Spd")
 
-# One report packed into 64 bits, from the lowest: how often the vehicle has reported from this place (4
-# bits), when it was last told a toll, plus 1 (24), speed (8), lane (4), position (24).
-_TOLD_AT, _SPD_AT, _LANE_AT, _POS_AT = 4, 28, 36, 40
-_TOLD_MASK, _SPD_MASK, _LANE_MASK, _COUNT_MASK = 0xFFFFFF, 0xFF, 0xF, 7
+# One report packed into 64 bits, from the lowest: how often the vehicle has reported from this position (4
+# bits), when it was last quoted a toll, plus 1 (24), speed (8), lane (4), position (24).
+_QUOTED_AT, _SPD_AT, _LANE_AT, _POS_AT = 4, 28, 36, 40
+_QUOTED_MASK, _SPD_MASK, _LANE_MASK, _COUNT_MASK = 0xFFFFFF, 0xFF, 0xF, 7
 _OUT_OF_STEP, _IN_BETWEEN = 1, 2
 
 
 class Bucket(NamedTuple):
     """The reports of one second: `keys` vehicle and road, `facts` packed, `slots` an index of the keys."""
 
-    keys: Array
-    facts: Array
-    slots: Array
+    keys: Int64s
+    facts: Int64s
+    slots: Int32s
 
 
 class _Reports(NamedTuple):
     """The columns of one second's reports, in the order of `_KEPT`."""
 
-    vid: Array
-    xway: Array
-    direction: Array
-    lane: Array
-    seg: Array
-    pos: Array
-    spd: Array
+    vid: Ints
+    xway: Ints
+    direction: Ints
+    lane: Ints
+    seg: Ints
+    pos: Ints
+    spd: Ints
 
 
 class _Packed(NamedTuple):
     """The reports of the current second as its bucket will hold them."""
 
-    keys: Array
-    facts: Array
+    keys: Int64s
+    facts: Int64s
 
 
 class _Outcome(NamedTuple):
     """What is found about each report; `look`: whether it needs a closer look."""
 
-    moves: Array
-    stops: Array
-    left: Array
-    quoted: Array
-    before: Array
-    before_spd: Array
-    look: Array
+    moves: Codes
+    stops: Codes
+    left: Int32s
+    quoted: Int32s
+    before: Int32s
+    before_spd: Int32s
+    look: Codes
 
     @classmethod
     def empty(cls, rows: int) -> _Outcome:
@@ -89,7 +89,15 @@ class _Outcome(NamedTuple):
 
     def cut(self, rows: slice) -> _Outcome:
         """A view of some rows: writing to it writes here."""
-        return _Outcome(*(column[rows] for column in self))
+        return _Outcome(
+            self.moves[rows],
+            self.stops[rows],
+            self.left[rows],
+            self.quoted[rows],
+            self.before[rows],
+            self.before_spd[rows],
+            self.look[rows],
+        )
 
 
 class _Age(NamedTuple):
@@ -110,19 +118,19 @@ class Tracking:
 
     def __init__(self) -> None:
         self._buckets: dict[int, Bucket] = {}
-        self._parts: Mapping[str, Any] = {}
+        self._parts: Mapping[str, pa.Table] = {}
         self._seconds: set[int] = set()
         self._odd: dict[int, int] = {}  # vehicles out of step, and when that was last seen
-        self._changed: dict[str, Any] = {}
+        self._changed: dict[str, pa.Table | None] = {}
 
     # -- state
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, pa.Table | None]:
         """The seconds that came and went."""
         changed, self._changed = self._changed, {}
         return changed
 
-    def restore(self, parts: Mapping[str, Any]) -> None:
+    def restore(self, parts: Mapping[str, pa.Table]) -> None:
         """Restore the seconds; each is read when a vehicle is looked for in it."""
         self._parts = parts
         self._seconds = {int(name.removeprefix("s/")) for name in parts if name.startswith("s/")}
@@ -135,7 +143,11 @@ class Tracking:
             return NOBODY
         if second not in self._buckets:
             rows, slots = self._parts[f"s/{second}"], self._parts[f"i/{second}"]
-            self._buckets[second] = Bucket(column(rows, "key"), column(rows, "facts"), column(slots, "slot"))
+            self._buckets[second] = Bucket(
+                column(rows, "key").view(np.int64),
+                column(rows, "facts").view(np.int64),
+                column(slots, "slot").view(np.int32),
+            )
         return self._buckets[second]
 
     def _add(self, second: int, bucket: Bucket) -> None:
@@ -150,7 +162,7 @@ class Tracking:
 
     # -- work
 
-    def process(self, inputs: list[Any], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
         """Reports in, the same reports out with what tracking found."""
         reports = inputs[0]
         seconds = column(reports, "Second")
@@ -173,7 +185,7 @@ class Tracking:
             _set_apart(packed, outcome)
         self._add(t, Bucket(packed.keys, packed.facts, slots))
 
-    def _look(self, t: int, packed: _Packed, segs: Array, outcome: _Outcome) -> None:
+    def _look(self, t: int, packed: _Packed, segs: Ints, outcome: _Outcome) -> None:
         """Handle the rare reports: trips that begin, vehicles that stand still, vehicles out of step."""
         rows = np.flatnonzero(outcome.look)
         if self._odd:
@@ -189,7 +201,7 @@ class Tracking:
                 _meet(rows, packed.keys, segs, self._bucket(second), age, seen)
         self._judge(t, rows, packed, seen, outcome)
 
-    def _judge(self, t: int, rows: Array, packed: _Packed, seen: Array, outcome: _Outcome) -> None:
+    def _judge(self, t: int, rows: Int64s, packed: _Packed, seen: Int32s, outcome: _Outcome) -> None:
         flags, stood, before, spd = seen
         outcome.before[rows], outcome.before_spd[rows] = before, spd
         # A report in between means that the four latest are not 30 s apart, so the count of still reports
@@ -234,18 +246,24 @@ def _table(reports: pa.Table, outcome: _Outcome) -> pa.Table:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _pack(pos: int, lane: int, spd: int, told: int, count: int) -> Any:
+def _pack(pos: int, lane: int, spd: int, quoted: int, count: int) -> np.int64:
     """Pack everything of a report that the next report needs into one number.
 
-    `told` is -1 if no toll was told here.
+    `quoted` is -1 if no toll was quoted here.
     """
     return (
         (np.int64(pos) << _POS_AT)
         | (np.int64(lane) << _LANE_AT)
         | (np.int64(spd) << _SPD_AT)
-        | (np.int64(told + 1) << _TOLD_AT)
+        | (np.int64(quoted + 1) << _QUOTED_AT)
         | count
     )
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _key(vid: int, xway: int, direction: int) -> np.int64:
+    """The vehicle in the upper half, the road in the lower one."""
+    return (np.int64(vid) << 32) | (np.int64(xway) << 1) | np.int64(direction)
 
 
 @njit(cache=True, nogil=True)
@@ -255,39 +273,34 @@ def _follow(
     """Find each report's previous one, 30 s earlier, and record what has happened in between."""
     for i in range(len(reports.vid)):
         lane, seg, pos = reports.lane[i], reports.seg[i], reports.pos[i]
-        key: Any = (
-            (np.int64(reports.vid[i]) << 32)
-            | (np.int64(reports.xway[i]) << 1)
-            | np.int64(reports.direction[i])
-        )
+        key = _key(reports.vid[i], reports.xway[i], reports.direction[i])
         packed.keys[i] = key
-        told, count = -1, 1
+        quoted, count = -1, 1
         j = find(key, earlier.keys, earlier.slots)
         if j < 0:
             # A trip begins, or the vehicle is out of step: `_look` finds out which.
             outcome.look[i] = 1
             if lane != _EXIT:
                 outcome.moves[i] = ENTERS
-                told = t
+                quoted = t
         else:
             old = earlier.facts[j]
             old_pos, old_lane = old >> _POS_AT, (old >> _LANE_AT) & _LANE_MASK
-            old_told, old_count = ((old >> _TOLD_AT) & _TOLD_MASK) - 1, old & _COUNT_MASK
+            old_quoted, old_count = ((old >> _QUOTED_AT) & _QUOTED_MASK) - 1, old & _COUNT_MASK
             old_seg = old_pos // _FEET
             # The previous trip ended on the exit lane, so this report begins another one.
             first = old_lane == _EXIT and lane != _EXIT
             moved = old_seg != seg
-            # A vehicle that was told a toll pays it on leaving the segment.
-            if moved and not first and old_told >= 0:
+            # A vehicle that was quoted a toll pays it on leaving the segment.
+            if moved and not first and old_quoted >= 0:
                 outcome.moves[i] = LEAVES
-                outcome.left[i], outcome.quoted[i] = old_seg, old_told
+                outcome.left[i], outcome.quoted[i] = old_seg, old_quoted
             if lane != _EXIT and (first or moved):
                 outcome.moves[i] |= ENTERS
-                told = t
+                quoted = t
             elif not moved:
-                told = old_told
-            # The vehicle is on the same travel lane at the same place: four such reports in a row make it
-            # stopped.
+                quoted = old_quoted
+            # Four reports in a row from one position of a travel lane: the vehicle has stopped.
             if 1 <= lane < _EXIT and old_lane == lane and old_pos == pos:
                 count = min(old_count + 1, _MOST)
                 outcome.look[i] = 1
@@ -298,11 +311,11 @@ def _follow(
             if same_minute and not moved:
                 outcome.before[i] = 1
                 outcome.before_spd[i] = (old >> _SPD_AT) & _SPD_MASK
-        packed.facts[i] = _pack(pos, lane, reports.spd[i], told, count)
+        packed.facts[i] = _pack(pos, lane, reports.spd[i], quoted, count)
 
 
 @njit(cache=True, nogil=True)
-def _meet(rows: Array, keys: Array, segs: Array, earlier: Bucket, age: _Age, seen: Array) -> None:
+def _meet(rows: Int64s, keys: Int64s, segs: Ints, earlier: Bucket, age: _Age, seen: Int32s) -> None:
     """Look for the vehicles of some reports in another second of the last minute.
 
     `seen`, a column for each report: 0 flags (out of step, a report in between), 1 whether it stood there, 2

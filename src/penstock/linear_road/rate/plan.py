@@ -1,4 +1,4 @@
-"""What a rating is made of: its options, and which seconds of the three hours are driven and scored.
+"""What a rating consists of: its options, and which seconds of the three hours are driven and scored.
 
 Idea: the load of Linear Road climbs through the run, so the busiest minutes decide. Mode `peak` cuts them
 out, with a warm-up before them whose answers are checked but not timed. In mode `full`, trials use the peak
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.search import Bounds
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Int64s
+from penstock.linear_road.run.rating_record import PlanFigures
 
 MODES = ("peak", "full")
 
@@ -62,7 +62,7 @@ class RatePlan:
     def prepared_folder(self) -> Path:
         return self.set or self.out / "set"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> PlanFigures:
         """What must stay the same for a rating to resume."""
         return {
             "mode": self.mode,
@@ -92,36 +92,38 @@ class Window:
         return self.end - self.scored_from
 
 
-def busiest(rates: Array, length: int, begin: int = 0) -> int:
+def busiest(rates: Int64s, length: int, begin: int = 0) -> int:
     """The start of the busiest `length` seconds; `rates` are tuples by second from second `begin` on.
 
     >>> busiest(np.array([1, 5, 6, 2]), 2)
     1
     """
+    # The sum of each stretch of this length. Of equal sums the earliest counts.
     sums = np.convolve(rates, np.ones(length, np.int64), "valid")
     return begin + int(np.argmax(sums))
 
 
-def cut_of(plan: RatePlan, rates: Array) -> Window:
+def cut_of(plan: RatePlan, rates: Int64s) -> Window:
     """The seconds that the set must hold: all in mode full, else the busiest with the warm-up before them."""
     if plan.mode == "full":
         return Window(0, 0, len(rates))
+    # Large enough for trials and for the confirming run, whichever is longer.
     return _window(plan, rates, 60 * max(plan.minutes, plan.trial_minutes), 0)
 
 
-def trial_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
+def trial_of(plan: RatePlan, rates: Int64s, cut: Window) -> Window:
     """The seconds of a trial: the busiest minutes of the cut, with a warm-up before them."""
     return _window(plan, rates[cut.begin : cut.end], 60 * plan.trial_minutes, cut.begin)
 
 
-def confirmation_of(plan: RatePlan, rates: Array, cut: Window) -> Window:
+def confirmation_of(plan: RatePlan, rates: Int64s, cut: Window) -> Window:
     """The seconds of the confirming run: the requested minutes, or all three hours."""
     if plan.mode == "full":
         return cut
     return _window(plan, rates[cut.begin : cut.end], 60 * plan.minutes, cut.begin)
 
 
-def _window(plan: RatePlan, rates: Array, scored: int, offset: int) -> Window:
+def _window(plan: RatePlan, rates: Int64s, scored: int, offset: int) -> Window:
     length = plan.warm_up + scored
     begin = busiest(rates, length, offset)
     return Window(begin, begin + plan.warm_up, begin + length)

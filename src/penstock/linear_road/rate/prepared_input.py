@@ -1,4 +1,4 @@
-"""The prepared set of a rating: traffic, history and slices, made once and driven at any L.
+"""The prepared set of a rating: traffic, history and slices, prepared once and driven at any L.
 
 Idea: a few generated expressways are stored by direction. L expressways are shifted copies of them, the last
 copy cut off at a half. So one set serves every L in steps of 0.5, and its history serves all copies by
@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,9 +20,10 @@ from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.plan import RatePlan, Window, cut_of
+from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.rows.copies import stated_span
-from penstock.linear_road.rows.csv_rows import Array
 from penstock.linear_road.rows.inputs import Input, open_input
+from penstock.linear_road.run.rating_record import SetFacts
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.store.durable import whole_file, write_text
@@ -42,7 +42,7 @@ class RateSet:
     path: Path
     slices: Slices
     history: Path
-    rates: Array
+    rates: Int64s
     cut: Window
 
     @property
@@ -68,7 +68,7 @@ class RateSet:
                         out.write(self.slices.slice(second, half).data.data)
         return final
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SetFacts:
         """What a result must state about its input."""
         return {
             "stored_xways": self.base,
@@ -79,7 +79,7 @@ class RateSet:
 
 
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
-    """Make the set of a plan, reusing what an earlier call has made."""
+    """Make the set of a plan, reusing what an earlier call has finished."""
     folder = plan.prepared_folder
     folder.mkdir(parents=True, exist_ok=True)
     traffic = folder / "traffic"
@@ -112,7 +112,7 @@ def _most_copies(source: Input) -> int:
     return _INT32 // max(span.vids, span.qids, 1)
 
 
-def _rates(source: Input, folder: Path) -> Array:
+def _rates(source: Input, folder: Path) -> Int64s:
     """Tuples by second; counted once."""
     file = folder / _RATES
     if not file.is_file():

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from penstock.linear_road.drive.driver import DriveFigures
 from penstock.linear_road.errors import InputError, RateError
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
@@ -26,6 +27,8 @@ from penstock.linear_road.rate.search import NextTrial, TrialOutcome, next_step
 from penstock.linear_road.rows.copies import copies_of
 from penstock.linear_road.run.child_run import COMMAND, REFUSED, STOPPED, run_in_child
 from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.rating_record import PlanFigures, Rating, Trial
+from penstock.linear_road.run.record import Cost, RunRecord, Series
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.run.run_folder import ANSWERS, RUN
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
@@ -48,9 +51,7 @@ _WHOLE_DAY, _WHOLE_HISTORY = 180, 69
 
 _STOPPED_TRIAL = "the trial was stopped"
 _RUN = COMMAND
-"""What a trial runs; tests put another script in its place."""
-
-Trial = dict[str, Any]
+"""What a trial runs; tests run another script instead."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ class Watcher:
     trial: Callable[[Trial], None] = lambda _trial: None
 
 
-def rate(plan: RatePlan, watcher: Watcher | None = None) -> dict[str, Any]:
+def rate(plan: RatePlan, watcher: Watcher | None = None) -> Rating:
     """Search, confirm, and return the contents of `rating.json`; an interrupted rating resumes."""
     watcher = watcher or Watcher()
     trials = _Trials.open(plan)
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
+    # The trials on disk are all that the search knows, so a killed rating loses one trial at most.
     while (step := next_step(trials.counted(), plan.bounds)).kind != "done":
         watcher.say(f"{'confirming' if step.kind == 'confirm' else 'trying'} L = {step.expressways:g}")
         trial = TrialRun(plan, prepared, step, len(trials.done)).run()
@@ -89,7 +91,7 @@ class _Trials:
     """The trials so far, written to disk after each."""
 
     file: Path
-    plan: dict[str, Any]
+    plan: PlanFigures
     done: list[Trial] = field(default_factory=list)
 
     @classmethod
@@ -118,6 +120,7 @@ class _Trials:
         """
         outcomes, void = [], 0
         for trial in self.done:
+            # Only void trials in a row count: a trial that ends in any other way settles the matter.
             void = void + 1 if trial["void"] else 0
             if not trial["void"] or void > _VOID_AGAIN:
                 outcomes.append(TrialOutcome(trial["L"], trial["pass"], trial["confirming"]))
@@ -155,22 +158,25 @@ class TrialRun:
         code = run_in_child(self._run_plan(), self.log, _RUN)
         if not (self.folder / RUN).is_file():
             return self._crashed(code, round(time.monotonic() - began, 1))
-        record = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
+        record: RunRecord = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
         verdict = self._verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
         if not self.plan.keep:
+            # The answers of a large L take gigabytes, and the next trial needs the room.
             for path in (self.folder / ANSWERS, self.folder / "_checkpoint"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return trial
 
-    def _crashed(self, code: int, took: float) -> Trial:
+    def _crashed(self, code: int, seconds: float) -> Trial:
         """Handle a run that left no record: too much for this machine, unless the command itself is wrong."""
         said = last_said(self.log) or "it said nothing"
         if code == REFUSED:
             raise RateError(f"The trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
-        trial = crashed(self.step, self.window, f"exit code {code}: {said}", took)
-        # Somebody stopped it before it drove anything.
-        return {**trial, "void": _STOPPED_TRIAL, "crashed": None} if code == STOPPED else trial
+        trial = crashed(self.step, self.window, f"exit code {code}: {said}", seconds)
+        if code == STOPPED:
+            # Somebody stopped it before it drove anything.
+            trial["void"], trial["crashed"] = _STOPPED_TRIAL, None
+        return trial
 
     def _run_plan(self) -> RunPlan:
         return RunPlan(
@@ -214,7 +220,7 @@ def fresh_folder(wanted: Path) -> Path:
 
 
 def judged(
-    step: NextTrial, window: Window, record: dict[str, Any], verdict: ShiftedVerdict | None, took: float
+    step: NextTrial, window: Window, record: RunRecord, verdict: ShiftedVerdict | None, seconds: float
 ) -> Trial:
     """A trial as `rating.json` keeps it.
 
@@ -239,18 +245,16 @@ def judged(
         "cost": cost,
         "tuples": record["input"]["rows"],
         "copies": record["input"]["copies"],
-        "driver": {
-            key: record["driver"].get(key) for key in ("lateness_ms", "cpu_share", "valid", "late_seconds")
-        },
+        "driver": _of_driver(record["driver"]),
         "warm_up_s": record["warm_up"]["seconds"],
         "validation": None if verdict is None else verdict.as_json(),
         "series": record["series"],
         "load_at_end": record["machine"]["load"],
-        "took_s": took,
+        "took_s": seconds,
     }
 
 
-def crashed(step: NextTrial, window: Window, why: str, took: float) -> Trial:
+def crashed(step: NextTrial, window: Window, why: str, seconds: float) -> Trial:
     """A trial whose run ended without a record: failed, with nothing measured."""
     return {
         "L": step.expressways,
@@ -265,20 +269,29 @@ def crashed(step: NextTrial, window: Window, why: str, took: float) -> Trial:
         "seconds": [window.begin, window.end],
         "scored_from": window.scored_from,
         "latency": {},
-        "cost": {},
+        "cost": Cost(),
         "tuples": None,
         "copies": None,
-        "driver": {},
+        "driver": DriveFigures(),
         "warm_up_s": None,
         "validation": None,
-        "series": {},
+        "series": Series(),
         "load_at_end": machine()["load"],
-        "took_s": took,
+        "took_s": seconds,
     }
 
 
-def _void(record: dict[str, Any]) -> str | None:
+def _of_driver(report: DriveFigures) -> DriveFigures:
+    """What a trial keeps of the driver's report: whether the driver itself kept up."""
+    return cast(
+        "DriveFigures",
+        {key: report.get(key) for key in ("lateness_ms", "cpu_share", "valid", "late_seconds")},
+    )
+
+
+def _void(record: RunRecord) -> str | None:
     """Why a trial says nothing about the system; None if it is valid."""
+    # A hopeless trial was stopped on purpose: it failed, it is not void.
     if record["gave_up_at"] is not None:
         return None
     report = record["driver"]
@@ -289,7 +302,7 @@ def _void(record: dict[str, Any]) -> str | None:
     return None
 
 
-def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: float) -> dict[str, Any]:
+def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: float) -> Rating:
     confirmed = [t for t in trials if t["confirming"] and t["pass"] and t["L"] == rating]
     return {
         "kind": "linear-road-rating",
@@ -297,9 +310,7 @@ def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: floa
         "mode": plan.mode,
         "rating": rating,
         "confirmed": bool(confirmed),
-        "scored_minutes": (confirmed[-1]["seconds"][1] - confirmed[-1]["scored_from"]) / 60
-        if confirmed
-        else 0,
+        "scored_minutes": _scored_minutes(confirmed[-1]) if confirmed else 0,
         "machine": machine(),
         "versions": versions(),
         "plan": plan.as_json(),
@@ -307,6 +318,10 @@ def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: floa
         "what_was_shortened": shortened(plan, prepared, rating),
         "trials": trials,
     }
+
+
+def _scored_minutes(trial: Trial) -> float:
+    return (trial["seconds"][1] - trial["scored_from"]) / 60
 
 
 def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
@@ -325,8 +340,7 @@ def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
     if plan.mode == "peak":
         sentences.append(
             f"the confirming run is seconds {cut.begin}..{cut.end - 1} of the {minutes} minutes, the first "
-            f"{plan.warm_up} s "
-            "of it checked but not timed; vehicles that left before are not in its state"
+            f"{plan.warm_up} s of it checked but not timed; vehicles that left before are not in its state"
         )
     if copies > 1:
         sentences.append(

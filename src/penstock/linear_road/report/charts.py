@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Literal
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-Samples = Sequence[Mapping[str, Any]]
+from penstock.linear_road.run.record import SampleFigures, Series
+
+Samples = Sequence[SampleFigures]
+Total = Literal["rows_in", "rows_out", "cpu_s"]
 _SIZE = (7.2, 2.6)
 
 
@@ -29,15 +33,15 @@ def picture(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(text.getvalue()).decode("ascii")
 
 
-def response_times(series: Mapping[str, Any]) -> Figure | None:
+def response_times(series: Series) -> Figure | None:
     """Response times over time; None for a run without a clock."""
     seconds = series.get("second")
     if not seconds:
         return None
     figure, axes = _axes("response time, all types", "seconds", over="minute of the data")
     minutes = [t / 60 for t in seconds]
-    for name, colour in (("p50", "tab:blue"), ("p99", "tab:red")):
-        axes.plot(minutes, [_number(value) for value in series[name]], label=name, color=colour, lw=1)
+    for name, times, colour in (("p50", series["p50"], "tab:blue"), ("p99", series["p99"], "tab:red")):
+        axes.plot(minutes, [_number(seconds) for seconds in times], label=name, color=colour, lw=1)
     axes.axhline(5, color="gray", ls="--", lw=0.8, label="limit of tolls, alerts, balances")
     axes.set_ylim(0, None)
     axes.legend(loc="upper right", fontsize=7)
@@ -49,8 +53,8 @@ def rates(samples: Samples) -> Figure | None:
     if len(samples) < 2:
         return None
     figure, axes = _axes("rate", "per second")
-    for name, label in (("rows_in", "tuples in"), ("rows_out", "answers out")):
-        axes.plot(_minutes(samples), slopes(samples, name), label=label, lw=1)
+    axes.plot(_minutes(samples), slopes(samples, "rows_in"), label="tuples in", lw=1)
+    axes.plot(_minutes(samples), slopes(samples, "rows_out"), label="answers out", lw=1)
     axes.set_ylim(0, None)
     axes.legend(loc="upper right", fontsize=7)
     return figure
@@ -82,7 +86,7 @@ def backlog(samples: Samples) -> Figure | None:
     return figure
 
 
-def slopes(samples: Samples, name: str) -> list[float]:
+def slopes(samples: Samples, name: Total) -> list[float]:
     """By how much a total grew per second, between consecutive samples.
 
     >>> slopes([{"wall": 0, "rows_in": 0}, {"wall": 2, "rows_in": 10}, {"wall": 3, "rows_in": 30}], "rows_in")
@@ -99,7 +103,7 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _axes(title: str, label: str, over: str = "minute of the run") -> tuple[Figure, Any]:
+def _axes(title: str, label: str, over: str = "minute of the run") -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.subplots()
     axes.set(title=title, xlabel=over, ylabel=label)

@@ -7,12 +7,12 @@ versions, mode) and marks what differs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock.linear_road.errors import CompareError
+from penstock.linear_road.report.json_values import JsonObject, is_number, part, parts
 
 KINDS = {"linear-road-rating": "rating", "linear-road-run": "run"}
 _TYPES = ("toll notice", "accident alert", "balance", "daily expenditure", "travel time")
@@ -24,14 +24,14 @@ class Line:
     """One row of the comparison; `ratio` is b / a where both are numbers."""
 
     what: str
-    a: Any
-    b: Any
+    a: object
+    b: object
     ground: bool = False
 
     @property
     def ratio(self) -> float | None:
         """How many times larger b is than a."""
-        if self.ground or not _is_number(self.a) or not _is_number(self.b) or not self.a:
+        if self.ground or not is_number(self.a) or not is_number(self.b) or not self.a:
             return None
         return float(self.b / self.a)
 
@@ -41,7 +41,7 @@ class Line:
         return self.ground and self.a != self.b
 
 
-def load(file: Path) -> dict[str, Any]:
+def load(file: Path) -> JsonObject:
     """Load a rating.json or run.json."""
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
@@ -57,22 +57,22 @@ def load(file: Path) -> dict[str, Any]:
     return result
 
 
-def kind_of(result: Mapping[str, Any]) -> str | None:
+def kind_of(result: JsonObject) -> str | None:
     """`rating`, `run`, or None for anything else."""
     if "rating" in result and "trials" in result:
         return "rating"
     return KINDS.get(str(result.get("kind")))
 
 
-def best_trial(rating: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def best_trial(rating: JsonObject) -> JsonObject | None:
     """The trial that a rating rests on: the last pass at this L, preferably the confirming one."""
-    at_rating = [t for t in rating.get("trials", []) if t.get("pass") and t.get("L") == rating.get("rating")]
+    at_rating = [t for t in parts(rating, "trials") if t.get("pass") and t.get("L") == rating.get("rating")]
     confirming = [t for t in at_rating if t.get("confirming")]
     chosen = confirming or at_rating
     return chosen[-1] if chosen else None
 
 
-def compare(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Line]:
+def compare(a: JsonObject, b: JsonObject) -> list[Line]:
     """The comparison of two ratings or two runs.
 
     >>> one, two = ({"rating": L, "trials": [], "mode": "peak", "machine": {"cores": 2}} for L in (50, 200))
@@ -87,47 +87,46 @@ def compare(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Line]:
     return [line for line in lines if line.a is not None or line.b is not None]
 
 
-def _ground(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Line]:
+def _ground(a: JsonObject, b: JsonObject) -> Iterator[Line]:
     for name in ("date", "started", "mode", "speed", "confirmed", "scored_minutes", "valid"):
         yield Line(name, a.get(name), b.get(name), ground=True)
-    for part in ("machine", "versions"):
-        first, second = a.get(part, {}), b.get(part, {})
+    for title in ("machine", "versions"):
+        first, second = part(a, title), part(b, title)
         for name in {**first, **second}:
-            yield Line(f"{part}: {name}", first.get(name), second.get(name), ground=True)
+            yield Line(f"{title}: {name}", first.get(name), second.get(name), ground=True)
 
 
-def _figures(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Line]:
+def _figures(a: JsonObject, b: JsonObject) -> Iterator[Line]:
     yield Line("rating", a.get("rating"), b.get("rating"))
     first, second = (_body(result) for result in (a, b))
     yield Line("tuples", first.get("tuples"), second.get("tuples"))
     for name in ("late", "wrong"):
         yield Line(name, first.get(name), second.get(name))
     for kind, title in enumerate(_TYPES):
-        waits = [(body.get("latency") or {}).get(str(kind)) or {} for body in (first, second)]
+        waits = [part(part(body, "latency"), str(kind)) for body in (first, second)]
         for name in _PERCENTILES:
             yield Line(f"{title} {name} s", waits[0].get(name), waits[1].get(name))
-    costs = [body.get("cost") or {} for body in (first, second)]
+    costs = [part(body, "cost") for body in (first, second)]
     for name in ("tuples_in_per_s", "tuples_out_per_s", "cores", "memory_mb", "backlog_s"):
         yield Line(name, costs[0].get(name), costs[1].get(name))
     yield Line("cpu_s per million tuples", _per_million(costs[0]), _per_million(costs[1]))
 
 
-def _body(result: Mapping[str, Any]) -> dict[str, Any]:
+def _body(result: JsonObject) -> JsonObject:
     """The part with latencies and costs: a run itself, or the trial that a rating rests on."""
-    if kind_of(result) == "run":
-        late = [waits.get("late") for waits in result.get("latency", {}).values()]
-        figures = {
-            "tuples": result.get("input", {}).get("rows"),
-            "late": sum(filter(None, late)) if late else None,
-        }
-        return {**result, **figures}
-    return dict(best_trial(result) or {})
+    if kind_of(result) != "run":
+        return best_trial(result) or {}
+    by_type = part(result, "latency")
+    late = [count for kind in by_type if is_number(count := part(by_type, kind).get("late"))]
+    return {
+        **result,
+        "tuples": part(result, "input").get("rows"),
+        "late": sum(late) if by_type else None,
+    }
 
 
-def _per_million(cost: Mapping[str, Any]) -> float | None:
-    tuples = cost.get("tuples_in_per_s", 0) * cost.get("wall_s", 0)
-    return round(cost["cpu_s"] / tuples * 1e6, 3) if tuples and "cpu_s" in cost else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _per_million(cost: JsonObject) -> float | None:
+    rate, seconds, cpu = (cost.get(name) for name in ("tuples_in_per_s", "wall_s", "cpu_s"))
+    if not is_number(rate) or not is_number(seconds) or not is_number(cpu) or not rate * seconds:
+        return None
+    return round(cpu / (rate * seconds) * 1e6, 3)

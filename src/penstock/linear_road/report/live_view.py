@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
@@ -12,6 +12,7 @@ from rich.table import Table
 
 from penstock.linear_road.run.live_answers import LiveAnswers
 from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.record import RunRecord
 from penstock.linear_road.run.response_times import LIMITS, NAMES
 from penstock.process.stop_signal import StopSignal
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _console = Console(stderr=True)
 
 
-def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> dict[str, Any]:
+def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> RunRecord:
     """Run a plan under a live view and return its record; SIGINT and SIGTERM end it cleanly."""
     # Import Spark here, so that a wrong option is refused without waiting for it.
     from penstock.linear_road.run.runner import Watcher, run

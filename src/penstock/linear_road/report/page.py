@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from penstock.linear_road.report import charts
 from penstock.linear_road.report.compare import best_trial
+from penstock.linear_road.report.json_values import JsonObject, is_number, part, parts
 from penstock.linear_road.report.road_map import Road, draw
+from penstock.linear_road.run.record import Series
+from penstock.linear_road.run.response_times import LIMITS, NAMES
 from penstock.store.durable import write_text
 
-NAMES = ("toll notice", "accident alert", "balance", "daily expenditure", "travel time")
-LIMITS = (5, 5, 5, 10, 30)
-"""The five types of answers and the seconds within which each must leave (VLDB 2004, section 3.2)."""
+_JUDGED = ("expected", "right", "wrong", "missing", "extra")
+_PERCENTILES = ("p50", "p95", "p99", "max")
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em;
@@ -30,9 +32,9 @@ img { max-width: 100%; } svg { width: 100%; font: 11px system-ui; }
 
 
 def run_page(
-    run: Mapping[str, Any],
+    run: JsonObject,
     *,
-    verdict: Mapping[str, Any] | None = None,
+    verdict: JsonObject | None = None,
     road: Road | None = None,
     title: str = "Linear Road",
 ) -> str:
@@ -48,37 +50,38 @@ def run_page(
             "<h2>Answers</h2>",
             _answers(run, verdict),
             "<h2>Over time</h2>",
-            *_plots(run.get("series", {})),
+            *_plots(run),
             *_map(road),
             "<h2>Machine and versions</h2>",
-            _facts({**_ground(run), **_flat(run.get("config", {}))}),
+            _facts({**_ground(run), **_flat(part(run, "config"))}),
         ],
     )
 
 
-def rating_page(rating: Mapping[str, Any], title: str = "Linear Road: L-rating") -> str:
+def rating_page(rating: JsonObject, title: str = "Linear Road: L-rating") -> str:
     """The page of a rating (rating.json): the trials in a table, plots of the trial that it rests on."""
-    trial = best_trial(rating)
-    plots = (
-        [] if trial is None else [f"<h2>L = {trial['L']:g} over time</h2>", *_plots(trial.get("series", {}))]
-    )
-    waits = (
-        [] if trial is None else ["<h2>Response times of it</h2>", _answers(trial, trial.get("validation"))]
-    )
-    shortened = "".join(f"<li>{escape(text)}</li>" for text in rating.get("what_was_shortened", []))
+    shortened = "".join(f"<li>{escape(str(text))}</li>" for text in parts(rating, "what_was_shortened"))
     return _page(
         title,
         [
             f"<p>{_rating_line(rating)}</p>",
             "<h2>Trials</h2>",
-            _trials(rating.get("trials", [])),
-            *waits,
-            *plots,
+            _trials(parts(rating, "trials")),
+            *_best(best_trial(rating)),
             f"<h2>What this rating is not</h2><ul>{shortened}</ul>" if shortened else "",
             "<h2>Machine and versions</h2>",
-            _facts({**_ground(rating), **_flat(rating.get("plan", {}))}),
+            _facts({**_ground(rating), **_flat(part(rating, "plan"))}),
         ],
     )
+
+
+def _best(trial: JsonObject | None) -> Iterator[str]:
+    """The trial that a rating rests on, in detail."""
+    if trial is not None:
+        yield f"<h2>Response times at L = {_cell(trial.get('L'))}</h2>"
+        yield _answers(trial, part(trial, "validation"))
+        yield f"<h2>L = {_cell(trial.get('L'))} over time</h2>"
+        yield from _plots(trial)
 
 
 def write_page(file: Path, page: str) -> Path:
@@ -99,19 +102,18 @@ def _mark(*, passed: bool, words: tuple[str, str] = ("PASS", "FAIL")) -> str:
     return f'<span class="{"pass" if passed else "fail"}">{words[0] if passed else words[1]}</span>'
 
 
-def _outcome(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
+def _outcome(run: JsonObject, verdict: JsonObject | None) -> str:
     if not run.get("finished", True):
         return _mark(passed=False, words=("", "The run was stopped before its end."))
     if not run.get("valid", True):
         return _mark(passed=False, words=("", "The run is not valid: the driver fell behind."))
     if verdict is None:
         return "The answers have not been checked."
-    return _mark(passed=verdict["passed"], words=("All answers hold.", "The answers do NOT hold."))
+    return _mark(passed=bool(verdict["passed"]), words=("All answers hold.", "The answers do NOT hold."))
 
 
-def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
-    given, cost, warm_up = run.get("input", {}), run.get("cost", {}), run.get("warm_up", {})
-    rates = run.get("rates", {})
+def _run_facts(run: JsonObject) -> JsonObject:
+    given, cost, warm_up, rates = (part(run, name) for name in ("input", "cost", "warm_up", "rates"))
     figures = {
         "started": run.get("started"),
         "tuples": given.get("rows"),
@@ -127,31 +129,31 @@ def _run_facts(run: Mapping[str, Any]) -> dict[str, Any]:
         "memory (MB)": cost.get("memory_mb"),
         "most backlog (s)": cost.get("backlog_s"),
     }
-    return {name: value for name, value in figures.items() if value is not None}
+    return _flat(figures)
 
 
-def _span(given: Mapping[str, Any]) -> str | None:
-    if given.get("t0") is None or given.get("t1") is None:
-        return None
-    return f"{given['t0']}..{given['t1'] - 1}"
+def _span(given: JsonObject) -> str | None:
+    begin, end = given.get("t0"), given.get("t1")
+    return f"{begin}..{end - 1}" if is_number(begin) and is_number(end) else None
 
 
-def _ground(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {**result.get("machine", {}), **result.get("versions", {})}
+def _ground(result: JsonObject) -> JsonObject:
+    return {**part(result, "machine"), **part(result, "versions")}
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(values: JsonObject) -> JsonObject:
+    """Without what is not known."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _facts(values: Mapping[str, Any]) -> str:
+def _facts(values: JsonObject) -> str:
     rows = "".join(
         f'<tr><td>{escape(str(n))}</td><td class="n">{_cell(v)}</td></tr>' for n, v in values.items()
     )
     return f"<table>{rows}</table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """A value as text; None is a dash.
 
     >>> _cell(1234567), _cell(0.12345), _cell(None), _cell("<b>")
@@ -159,63 +161,58 @@ def _cell(value: Any) -> str:
     """
     if value is None:
         return "-"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return escape(str(value))
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table; the first column is text, the others numbers; markup is left as it is."""
     cells = "".join(f"<th{'' if i == 0 else ' class=n'}>{escape(name)}</th>" for i, name in enumerate(head))
     lines = "".join(f"<tr>{''.join(_td(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
     return f"<table><tr>{cells}</tr>{lines}</table>"
 
 
-def _td(column: int, value: Any) -> str:
+def _td(column: int, value: object) -> str:
     text = value if isinstance(value, str) and value.startswith("<span") else _cell(value)
     return f"<td{'' if column == 0 else ' class=n'}>{text}</td>"
 
 
-def _answers(run: Mapping[str, Any], verdict: Mapping[str, Any] | None) -> str:
+def _answers(run: JsonObject, verdict: JsonObject | None) -> str:
     """Answers by type: how many, and how long they took.
 
     With a verdict, also how many were expected and how many were right.
     """
-    types = (verdict or {}).get("types") or {}
-    judged = ("expected", "right", "wrong", "missing", "extra")
-    times = ("late", "p50", "p95", "p99", "max")
-    head = ["type", "answers", *(judged if types else ()), *times, "limit s", *([""] if types else [])]
-    return _table(head, (_answer_row(run, types, kind, judged, times) for kind in range(len(NAMES))))
+    types = part(verdict or {}, "types")
+    head = ["type", "answers", *(_JUDGED if types else ()), "late", *_PERCENTILES, "limit s"]
+    rows = (_answer_row(run, types, kind) for kind in range(len(NAMES)))
+    return _table([*head, ""] if types else head, rows)
 
 
-def _answer_row(
-    run: Mapping[str, Any],
-    types: Mapping[str, Any],
-    kind: int,
-    judged: Sequence[str],
-    times: Sequence[str],
-) -> list[Any]:
-    checked = types.get(str(kind), {})
-    waits = run.get("latency", {}).get(str(kind)) or {
-        **checked.get("response", {}),
+def _answer_row(run: JsonObject, types: JsonObject, kind: int) -> list[object]:
+    checked = part(types, str(kind))
+    # A run without a clock has no response times of its own. The verdict's come from the answers' Emit.
+    waits = part(part(run, "latency"), str(kind)) or {
+        **part(checked, "response"),
         "late": checked.get("late"),
     }
-    got = run.get("answers", {}).get(str(kind), waits.get("answers", checked.get("got")))
-    row = [f"{kind} {NAMES[kind]}", got]
+    answers = part(run, "answers").get(str(kind), waits.get("answers", checked.get("got")))
+    row: list[object] = [f"{kind} {NAMES[kind]}", answers]
     if types:
-        row += [checked.get(name) for name in judged]
-    row += [waits.get(name) for name in times] + [LIMITS[kind]]
+        row += [checked.get(name) for name in _JUDGED]
+    row += [waits.get(name) for name in ("late", *_PERCENTILES)] + [LIMITS[kind]]
     return [*row, _mark(passed=_holds(checked))] if types else row
 
 
-def _holds(checked: Mapping[str, Any]) -> bool:
+def _holds(checked: JsonObject) -> bool:
     """Whether the answers of a type passed; copies judged together have only counts."""
     return bool(
         checked.get("passed", not any(checked.get(name) for name in ("wrong", "missing", "extra", "late")))
     )
 
 
-def _plots(series: Mapping[str, Any]) -> Iterator[str]:
+def _plots(run: JsonObject) -> Iterator[str]:
+    series = cast("Series", part(run, "series"))
     samples = series.get("samples", [])
     figures = (
         ("response time", charts.response_times(series)),
@@ -234,37 +231,37 @@ def _map(road: Road | None) -> Iterator[str]:
         yield draw(road)
 
 
-def _rating_line(rating: Mapping[str, Any]) -> str:
+def _rating_line(rating: JsonObject) -> str:
     how = (
-        f"confirmed by {rating['scored_minutes']:g} scored minutes"
+        f"confirmed by {_cell(rating['scored_minutes'])} scored minutes"
         if rating.get("confirmed")
         else "not confirmed by a long run"
     )
     return (
-        f"<b>L = {rating.get('rating', 0):g}</b> ({escape(str(rating.get('mode')))} mode, {how}), "
+        f"<b>L = {_cell(rating.get('rating', 0))}</b> ({escape(str(rating.get('mode')))} mode, {how}), "
         f"{escape(str(rating.get('date', '')))}"
     )
 
 
-def _trials(trials: Sequence[Mapping[str, Any]]) -> str:
+def _trials(trials: Sequence[JsonObject]) -> str:
     """All trials; response times of each type as p50 / p95 / p99 / max in seconds."""
     head = ["L", "tuples/s in", "out", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""]
     note = '<p class="note">Response times: p50 / p95 / p99 / max, in seconds.</p>'
     return f'<div class="wide">{_table(head, map(_trial, trials))}</div>{note}'
 
 
-def _trial(trial: Mapping[str, Any]) -> list[Any]:
-    cost, latency = trial.get("cost") or {}, trial.get("latency") or {}
+def _trial(trial: JsonObject) -> list[object]:
+    cost, latency = part(trial, "cost"), part(trial, "latency")
     verdict = _mark(passed=bool(trial.get("pass")))
     if trial.get("void"):
         verdict = f'<span class="fail">VOID: {escape(str(trial["void"]))}</span>'
     elif trial.get("crashed"):
         verdict = f'<span class="fail">FAIL: crashed, {escape(str(trial["crashed"]))}</span>'
     return [
-        f"{trial['L']:g}{' (confirming)' if trial.get('confirming') else ''}",
+        f"{_cell(trial['L'])}{' (confirming)' if trial.get('confirming') else ''}",
         cost.get("tuples_in_per_s"),
         cost.get("tuples_out_per_s"),
-        *(_times(latency.get(str(kind))) for kind in range(len(NAMES))),
+        *(_times(part(latency, str(kind))) for kind in range(len(NAMES))),
         trial.get("late"),
         trial.get("wrong"),
         cost.get("cores"),
@@ -274,10 +271,10 @@ def _trial(trial: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _times(waits: Mapping[str, Any] | None) -> str:
+def _times(waits: JsonObject) -> str:
     """The percentiles of one type in one cell.
 
     >>> _times({"p50": 0.5, "p95": 1, "p99": 1.25, "max": None})
     '0.5 / 1 / 1.25 / -'
     """
-    return " / ".join(_cell((waits or {}).get(name)) for name in ("p50", "p95", "p99", "max"))
+    return " / ".join(_cell(waits.get(name)) for name in _PERCENTILES)

@@ -1,7 +1,7 @@
 """A map of the road: segments coloured by speed, tolls and accidents written on them, minute by minute.
 
-Idea: the input tells where a car was and how fast it went. The answers tell what it was told, and name the
-car and the second. Joined, they give the mean speed, the toll quoted and the accidents announced for each
+Idea: the input says where a car was and how fast it went. The answers name a car and a second, and say what
+it was told. Joined, they give the mean speed, the toll quoted and the accidents announced for each
 road segment and minute. The map is one SVG. A few lines of script in the page repaint it for another minute.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import duckdb
 
@@ -30,8 +30,8 @@ CREATE TEMP TABLE cars AS SELECT VID AS vid, Time AS time, Spd AS spd, XWay AS x
 FROM {rows} WHERE Type = 0 AND XWay < {xways} AND Dir BETWEEN 0 AND 1 AND Seg BETWEEN 0 AND 99
     AND Time BETWEEN 0 AND 10799"""
 
-TOLD = """
-CREATE TEMP TABLE told AS SELECT column0 AS type, CASE column0 WHEN 0 THEN column1 ELSE column3 END AS vid,
+NOTICES = """
+CREATE TEMP TABLE notices AS SELECT column0 AS type, CASE column0 WHEN 0 THEN column1 ELSE column3 END AS vid,
        CASE column0 WHEN 0 THEN column2 ELSE column1 END AS time, column5 AS toll, column4 AS accident
 FROM read_csv({file}, header = false, auto_detect = false, delim = ',', null_padding = true, columns = {{
      'column0': 'INTEGER', 'column1': 'BIGINT', 'column2': 'DOUBLE', 'column3': 'DOUBLE', 'column4': 'BIGINT',
@@ -43,23 +43,30 @@ FROM cars GROUP BY ALL"""
 
 TOLLS = """
 SELECT time // 60 + 1 AS minute, xway, dir, seg, max(toll)
-FROM cars JOIN told USING (vid, time) WHERE type = 0 AND toll > 0 GROUP BY ALL"""
+FROM cars JOIN notices USING (vid, time) WHERE type = 0 AND toll > 0 GROUP BY ALL"""
 
 ACCIDENTS = """
-SELECT DISTINCT time // 60 + 1 AS minute, xway, dir, accident FROM cars JOIN told USING (vid, time)
+SELECT DISTINCT time // 60 + 1 AS minute, xway, dir, accident FROM cars JOIN notices USING (vid, time)
     WHERE type = 1"""
+
+
+class Minute(TypedDict):
+    """The road in one minute. A cell is a segment of the map: (xway * 2 + dir) * 100 + seg."""
+
+    speed: list[tuple[int, int, int]]
+    """Cell, mph, cars."""
+    toll: list[tuple[int, int]]
+    """Cell, toll."""
+    accident: list[int]
+    """Cells."""
 
 
 @dataclass(frozen=True)
 class Road:
-    """What is known of the road in each minute, by expressway, direction and segment.
-
-    `minutes[m]` has three lists: `speed` of [place, mph, cars], `toll` of [place, toll], `accident` of
-    places, where a place is (xway * 2 + dir) * 100 + seg.
-    """
+    """What is known of the road in each minute."""
 
     xways: int
-    minutes: dict[int, dict[str, list[Any]]]
+    minutes: dict[int, Minute]
 
 
 def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
@@ -67,7 +74,7 @@ def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
     source = open_input(path)
     with duckdb.connect(":memory:") as con:
         con.execute(CARS.format(rows=_rows(source.files, source.format), xways=xways))
-        con.execute(TOLD.format(file=_quoted(str(answers))))
+        con.execute(NOTICES.format(file=_quoted(str(answers))))
         row = con.execute("SELECT max(xway) + 1 FROM cars").fetchone()
         road = Road(int(row[0] or 0) if row else 0, {})
         _fill(con, road)
@@ -76,18 +83,18 @@ def read_road(path: Path, answers: Path, xways: int = MOST_XWAYS) -> Road:
 
 def _fill(con: duckdb.DuckDBPyConnection, road: Road) -> None:
     for minute, xway, way, seg, mph, cars in con.execute(f"{SPEEDS} ORDER BY ALL").fetchall():
-        _minute(road, minute)["speed"].append([_place(xway, way, seg), mph, cars])
+        _minute(road, minute)["speed"].append((_cell(xway, way, seg), mph, cars))
     for minute, xway, way, seg, toll in con.execute(f"{TOLLS} ORDER BY ALL").fetchall():
-        _minute(road, minute)["toll"].append([_place(xway, way, seg), toll])
+        _minute(road, minute)["toll"].append((_cell(xway, way, seg), toll))
     for minute, xway, way, seg in con.execute(f"{ACCIDENTS} ORDER BY ALL").fetchall():
-        _minute(road, minute)["accident"].append(_place(xway, way, seg))
+        _minute(road, minute)["accident"].append(_cell(xway, way, seg))
 
 
-def _minute(road: Road, minute: float) -> dict[str, list[Any]]:
+def _minute(road: Road, minute: float) -> Minute:
     return road.minutes.setdefault(int(minute), {"speed": [], "toll": [], "accident": []})
 
 
-def _place(xway: int, way: int, seg: int) -> int:
+def _cell(xway: int, way: int, seg: int) -> int:
     return (xway * 2 + way) * SEGMENTS + seg
 
 
@@ -137,34 +144,32 @@ def draw(road: Road) -> str:
     )
     box = f"0 0 {width} {height}"
     svg = f'<svg id="road" viewBox="{box}" role="img" aria-label="map of the road">{strips}</svg>'
-    data = json.dumps({str(m): found for m, found in road.minutes.items()}, separators=(",", ":"))
+    data = json.dumps({str(number): minute for number, minute in road.minutes.items()}, separators=(",", ":"))
     return f"{slider}{svg}{_LEGEND}<script>const road = {data};{_SCRIPT}</script>"
 
 
 def _strips(road: Road, minute: int) -> Iterator[str]:
     frame = road.minutes[minute]
-    speeds = {place: (mph, cars) for place, mph, cars in frame["speed"]}
+    speeds = {cell: (mph, cars) for cell, mph, cars in frame["speed"]}
     tolls, accidents = dict(frame["toll"]), set(frame["accident"])
     for xway in range(road.xways):
         for way, name in enumerate(("east", "west")):
             y = 18 + xway * _STEP + way * (_HEIGHT + 12)
             yield f'<text x="4" y="{y + 12}">{xway} {escape(name)}</text>'
             for seg in range(SEGMENTS):
-                place = _place(xway, way, seg)
-                yield _segment(
-                    seg, y, place, speeds.get(place), tolls.get(place), accident=place in accidents
-                )
+                cell = _cell(xway, way, seg)
+                yield _segment(seg, y, cell, speeds.get(cell), tolls.get(cell), accident=cell in accidents)
 
 
 def _segment(
-    seg: int, y: int, place: int, speed: tuple[int, int] | None, toll: int | None, *, accident: bool
+    seg: int, y: int, cell: int, speed: tuple[int, int] | None, toll: int | None, *, accident: bool
 ) -> str:
     x = _LEFT + seg * _WIDTH
     fill = _NOBODY if speed is None else colour(speed[0])
     bar = 0 if toll is None else min(10, 2 + toll // 400)
     hidden = "" if accident else " visibility=hidden"
     return (
-        f'<g id="p{place}"><rect x="{x}" y="{y}" width="{_WIDTH - 1}" height="{_HEIGHT}" fill="{fill}">'
+        f'<g id="p{cell}"><rect x="{x}" y="{y}" width="{_WIDTH - 1}" height="{_HEIGHT}" fill="{fill}">'
         f"<title>{_words(seg, speed, toll, accident=accident)}</title></rect>"
         f'<rect class="toll" x="{x}" y="{y - bar - 1}" width="{_WIDTH - 1}" height="{bar}"/>'
         f'<text class="crash" x="{x - 1}" y="{y + 13}"{hidden}>&#10006;</text></g>'
@@ -178,8 +183,8 @@ def _words(seg: int, speed: tuple[int, int] | None, toll: int | None, *, acciden
 
 _LEGEND = (
     '<p class="note">Colour: mean speed, red 0 to green 70 mph; grey: nobody. '
-    "Blue bar: the highest toll quoted there in the "
-    "minute. &#10006;: an accident that cars were warned of. Move over a segment for its figures.</p>"
+    "Blue bar: the highest toll quoted there in the minute. "
+    "&#10006;: an accident that cars were warned of. Move over a segment for its figures.</p>"
 )
 
 _SCRIPT = """
@@ -190,14 +195,14 @@ when.addEventListener("input", () => {
   const speed = new Map(now.speed.map(s => [s[0], s]));
   const toll = new Map(now.toll), crash = new Set(now.accident);
   for (const g of document.querySelectorAll("#road g")) {
-    const place = +g.id.slice(1), s = speed.get(place), t = toll.get(place) || 0;
+    const cell = +g.id.slice(1), s = speed.get(cell), t = toll.get(cell) || 0;
     const [box, bar, cross] = g.children;
     box.setAttribute("fill", s ? `hsl(${Math.round(Math.min(s[1], 70) * 120 / 70)} 70% 50%)` : "#e8e8e8");
     const h = t ? Math.min(10, 2 + Math.floor(t / 400)) : 0;
     bar.setAttribute("height", h); bar.setAttribute("y", +box.getAttribute("y") - h - 1);
-    cross.setAttribute("visibility", crash.has(place) ? "visible" : "hidden");
-    box.firstElementChild.textContent = `segment ${place % 100}: `
+    cross.setAttribute("visibility", crash.has(cell) ? "visible" : "hidden");
+    box.firstElementChild.textContent = `segment ${cell % 100}: `
       + (s ? `${s[2]} cars, ${s[1]} mph` : "nobody")
-      + `, toll ${t}` + (crash.has(place) ? ", accident" : "");
+      + `, toll ${t}` + (crash.has(cell) ? ", accident" : "");
   }
 });"""

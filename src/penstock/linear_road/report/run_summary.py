@@ -5,24 +5,34 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
 
+from penstock.linear_road.run.record import RunRecord
 from penstock.linear_road.run.response_times import NAMES
 
+_PERCENTILES: tuple[Literal["p50"], Literal["p95"], Literal["p99"], Literal["max"]] = (
+    "p50",
+    "p95",
+    "p99",
+    "max",
+)
 
-def show_run(record: dict[str, Any], out: Path) -> None:
+
+def show_run(record: RunRecord, out: Path) -> None:
     """The summary of a run."""
     table = Table(title=f"Linear Road run in {out}", title_justify="left")
     table.add_column("type")
     for name in ("answers", "late", "p50 s", "p95 s", "p99 s", "max s"):
         table.add_column(name, justify="right")
     for kind, name in enumerate(NAMES):
-        figures = record["latency"].get(str(kind), {})
-        cells = [_seconds(figures.get(key)) for key in ("p50", "p95", "p99", "max")]
-        late = f"{figures['late']:,}" if figures else "-"
+        # A run at maximum speed has no clock, so it has no response times.
+        figures = record["latency"].get(str(kind))
+        times = (None,) * 4 if figures is None else tuple(figures[key] for key in _PERCENTILES)
+        cells = [_seconds(seconds) for seconds in times]
+        late = "-" if figures is None else f"{figures['late']:,}"
         table.add_row(f"{kind} {name}", f"{record['answers'][str(kind)]:,}", late, *cells)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
@@ -30,7 +40,7 @@ def show_run(record: dict[str, Any], out: Path) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
+def _lines(record: RunRecord, out: Path) -> Iterator[str]:
     rows, cost = record["input"]["rows"], record["cost"]
     size = "" if record["input"]["xways"] is None else f" at L = {record['input']['xways']:g}"
     yield (
@@ -50,7 +60,7 @@ def _lines(record: dict[str, Any], out: Path) -> Iterator[str]:
         )
     elif not record["valid"]:
         yield (
-            "The run was killed on the way: its answers hold, its response times tell of the kill "
+            "The run was killed on the way: its answers hold, but its response times include the gap "
             "(run.json, `attempts`)."
         )
 

@@ -10,19 +10,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
-from penstock.linear_road.rows.csv_rows import QID_FIELD, VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.rows.arrays import Int32s
+from penstock.linear_road.rows.csv_rows import DIR_FIELD, QID_FIELD, TYPE_FIELD, VID_FIELD, XWAY_FIELD
+from penstock.linear_road.rows.fields import POSITION_REPORT
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.read_blocks import seconds_of
 from penstock.linear_road.rows.wanderers import Range, Wanderers
 
 _INT32 = 2**31 - 1
+
+
+class SpanFigures(TypedDict):
+    """A span in JSON."""
+
+    vids: int
+    qids: int
+    xways: int
+    expressways: float
+    together: NotRequired[list[list[int]]]
+
+
+class CopiesFigures(TypedDict):
+    """Copies in JSON."""
+
+    count: int
+    vid: int
+    qid: int
+    xway: int
 
 
 @dataclass(frozen=True)
@@ -48,20 +69,22 @@ class Span:
             self.vids * count, self.qids * count, self.xways * count, self.expressways * count, tuple(ranges)
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> SpanFigures:
         """The span as manifests keep it."""
-        ranges = {"together": [list(found) for found in self.together]} if self.together else {}
-        return {
+        figures: SpanFigures = {
             "vids": self.vids,
             "qids": self.qids,
             "xways": self.xways,
             "expressways": self.expressways,
-            **ranges,
         }
+        if self.together:
+            figures["together"] = [[low, high] for low, high in self.together]
+        return figures
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Span:
-        return cls(**{**found, "together": tuple((low, high) for low, high in found.get("together", ()))})
+    def from_json(cls, figures: SpanFigures) -> Span:
+        together = tuple((low, high) for low, high in figures.get("together", ()))
+        return cls(figures["vids"], figures["qids"], figures["xways"], figures["expressways"], together)
 
 
 @dataclass(frozen=True)
@@ -81,8 +104,8 @@ class Copies:
         """What copy `k` adds to VID, QID and XWay."""
         return k * self.vid, k * self.qid, k * self.xway
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def as_json(self) -> CopiesFigures:
+        return CopiesFigures(count=self.count, vid=self.vid, qid=self.qid, xway=self.xway)
 
 
 def copies_of(span: Span, *, count: int | None = None, expressways: float | None = None) -> Copies:
@@ -120,8 +143,8 @@ def _count_for(span: Span, expressways: float) -> int:
 
 def stated_span(source: Input) -> Span | None:
     """The span stated in the manifest of a generated input; None if there is none."""
-    stated = source.manifest or {}
-    if not {"vid_limit", "qid_limit", "xways"} <= set(stated):
+    stated = source.manifest
+    if stated is None or not {"vid_limit", "qid_limit", "xways"} <= set(stated):
         return None
     expressways = float(stated["xways"])
     return Span(int(stated["vid_limit"]), int(stated["qid_limit"]), math.ceil(expressways), expressways)
@@ -143,8 +166,8 @@ def _measured(source: Input, between: Callable[[], None]) -> Span:
         values = rows.accepted()
         if len(values):
             largest = np.maximum(largest, values.max(axis=0))
-            reports = values[values[:, 0] == 0].astype(np.int64)
-            roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, 6]).tolist())
+            reports = values[values[:, TYPE_FIELD] == POSITION_REPORT].astype(np.int64)
+            roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, DIR_FIELD]).tolist())
             wanderers.add(reports)
         between()
     if largest[0] < 0:
@@ -155,7 +178,7 @@ def _measured(source: Input, between: Callable[[], None]) -> Span:
     return Span(vids, qids, xways, len(roads) / 2, tuple(wanderers.ranges))
 
 
-def shift_column(values: Array, copies: Copies, k: int, column: int) -> Array:
+def shift_column(values: Int32s, copies: Copies, k: int, column: int) -> Int32s:
     """A column of the rows of copy `k`; only VID, QID and XWay differ from the original.
 
     >>> shift_column(np.array([5, -1], np.int32), Copies(2, vid=1000, qid=50, xway=1), 1, QID_FIELD).tolist()

@@ -8,19 +8,20 @@ row. Row format: VLDB 2004, section 3.1.2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from penstock.linear_road.rows.arrays import Bools, Bytes, Int32s, Int64s, Ints
+
 FIELDS = 15
-VID_FIELD, XWAY_FIELD, DIR_FIELD, QID_FIELD = 2, 4, 6, 9
+TYPE_FIELD, TIME_FIELD, VID_FIELD, SPD_FIELD, XWAY_FIELD, LANE_FIELD, DIR_FIELD = range(7)
+SEG_FIELD, POS_FIELD, QID_FIELD, SINIT_FIELD, SEND_FIELD, DOW_FIELD, TOD_FIELD, DAY_FIELD = range(7, FIELDS)
+"""Where each field stands in a row, see `fields.COLUMNS`."""
+
 MOST_DIGITS = 11
 """The longest int32 in text: ten digits and a sign."""
 
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_COMMA, _NEWLINE, _RETURN, _MINUS, _ZERO, _PLUS, _BLANK, _TAB = 44, 10, 13, 45, 48, 43, 32, 9
+_COMMA, _NEWLINE, _RETURN, _MINUS, _ZERO, _NINE, _PLUS, _BLANK, _TAB = 44, 10, 13, 45, 48, 57, 43, 32, 9
 _INT32 = 2**31 - 1
 TOO_LARGE = -(2**31)
 """What a number beyond 32 bits is read as: no field's range holds it, and where a field is unused it does no
@@ -28,7 +29,7 @@ harm.
 """
 
 
-def parse(text: Array) -> tuple[Array, Array, Array]:
+def parse(text: Bytes) -> tuple[Int32s, Bools, Int64s]:
     r"""Split text that ends in a newline into rows: (values, whole, starts).
 
     A row that is not 15 integers is not whole.
@@ -46,7 +47,7 @@ def parse(text: Array) -> tuple[Array, Array, Array]:
     return values, whole, starts
 
 
-def render(values: Array) -> tuple[Array, Array]:
+def render(values: Ints) -> tuple[Bytes, Int64s]:
     r"""The text of rows of numbers, and where each row starts in it.
 
     >>> text, starts = render(np.array([[0, -1, 25], [7, 8, 900]], np.int32))
@@ -60,7 +61,7 @@ def render(values: Array) -> tuple[Array, Array]:
     return out[: starts[-1]], starts
 
 
-def gather(text: Array, starts: Array, rows: Array) -> tuple[Array, Array]:
+def gather(text: Bytes, starts: Int64s, rows: Int64s) -> tuple[Bytes, Int64s]:
     """The text of the chosen rows, in the order given, and where each starts in it."""
     lengths = starts[rows + 1] - starts[rows]
     at = np.zeros(len(rows) + 1, np.int64)
@@ -70,7 +71,7 @@ def gather(text: Array, starts: Array, rows: Array) -> tuple[Array, Array]:
     return out, at
 
 
-def shift(text: Array, rows: int, vid: int, qid: int, xway: int) -> Array:
+def shift(text: Bytes, rows: int, vid: int, qid: int, xway: int) -> Bytes:
     r"""The same rows with VID, QID and XWay moved up; unused (negative) fields stay as they are.
 
     >>> row = b"3,10,231,-1,0,-1,-1,-1,-1,5,-1,-1,-1,-1,60\n"
@@ -82,7 +83,7 @@ def shift(text: Array, rows: int, vid: int, qid: int, xway: int) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
+def _parse(text: Bytes, values: Int32s, whole: Bools, starts: Int64s) -> None:
     i = 0
     for row in range(len(whole)):
         field = 0
@@ -108,7 +109,7 @@ def _parse(text: Array, values: Array, whole: Array, starts: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def integer(text: Array, i: int) -> tuple[int, int, bool]:
+def integer(text: Bytes, i: int) -> tuple[int, int, bool]:
     """Read one integer: the number, where it ends, and whether it is one.
 
     Blanks around it and a sign before it are allowed. What does not fit 32 bits becomes `TOO_LARGE`. Most
@@ -126,8 +127,8 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
             c = text[i]
     first = i
     number = 0
-    while 48 <= c <= 57:
-        number = number * 10 + int(c - 48)
+    while _ZERO <= c <= _NINE:
+        number = number * 10 + int(c - _ZERO)
         # Stay just above the limit: a field of a hundred digits must not overflow into a number that looks
         # valid.
         if number > _INT32:
@@ -146,7 +147,7 @@ def integer(text: Array, i: int) -> tuple[int, int, bool]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _put(out: Array, at: int, number: int) -> int:
+def _put(out: Bytes, at: int, number: int) -> int:
     if number < 0:
         out[at] = _MINUS
         at += 1
@@ -164,7 +165,7 @@ def _put(out: Array, at: int, number: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _render(values: Array, out: Array, starts: Array) -> None:
+def _render(values: Int32s, out: Bytes, starts: Int64s) -> None:
     at = 0
     rows, fields = values.shape
     for i in range(rows):
@@ -177,7 +178,7 @@ def _render(values: Array, out: Array, starts: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _gather(text: Array, starts: Array, rows: Array, at: Array, out: Array) -> None:
+def _gather(text: Bytes, starts: Int64s, rows: Int64s, at: Int64s, out: Bytes) -> None:
     for i in range(len(rows)):
         source = starts[rows[i]]
         for k in range(at[i + 1] - at[i]):
@@ -185,7 +186,7 @@ def _gather(text: Array, starts: Array, rows: Array, at: Array, out: Array) -> N
 
 
 @njit(cache=True, nogil=True)
-def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) -> int:
+def shift_into(text: Bytes, out: Bytes, at: int, vid: int, qid: int, xway: int) -> int:
     """Append the shifted rows of `text` to `out` at `at`; returns the new end. `out` must have room."""
     field = 0
     i = 0
@@ -193,8 +194,8 @@ def shift_into(text: Array, out: Array, at: int, vid: int, qid: int, xway: int) 
     while i < size:
         # Only three fields are read as numbers. All others are copied byte by byte, whatever they hold.
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
-            number, following, found = integer(text, i)
-            if found and number >= 0:
+            number, following, is_number = integer(text, i)
+            if is_number and number >= 0:
                 offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
                 at = _put(out, at, number + offset)
                 i = following

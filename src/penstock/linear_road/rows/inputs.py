@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from penstock.linear_road.errors import InputError
 
@@ -21,6 +21,29 @@ _SUFFIXES = (".dat", ".csv", ".parquet")
 _GENERATED = re.compile(r"rows-\d+-\d+")
 
 
+class Manifest(TypedDict, total=False):
+    """What the manifest of a generated input says; any tool may write one that lists its `files` only."""
+
+    kind: str
+    version: str
+    xways: float
+    minutes: int
+    seed: int
+    format: Format
+    model: int
+    files: list[str]
+    rows: int
+    counts: dict[str, int]
+    vehicles: int
+    trips: int
+    second_trips: int
+    accidents: int
+    vid_limit: int
+    qid_limit: int
+    hash_kind: str
+    hash: str
+
+
 @dataclass(frozen=True)
 class Input:
     """The row files of an input in time order; `manifest` is None for a flat file."""
@@ -28,7 +51,7 @@ class Input:
     path: Path
     files: tuple[Path, ...]
     format: Format
-    manifest: dict[str, Any] | None = None
+    manifest: Manifest | None = None
 
 
 def open_input(path: Path) -> Input:
@@ -105,16 +128,15 @@ def _open_directory(path: Path) -> Input:
     return Input(path=path, files=files, format=formats.pop(), manifest=manifest)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not file.is_file():
         raise InputError(
             f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, "
-            "or one flat file "
-            "(in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)."
+            "or one flat file (in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)."
         )
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        manifest: Manifest = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"The manifest {file} cannot be read: {error}.") from error
     if not isinstance(manifest, dict) or not _is_list_of_names(manifest.get("files")):

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Bools, Bytes, Codes, Int32s, Int64s
 from penstock.linear_road.rows.fields import COLUMNS
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.rows.refusals import EXPECTED, REASONS, Seen, refuse, refuse_alone
@@ -27,6 +28,7 @@ from penstock.linear_road.rows.refusals import EXPECTED, REASONS, Seen, refuse, 
 CHUNK_BYTES = 32 << 20
 CHUNK_ROWS = 500_000
 _SHOWN = 80
+_ArrayT = TypeVar("_ArrayT", Codes, Int32s)
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,14 @@ class Rows:
     files. `following` is where the row after this block starts.
     """
 
-    values: Array
-    whole: Array
-    origin: Array
+    values: Int32s
+    whole: Bools
+    origin: Int64s
     following: int
-    text: Array | None = None
-    starts: Array | None = None
-    reasons: Array | None = None
-    seconds: Array | None = None
+    text: Bytes | None = None
+    starts: Int64s | None = None
+    reasons: Codes | None = None
+    seconds: Int32s | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -66,7 +68,7 @@ class Rows:
             None if self.seconds is None else self.seconds[begin:end],
         )
 
-    def rendered(self) -> tuple[Array, Array]:
+    def rendered(self) -> tuple[Bytes, Int64s]:
         """The rows as text, and where each starts: the original bytes, or the numbers written out."""
         if self.text is None or self.starts is None:
             return csv_rows.render(self.values)
@@ -80,7 +82,7 @@ class Rows:
             self.text[self.starts[i] : self.starts[i + 1]].tobytes().decode("utf-8", "replace").rstrip("\r\n")
         )
 
-    def accepted(self) -> Array:
+    def accepted(self) -> Int32s:
         """The values of the rows that keep to the format."""
         return self.values if self.reasons is None else self.values[self.reasons == 0]
 
@@ -125,7 +127,7 @@ def refused_rows(source: Input, rows: Rows, most: int) -> list[RefusedRow]:
 
 def _refused(source: Input, rows: Rows, i: int) -> RefusedRow:
     assert rows.reasons is not None
-    file, line = _place(source, int(rows.origin[i]))
+    file, line = _file_and_line(source, int(rows.origin[i]))
     return RefusedRow(file.name, line, REASONS[int(rows.reasons[i])], rows.raw(i))
 
 
@@ -190,7 +192,7 @@ def _join(first: Rows | None, second: Rows) -> Rows:
     )
 
 
-def _join_arrays(first: Array | None, second: Array | None) -> Array | None:
+def _join_arrays(first: _ArrayT | None, second: _ArrayT | None) -> _ArrayT | None:
     return None if first is None or second is None else np.concatenate([first, second])
 
 
@@ -261,7 +263,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(".")
 
 
-def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Array, Array]:
+def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Int32s, Bools]:
     """The numbers of a batch, and which rows have all fifteen."""
     values = np.empty((batch.num_rows, len(COLUMNS)), np.int32)
     whole = np.ones(batch.num_rows, np.bool_)
@@ -278,33 +280,35 @@ def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Array, Array]:
     return values, whole
 
 
-def places_of(source: Input, origins: Array) -> list[tuple[str, int]]:
-    """The file name and the 1-based line (row, for parquet) of each place in an input, in one pass."""
-    places: dict[int, tuple[str, int]] = {}
+def lines_of(source: Input, origins: Int64s) -> list[tuple[str, int]]:
+    """The file name and the 1-based line (row, for parquet) of each offset in an input, in one pass."""
+    names_and_lines: dict[int, tuple[str, int]] = {}
     base = 0
     for file in source.files:
         size = _size(source, file)
         inside = np.unique(origins[(origins >= base) & (origins < base + size)]) - base
         lines = inside + 1 if source.format == "parquet" else _line_numbers(file, inside)
-        places |= {int(base + at): (file.name, int(line)) for at, line in zip(inside, lines, strict=True)}
+        names_and_lines |= {
+            int(base + at): (file.name, int(line)) for at, line in zip(inside, lines, strict=True)
+        }
         base += size
-    return [places[origin] for origin in origins.tolist()]
+    return [names_and_lines[origin] for origin in origins.tolist()]
 
 
-def _line_numbers(file: Path, places: Array) -> Array:
+def _line_numbers(file: Path, offsets: Int64s) -> Int64s:
     """The 1-based lines that start at these bytes of a file, given in order."""
-    if not len(places):
-        return places
-    # Add a place at regular distances, so that no piece is large.
-    cuts = np.union1d(places, np.arange(0, int(places[-1]) + 1, CHUNK_BYTES))
+    if not len(offsets):
+        return offsets
+    # Cut at regular distances, so that no piece is large.
+    cuts = np.union1d(offsets, np.arange(0, int(offsets[-1]) + 1, CHUNK_BYTES))
     text = np.memmap(file, np.uint8, mode="r")
     pieces = [int(np.count_nonzero(text[a:b] == ord("\n"))) for a, b in itertools.pairwise(cuts.tolist())]
     lines = np.concatenate([[1], np.cumsum(pieces, dtype=np.int64) + 1])
-    return np.asarray(lines[np.searchsorted(cuts, places)])
+    return np.asarray(lines[np.searchsorted(cuts, offsets)])
 
 
-def _place(source: Input, origin: int) -> tuple[Path, int]:
-    """The file and the 1-based row of a place in the input."""
+def _file_and_line(source: Input, origin: int) -> tuple[Path, int]:
+    """The file and the 1-based line (row, for parquet) of an offset in the whole input."""
     for file in source.files:
         size = _size(source, file)
         if origin < size:

@@ -14,7 +14,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Bools, Codes, Int32s, Int64s
+from penstock.linear_road.rows.csv_rows import (
+    DAY_FIELD,
+    DIR_FIELD,
+    DOW_FIELD,
+    LANE_FIELD,
+    POS_FIELD,
+    QID_FIELD,
+    SEG_FIELD,
+    SEND_FIELD,
+    SINIT_FIELD,
+    SPD_FIELD,
+    TIME_FIELD,
+    TOD_FIELD,
+    TYPE_FIELD,
+    VID_FIELD,
+    XWAY_FIELD,
+)
+from penstock.linear_road.rows.fields import (
+    BALANCE,
+    DAILY,
+    EXIT_LANE,
+    FEET_PER_SEGMENT,
+    POSITION_REPORT,
+    SEGMENTS,
+    TRAVEL,
+)
 
 REASONS: tuple[str, ...] = (
     "accepted",
@@ -60,8 +86,36 @@ EXPECTED: dict[int, str] = {
 }
 """What a field out of range should have held."""
 
+(
+    _NOT_WHOLE,
+    _TYPE,
+    _TIME,
+    _VID,
+    _SPEED,
+    _XWAY,
+    _LANE,
+    _DIRECTION,
+    _SEGMENT,
+    _POSITION,
+    _SEGMENT_OF_POSITION,
+    _QID,
+    _START,
+    _END,
+    _DAY_OF_WEEK,
+    _TIME_OF_DAY,
+    _DAY,
+    _GOES_BACK,
+    _LEAPS,
+    _REPEATED,
+) = range(1, len(REASONS))
+"""The codes, in the order of `REASONS`."""
+
 _LEAP = 60
+"""Seconds that Time may advance between two rows; more is a leap."""
 _SLOTS = 1 << 20
+_HASH = np.int64(-7046029254386353131)
+_LAST_SECOND, _LAST_DAY, _MINUTES_A_DAY = 10_799, 69, 1_440
+_LAST_SEGMENT, _LAST_FOOT, _TOP_SPEED = SEGMENTS - 1, SEGMENTS * FEET_PER_SEGMENT - 1, 100
 
 
 @dataclass
@@ -72,18 +126,18 @@ class Seen:
     """
 
     last: int = -1
-    keys: Array = field(default_factory=lambda: np.zeros(_SLOTS, np.int64))
-    stamps: Array = field(default_factory=lambda: np.full(_SLOTS, -1, np.int32))
+    keys: Int64s = field(default_factory=lambda: np.zeros(_SLOTS, np.int64))
+    stamps: Int32s = field(default_factory=lambda: np.full(_SLOTS, -1, np.int32))
 
 
-def refuse_alone(values: Array, whole: Array) -> Array:
+def refuse_alone(values: Int32s, whole: Bools) -> Codes:
     """The code of each row by itself, regardless of the rows around it."""
-    alone = np.ones(len(values), np.int8)
+    alone = np.full(len(values), _NOT_WHOLE, np.int8)
     _alone(values, whole, alone)
     return alone
 
 
-def refuse(values: Array, alone: Array, decide: int, seen: Seen) -> tuple[Array, Array]:
+def refuse(values: Int32s, alone: Codes, decide: int, seen: Seen) -> tuple[Codes, Int32s]:
     """Decide the first `decide` rows: (reasons, seconds); later rows serve only as "the next row".
 
     The second of a refused row is that of the last accepted row before it, so that it can be passed on in its
@@ -97,114 +151,114 @@ def refuse(values: Array, alone: Array, decide: int, seen: Seen) -> tuple[Array,
 
 @njit(cache=True, nogil=True)
 def _refuse(
-    values: Array,
-    alone: Array,
+    values: Int32s,
+    alone: Codes,
     decide: int,
     last: int,
-    keys: Array,
-    stamps: Array,
-    reasons: Array,
-    seconds: Array,
+    keys: Int64s,
+    stamps: Int32s,
+    reasons: Codes,
+    seconds: Int32s,
 ) -> int:
     for i in range(decide):
         reason = alone[i]
         if reason == 0:
             reason = _order_reason(values, alone, i, last)
         # Check this last, because the check also remembers: a row refused for another reason must not count.
-        if reason == 0 and values[i, 0] == 0 and _repeated(values[i], keys, stamps):
-            reason = 20
+        if reason == 0 and values[i, TYPE_FIELD] == POSITION_REPORT and _repeated(values[i], keys, stamps):
+            reason = _REPEATED
         if reason == 0:
-            last = values[i, 1]
+            last = values[i, TIME_FIELD]
         reasons[i] = reason
         seconds[i] = last
     return last
 
 
 @njit(cache=True, nogil=True)
-def _alone(values: Array, whole: Array, alone: Array) -> None:
+def _alone(values: Int32s, whole: Bools, alone: Codes) -> None:
     for i in range(len(values)):
         if whole[i]:
             alone[i] = field_reason(values[i])
 
 
 @njit(cache=True, nogil=True)
-def field_reason(row: Array) -> int:
+def field_reason(row: Int32s) -> int:
     """What is wrong with a row by itself: an index into `REASONS`, 0 if nothing is."""
-    kind = row[0]
-    if kind not in (0, 2, 3, 4):
-        return 2
-    if row[1] < 0 or row[1] > 10799:
-        return 3
-    if row[2] < 0:
-        return 4
-    if kind == 0:
-        return _report_reason(row)
-    if kind != 2 and row[4] < 0:
-        return 6
-    if row[9] < 0:
-        return 12
-    if kind == 3 and (row[14] < 1 or row[14] > 69):
-        return 17
-    return _journey_reason(row) if kind == 4 else 0
+    kind = row[TYPE_FIELD]
+    if kind not in (POSITION_REPORT, BALANCE, DAILY, TRAVEL):
+        return _TYPE
+    if row[TIME_FIELD] < 0 or row[TIME_FIELD] > _LAST_SECOND:
+        return _TIME
+    if row[VID_FIELD] < 0:
+        return _VID
+    if kind == POSITION_REPORT:
+        return int(_report_reason(row))
+    if kind != BALANCE and row[XWAY_FIELD] < 0:
+        return _XWAY
+    if row[QID_FIELD] < 0:
+        return _QID
+    if kind == DAILY and (row[DAY_FIELD] < 1 or row[DAY_FIELD] > _LAST_DAY):
+        return _DAY
+    return _journey_reason(row) if kind == TRAVEL else 0
 
 
 @njit(cache=True, nogil=True)
-def _report_reason(row: Array) -> int:
-    if row[3] < 0 or row[3] > 100:
-        return 5
-    if row[4] < 0:
-        return 6
-    if row[5] < 0 or row[5] > 4:
-        return 7
-    if row[6] < 0 or row[6] > 1:
-        return 8
-    if row[7] < 0 or row[7] > 99:
-        return 9
-    if row[8] < 0 or row[8] > 527999:
-        return 10
-    return 11 if row[7] != row[8] // 5280 else 0
+def _report_reason(row: Int32s) -> int:
+    if row[SPD_FIELD] < 0 or row[SPD_FIELD] > _TOP_SPEED:
+        return _SPEED
+    if row[XWAY_FIELD] < 0:
+        return _XWAY
+    if row[LANE_FIELD] < 0 or row[LANE_FIELD] > EXIT_LANE:
+        return _LANE
+    if row[DIR_FIELD] < 0 or row[DIR_FIELD] > 1:
+        return _DIRECTION
+    if row[SEG_FIELD] < 0 or row[SEG_FIELD] > _LAST_SEGMENT:
+        return _SEGMENT
+    if row[POS_FIELD] < 0 or row[POS_FIELD] > _LAST_FOOT:
+        return _POSITION
+    return _SEGMENT_OF_POSITION if row[SEG_FIELD] != row[POS_FIELD] // FEET_PER_SEGMENT else 0
 
 
 @njit(cache=True, nogil=True)
-def _journey_reason(row: Array) -> int:
-    if row[10] < 0 or row[10] > 99:
-        return 13
-    if row[11] < 0 or row[11] > 99:
-        return 14
-    if row[10] == row[11]:
+def _journey_reason(row: Int32s) -> int:
+    if row[SINIT_FIELD] < 0 or row[SINIT_FIELD] > _LAST_SEGMENT:
+        return _START
+    if row[SEND_FIELD] < 0 or row[SEND_FIELD] > _LAST_SEGMENT:
+        return _END
+    if row[SINIT_FIELD] == row[SEND_FIELD]:
         return 0  # a journey of no segments is answered 0,0 whatever the day and time of day
-    if row[12] < 1 or row[12] > 7:
-        return 15
-    return 16 if row[13] < 1 or row[13] > 1440 else 0
+    if row[DOW_FIELD] < 1 or row[DOW_FIELD] > 7:
+        return _DAY_OF_WEEK
+    return _TIME_OF_DAY if row[TOD_FIELD] < 1 or row[TOD_FIELD] > _MINUTES_A_DAY else 0
 
 
 @njit(cache=True, nogil=True)
-def _order_reason(values: Array, alone: Array, i: int, last: int) -> int:
-    time = values[i, 1]
+def _order_reason(values: Int32s, alone: Codes, i: int, last: int) -> int:
+    time = values[i, TIME_FIELD]
     if time < last:
-        return 18
+        return _GOES_BACK
     if last < 0 or time <= last + _LEAP:
         return 0
     # The next row that is valid by itself: a Time out of range must not make a leap look normal. Without a
     # row before and one after, nothing shows that this row is the wrong one.
     for k in range(i + 1, len(values)):
         if alone[k] == 0:
-            return 19 if time > values[k, 1] + _LEAP else 0
+            return _LEAPS if time > values[k, TIME_FIELD] + _LEAP else 0
     return 0
 
 
 @njit(cache=True, nogil=True)
-def _repeated(row: Array, keys: Array, stamps: Array) -> bool:
+def _repeated(row: Int32s, keys: Int64s, stamps: Int32s) -> bool:
     """Whether this vehicle, expressway and direction already reported this second; remembers it if not.
 
     A slot is empty if its stamp is not this second, so the table never needs clearing.
     """
-    key = (np.int64(row[2]) << 32) | (np.int64(row[4]) << 1) | np.int64(row[6])
+    key = (np.int64(row[VID_FIELD]) << 32) | (np.int64(row[XWAY_FIELD]) << 1) | np.int64(row[DIR_FIELD])
     # A multiplicative hash: the odd constant spreads neighbouring numbers over the table.
-    slot = (key * np.int64(-7046029254386353131) >> 20) & (len(keys) - 1)
+    slot = (key * _HASH >> 20) & (len(keys) - 1)
     for _ in range(len(keys)):
-        if stamps[slot] != row[1]:
-            stamps[slot] = row[1]
+        if stamps[slot] != row[TIME_FIELD]:
+            stamps[slot] = row[TIME_FIELD]
             keys[slot] = key
             return False
         if keys[slot] == key:

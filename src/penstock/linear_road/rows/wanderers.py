@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.linear_road.rows.csv_rows import VID_FIELD, XWAY_FIELD, Array
+from penstock.linear_road.rows.arrays import Int64s
+from penstock.linear_road.rows.csv_rows import TIME_FIELD, VID_FIELD, XWAY_FIELD
 
 NEAR_S = 30
-_TIME_FIELD = 1
 Range = tuple[int, int]
 
 
@@ -24,13 +24,13 @@ class Wanderers:
     """Collects the position reports of an input, block by block in order of time."""
 
     ranges: list[Range] = field(default_factory=list)
-    _recent: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    _recent: Int64s = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
-    def add(self, reports: Array) -> None:
+    def add(self, reports: Int64s) -> None:
         """Add a block of reports, each with all its fields."""
         if not len(reports):
             return
-        fields = reports[:, [VID_FIELD, _TIME_FIELD, XWAY_FIELD]].astype(np.int64)
+        fields = reports[:, [VID_FIELD, TIME_FIELD, XWAY_FIELD]].astype(np.int64)
         seen = np.concatenate([self._recent, fields])
         self._recent = seen[seen[:, 1] > seen[-1, 1] - NEAR_S]
         # Most inputs have one expressway, so there is nothing to sort.
@@ -38,7 +38,7 @@ class Wanderers:
             self.ranges = joined([*self.ranges, *_changes(seen)])
 
 
-def _changes(seen: Array) -> list[Range]:
+def _changes(seen: Int64s) -> list[Range]:
     """The expressways between which vehicles changed quickly; `seen`: vehicle, time, expressway."""
     ordered = seen[np.lexsort((seen[:, 1], seen[:, 0]))]
     (vid, time, xway), (vid2, time2, xway2) = ordered[:-1].T, ordered[1:].T

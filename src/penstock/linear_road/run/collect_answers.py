@@ -1,4 +1,4 @@
-"""What a run leaves for people: one flat file of answers, and the refused rows with their place in the input.
+"""What a run leaves for people: one flat file of answers, and the refused rows with file and line.
 
 Idea: the tasks write answers as finished rows in many small files that never change, so the flat file is
 their concatenation. A dead letter knows the delivered file and its line there. The driver knows which unit of
@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.rows.inputs import Input
-from penstock.linear_road.rows.read_blocks import places_of
+from penstock.linear_road.rows.read_blocks import lines_of
 from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.store.durable import whole_file
 from penstock.store.file_names import delivery_of
@@ -67,34 +67,37 @@ class Origins:
 
         A letter that the driver does not know stays as it is.
         """
-        found = [(self._origin(letter), letter) for letter in letters]
-        known = [(origin, letter) for origin, letter in found if origin is not None]
+        with_origin = [(self._origin(letter), letter) for letter in letters]
+        known = [(origin, letter) for origin, letter in with_origin if origin is not None]
         if self.source is not None and known:
-            places = places_of(self.source, np.array([origin for origin, _ in known], np.int64))
+            lines = lines_of(self.source, np.array([origin for origin, _ in known], np.int64))
             traced = [
                 (origin, (letter[0], file, line, letter[3]))
-                for (origin, letter), (file, line) in zip(known, places, strict=True)
+                for (origin, letter), (file, line) in zip(known, lines, strict=True)
             ]
             yield from (letter for _, letter in sorted(traced, key=lambda pair: pair[0]))
-        yield from (letter for origin, letter in found if origin is None or self.source is None)
+        yield from (letter for origin, letter in with_origin if origin is None or self.source is None)
 
     def _origin(self, letter: Letter) -> int | None:
         delivery = delivery_of(letter[1])
         if delivery is None:
             return None
         second, group = delivery
-        stored, place = self._unit(second, group, letter[2] - 1)
-        return self._places.get((second, stored, place))
+        stored, row = self._unit(second, group, letter[2] - 1)
+        return self._origins.get((second, stored, row))
 
-    def _unit(self, second: int, group: int, place: int) -> tuple[int, int]:
-        """The stored group that holds a row of a delivered one, and its place there."""
+    def _unit(self, second: int, group: int, row: int) -> tuple[int, int]:
+        """The stored group that holds a row of a delivered one, and the number of the row there."""
+        # A delivered group is its units one after the other, each a copy of a stored group.
         for _, stored in self.feed.plan[group] if group < len(self.feed.plan) else ():
             rows = self.feed.slices.slice(second, stored).rows
-            if place < rows:
-                return stored, place
-            place -= rows
+            if row < rows:
+                return stored, row
+            row -= rows
         return -1, -1
 
     @cached_property
-    def _places(self) -> dict[tuple[int, int, int], int]:
-        return {(s, g, p): origin for s, g, p, origin in self.feed.slices.refused.tolist()}
+    def _origins(self) -> dict[tuple[int, int, int], int]:
+        """(second, stored group, row) of each refused row -> its offset in the input."""
+        refused: list[list[int]] = self.feed.slices.refused.tolist()
+        return {(second, group, row): origin for second, group, row, origin in refused}

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.connectors.contract import Slice
 from penstock.linear_road.drive.clock import Clock
@@ -22,6 +22,9 @@ from penstock.linear_road.errors import ClockError
 from penstock.linear_road.network.accounts import CHARGED
 from penstock.linear_road.run.resource_use import RunCounts
 from penstock.store.file_names import delivery_of
+
+if TYPE_CHECKING:
+    from penstock.runtime import TrainDone  # needs Spark
 
 _KEEP = 20
 """Delivered files of so many trains are kept; a committed train is never read again."""
@@ -56,7 +59,7 @@ class RunProgress:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _clock: Clock | None = None
 
-    def train_done(self, done: Any) -> None:
+    def train_done(self, done: TrainDone) -> None:
         """Record a committed train (`penstock.runtime` calls this)."""
         now = time.time()
         slices = [s for taken in done.ticket.slices.values() for s in taken if isinstance(s, Slice)]
@@ -85,9 +88,9 @@ class RunProgress:
         """The clock of the run; None before it starts and in a run at maximum speed."""
         if self._clock is None:
             with contextlib.suppress(ClockError):
-                found = Clock.load(self.delivered)
+                clock = Clock.load(self.delivered)
                 # After a clean stop the old clock stands still until the driver restarts it.
-                self._clock = found if found.ticks and found.paused_at is None else None
+                self._clock = clock if clock.ticks and clock.paused_at is None else None
         return self._clock
 
     @property
@@ -98,6 +101,7 @@ class RunProgress:
         if len(recent) < 2:
             return 0.0
         span = recent[-1][0] - recent[0][0]
+        # The rows of the first train came before the span began.
         return sum(rows for _, rows in recent[1:]) / span if span > 0 else 0.0
 
     def now(self) -> float:
@@ -118,9 +122,9 @@ class RunProgress:
     def new_files(self) -> list[Path]:
         """Answer files that nobody has asked for yet."""
         with self._lock:
-            found = list(self.fresh)
+            files = list(self.fresh)
             self.fresh.clear()
-        return found
+        return files
 
     def sweep(self) -> None:
         """Remove delivered files that no train will read again, so that the disk does not fill."""

@@ -17,12 +17,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import psutil
 
+from penstock.linear_road.run.record import Cost, Machine, SampleFigures
+
 PACKAGES: tuple[str, ...] = ("penstock", "pyspark", "pyarrow", "numpy", "numba", "pandas", "duckdb")
 _MEMORY_EVERY = 5
+"""Memory is measured with every fifth sample."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,9 @@ class Sample:
     rows_in: int
     rows_out: int
     backlog_s: float
+
+    def as_json(self) -> SampleFigures:
+        return cast("SampleFigures", asdict(self))
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ class ProcessTree:
 
     def _one(self, process: psutil.Process) -> float:
         with contextlib.suppress(psutil.Error):
+            # A forked worker shares most pages with its daemon: the resident size would count them again.
             used = process.memory_full_info()
             return float(getattr(used, "pss", used.rss))
         return 0.0
@@ -119,22 +126,23 @@ class Sampler:
                 )
             )
 
-    def between(self, begin: float, end: float) -> dict[str, Any]:
+    def between(self, begin: float, end: float) -> Cost:
         """The cost of a stretch of the clock: cores used, rates in and out, peak memory and backlog."""
         return _cost([sample for sample in self.samples if begin <= sample.t <= end])
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Cost:
         """The cost of everything sampled."""
         return _cost(self.samples)
 
-    def as_json(self) -> list[dict[str, Any]]:
-        return [asdict(sample) for sample in self.samples]
+    def as_json(self) -> list[SampleFigures]:
+        return [sample.as_json() for sample in self.samples]
 
 
-def _cost(chosen: list[Sample]) -> dict[str, Any]:
+def _cost(chosen: list[Sample]) -> Cost:
     if len(chosen) < 2:
         return {}
     first, last = chosen[0], chosen[-1]
+    # Differences, not totals: what Spark used to start up is no cost of this stretch.
     wall = last.wall - first.wall
     return {
         "wall_s": round(wall, 1),
@@ -153,7 +161,7 @@ def _per_million(first: Sample, last: Sample) -> float | None:
     return round((last.cpu_s - first.cpu_s) / rows * 1e6, 3) if rows else None
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Machine:
     """The machine that the figures come from; `load`: how busy it was at that moment."""
     return {
         "cores": os.cpu_count(),
@@ -166,11 +174,11 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Python, Java and the packages that matter."""
-    found = {"python": platform.python_version(), "java": _java()}
+    by_name = {"python": platform.python_version(), "java": _java()}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            by_name[package] = version(package)
+    return by_name
 
 
 def _processor() -> str:

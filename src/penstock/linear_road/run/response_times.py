@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numba import njit
 
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Bytes, Int32s, Int64s
 
 NAMES: tuple[str, ...] = (
     "toll notice",
@@ -27,35 +27,52 @@ LIMITS: tuple[int, ...] = (5, 5, 5, 10, 30)
 """Seconds within which an answer of each type must leave."""
 
 SECONDS = 10_800
+"""Seconds of a run."""
+
 _MOST_MS = 60_000
 _BIN_MS = 50
 _BINS = _MOST_MS // _BIN_MS + 2
 _CHUNK = 16 << 20
+_COMMA, _NEWLINE, _POINT, _ZERO, _NINE = 44, 10, 46, 48, 57
+
+
+class ResponseFigures(TypedDict):
+    """The response times of one answer type, in seconds; None if nothing was scored."""
+
+    name: str
+    answers: int
+    scored: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
+    late: int
 
 
 @dataclass
 class ResponseTimes:
     r"""Counts so far: answers, response times by type (from `scored_from` on), and by second.
 
-    >>> found = ResponseTimes()
-    >>> found.add(b"0,107,60,61.250,-1,0\n2,60,60.500,60,4,900\n")
-    >>> found.figures()["0"]["p50"], found.figures()["2"]["max"]
+    >>> responses = ResponseTimes()
+    >>> responses.add(b"0,107,60,61.250,-1,0\n2,60,60.500,60,4,900\n")
+    >>> responses.figures()["0"]["p50"], responses.figures()["2"]["max"]
     (1.25, 0.5)
     """
 
     scored_from: int = 0
-    by_type: Array = field(default_factory=lambda: np.zeros((5, _MOST_MS + 2), np.int64))
-    longest: Array = field(default_factory=lambda: np.full(5, -1, np.int64))
-    all_answers: Array = field(default_factory=lambda: np.zeros(5, np.int64))
-    tolls: Array = field(default_factory=lambda: np.zeros(SECONDS, np.int32))
+    by_type: Int64s = field(default_factory=lambda: np.zeros((5, _MOST_MS + 2), np.int64))
+    longest: Int64s = field(default_factory=lambda: np.full(5, -1, np.int64))
+    all_answers: Int64s = field(default_factory=lambda: np.zeros(5, np.int64))
+    tolls: Int32s = field(default_factory=lambda: np.zeros(SECONDS, np.int32))
     """Toll notices triggered in each second."""
-    waits: Array = field(default_factory=lambda: np.zeros((SECONDS, _BINS), np.int32))
+    waits: Int32s = field(default_factory=lambda: np.zeros((SECONDS, _BINS), np.int32))
     """Response times of all types by second of their trigger, in coarse bins."""
 
     def add(self, text: bytes) -> None:
         """Count the lines of a block that ends with a line end."""
         block = np.frombuffer(text, np.uint8)
-        _count(block, self.scored_from, self.by_type, self.longest, self.all_answers, self.tolls, self.waits)
+        of_type = (self.by_type, self.longest, self.all_answers)
+        _count(block, self.scored_from, of_type, (self.tolls, self.waits))
 
     def add_file(self, file: Path) -> None:
         """Count a whole file, block by block."""
@@ -69,26 +86,29 @@ class ResponseTimes:
         if rest:
             self.add(rest + b"\n")
 
-    def figures(self) -> dict[str, dict[str, Any]]:
+    def figures(self) -> dict[str, ResponseFigures]:
         """By type, in seconds: how many were scored, p50, p95, p99, max, and how many came late."""
         return {str(kind): self._figures(kind) for kind in range(5)}
 
-    def _figures(self, kind: int) -> dict[str, Any]:
+    def _figures(self, kind: int) -> ResponseFigures:
         counts = self.by_type[kind]
         scored = int(counts.sum())
-        found: dict[str, Any] = {
+        below = np.cumsum(counts)
+
+        def percentile(share: float) -> float | None:
+            return int(np.searchsorted(below, np.ceil(share * scored))) / 1000 if scored else None
+
+        return {
             "name": NAMES[kind],
             "answers": int(self.all_answers[kind]),
             "scored": scored,
+            "p50": percentile(0.5),
+            "p95": percentile(0.95),
+            "p99": percentile(0.99),
+            # The counts end at one minute. The longest response time is kept exactly.
+            "max": int(self.longest[kind]) / 1000 if scored else None,
+            "late": int(counts[LIMITS[kind] * 1000 + 1 :].sum()),
         }
-        if not scored:
-            return {**found, "p50": None, "p95": None, "p99": None, "max": None, "late": 0}
-        below = np.cumsum(counts)
-        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
-            found[name] = int(np.searchsorted(below, np.ceil(share * scored))) / 1000
-        found["max"] = int(self.longest[kind]) / 1000
-        found["late"] = int(counts[LIMITS[kind] * 1000 + 1 :].sum())
-        return found
 
     def by_second(self, share: float, begin: int, end: int) -> list[float | None]:
         """The response time below which this share of a second's answers stayed.
@@ -105,19 +125,26 @@ class ResponseTimes:
 
 @njit(cache=True, nogil=True)
 def _count(
-    text: Array, scored_from: int, by_type: Array, longest: Array, answers: Array, tolls: Array, waits: Array
+    text: Bytes,
+    scored_from: int,
+    of_type: tuple[Int64s, Int64s, Int64s],
+    of_second: tuple[Int32s, Int32s],
 ) -> None:
+    """`of_type`: response times, the longest, and all answers; `of_second`: toll notices and waits."""
+    by_type, longest, answers = of_type
+    tolls, waits = of_second
     i, size = 0, len(text)
     while i < size:
-        kind = text[i] - 48
+        kind = text[i] - _ZERO
+        # The Time of a toll notice comes after the VID, that of all others directly after the type.
         skip = 2 if kind == 0 else 1
-        while skip > 0 and text[i] != 10:
-            if text[i] == 44:
+        while skip > 0 and text[i] != _NEWLINE:
+            if text[i] == _COMMA:
                 skip -= 1
             i += 1
         time, i = _thousandths(text, i)
         emit, i = _thousandths(text, i + 1)
-        while text[i] != 10:
+        while text[i] != _NEWLINE:
             i += 1
         i += 1
         if 0 <= kind <= 4:
@@ -133,15 +160,15 @@ def _count(
 
 
 @njit(cache=True, nogil=True)
-def _thousandths(text: Array, i: int) -> tuple[int, int]:
+def _thousandths(text: Bytes, i: int) -> tuple[int, int]:
     """A number with at most three decimals, in thousandths, and where it ends."""
     number, decimals = 0, -1
-    while text[i] not in (44, 10):
+    while text[i] not in (_COMMA, _NEWLINE):
         c = text[i]
-        if c == 46:
+        if c == _POINT:
             decimals = 0
-        elif 48 <= c <= 57 and decimals < 3:
-            number = number * 10 + int(c - 48)
+        elif _ZERO <= c <= _NINE and decimals < 3:
+            number = number * 10 + int(c - _ZERO)
             if decimals >= 0:
                 decimals += 1
         i += 1

@@ -13,10 +13,10 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.plan import RunPlan
+from penstock.linear_road.run.record import Attempts, RunRecord
 from penstock.store.durable import write_text
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
@@ -41,14 +41,14 @@ class RunFolder:
     out: Path
     checkpoint: Path
     resumed: bool = False
-    made: tuple[Path, ...] = ()
+    created: tuple[Path, ...] = ()
     """The directories that did not exist before."""
 
     def discard(self) -> None:
         """Undo everything when a run cannot begin."""
         for entry in self.checkpoint.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        for path in reversed(self.made):
+        for path in reversed(self.created):
             with contextlib.suppress(OSError):
                 path.rmdir()
 
@@ -82,13 +82,14 @@ class RunFolder:
         if not self._notes.is_file():
             return []
         lines = self._notes.read_text(encoding="utf-8").splitlines()
+        # A kill may have cut off the last line.
         return [json.loads(line)["event"] for line in lines if line.endswith("}")]
 
     @property
     def finished(self) -> bool:
         return "finished" in self.events()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> RunRecord:
         """What a finished run has left."""
         file = self.out / RUN
         if not file.is_file():
@@ -96,9 +97,10 @@ class RunFolder:
                 f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the "
                 "checkpoint to run again."
             )
-        return dict(json.loads(file.read_text(encoding="utf-8")))
+        record: RunRecord = json.loads(file.read_text(encoding="utf-8"))
+        return record
 
-    def attempts(self) -> dict[str, int]:
+    def attempts(self) -> Attempts:
         """How often the run was started, stopped cleanly, and killed."""
         events = self.events()
         # The current attempt has not ended yet.
@@ -119,31 +121,30 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
         return RunFolder(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
-            f"--out {plan.out} holds files already, but its checkpoint is not at {checkpoint}; a run goes "
-            "on only with "
-            "its own checkpoint: name it with --checkpoint, or choose another --out."
+            f"--out {plan.out} already holds files, but its checkpoint is not at {checkpoint}; a run goes "
+            "on only with its own checkpoint: name it with --checkpoint, or choose another --out."
         )
     if _has_entries(checkpoint):
         raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
     paths = (plan.out, checkpoint)
-    folder = RunFolder(plan.out, checkpoint, made=tuple(path for path in paths if not path.exists()))
+    folder = RunFolder(plan.out, checkpoint, created=tuple(path for path in paths if not path.exists()))
     for path in paths:
         path.mkdir(parents=True, exist_ok=True)
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
     return folder
 
 
-def _same_run(plan: RunPlan, checkpoint: Path, found: dict[str, Any]) -> None:
+def _same_run(plan: RunPlan, checkpoint: Path, begun: dict[str, str | float | None]) -> None:
     asked = plan.as_json()
     for name, option in _OPTIONS.items():
-        if asked[name] != found.get(name):
+        if asked[name] != begun.get(name):
             raise InputError(
-                f"The checkpoint {checkpoint} belongs to a run with {option} {_shown(found.get(name))}, not "
+                f"The checkpoint {checkpoint} belongs to a run with {option} {_shown(begun.get(name))}, not "
                 f"{_shown(asked[name])}; give the same options to go on, or another --out and --checkpoint."
             )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: str | float | None) -> str:
     return "left out" if value is None else str(value)
 
 

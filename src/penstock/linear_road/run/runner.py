@@ -9,6 +9,7 @@ running, and the driver catches up at once. Arasu et al., "Linear Road", VLDB 20
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import threading
@@ -17,14 +18,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
+from penstock.linear_road.drive.driver import DriveFigures, DrivePlan, Feed, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
 from penstock.linear_road.errors import InputError, RunError, RunStopped
-from penstock.linear_road.network import answer_files, dead_letters, road_network, road_runtime, warm_up
+from penstock.linear_road.network import (
+    Session,
+    answer_files,
+    dead_letters,
+    road_network,
+    road_runtime,
+    warm_up,
+)
 from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.rows.progress import Progress as Bar
@@ -32,14 +39,18 @@ from penstock.linear_road.rows.progress import silent
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import RunProgress
+from penstock.linear_road.run.record import Cost, InputFigures, Rates, RunRecord, Series
 from penstock.linear_road.run.resource_use import Sampler, machine, versions
 from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunFolder, open_run_folder
-from penstock.runtime import local_session
+from penstock.runtime import Runtime, local_session
 from penstock.store.durable import write_text
 
 _LOOK_EVERY = 0.2
+"""Seconds between two looks at a running network."""
+
 _DRAIN = 60.0
+"""Most seconds that a stopped run takes to answer what was delivered."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class Watcher:
 
     preparing: Bar = silent
     say: Callable[[str], None] = lambda _sentence: None
-    look: Callable[[RunProgress], None] = lambda _pulse: None
+    look: Callable[[RunProgress], None] = lambda _progress: None
     spark_started: Callable[[], None] = lambda: None
     """Called after Spark has set its own signal handlers, so that the caller can take the signals back."""
 
@@ -58,8 +69,8 @@ def run(
     *,
     stop: threading.Event | None = None,
     watcher: Watcher | None = None,
-    session: Any = None,
-) -> dict[str, Any]:
+    session: Session | None = None,
+) -> RunRecord:
     """Run an input through the network and return the contents of `run.json`.
 
     `stop`, once set, ends the run cleanly. A run that is stopped before anything was driven has nothing to
@@ -120,7 +131,8 @@ def _stopping(shown: Bar, stop: threading.Event) -> Bar:
 def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
     groups = None
     if plan.expressways is not None:
-        groups = max(1, min(cores(), -(-round(2 * plan.expressways) // 2)))
+        # No more groups than expressways: a half stays with its other half.
+        groups = max(1, min(cores(), math.ceil(plan.expressways)))
     return DrivePlan(
         slices.path,
         to=str(folder.feed),
@@ -141,6 +153,7 @@ def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
     """
     feed = feed_of(drive, slices)
     while feed.torn:
+        # With one group nothing is torn, so this ends.
         drive = replace(drive, groups=feed.groups - 1)
         feed = feed_of(drive, slices)
     return drive, feed
@@ -167,11 +180,11 @@ class _NetworkRun:
     gave_up_at: int | None = None
     _began: float = field(default_factory=time.time)
 
-    def run(self, given: Any) -> dict[str, Any]:
+    def run(self, given: Session | None) -> RunRecord:
         self.folder.feed.mkdir(parents=True, exist_ok=True)
         raise_if_stopped(self.stop)
         self.folder.note("started")
-        session = given or local_session(self.plan.master)
+        session: Session = given or local_session(self.plan.master)
         try:
             return self._with_session(session)
         except RunStopped:
@@ -181,7 +194,7 @@ class _NetworkRun:
             if given is None:
                 session.stop()
 
-    def _with_session(self, session: Any) -> dict[str, Any]:
+    def _with_session(self, session: Session) -> RunRecord:
         self.watcher.spark_started()
         raise_if_stopped(self.stop)
         self._say_if_joined()
@@ -196,6 +209,7 @@ class _NetworkRun:
         sampler = Sampler(progress.counts)
         driver: DriverProcess | None = None
         try:
+            # The network first: it must follow the directory when the first second comes.
             runtime.start()
             driver = DriverProcess.start(self.drive, self.folder.log)
             sampler.start()
@@ -204,6 +218,7 @@ class _NetworkRun:
             self.wall_s = time.monotonic() - begun
             sampler.stop()
         finally:
+            # The driver first: it pauses the clock, so that nothing falls due while the network stops.
             if driver is not None:
                 driver.stop()
             runtime.stop()
@@ -218,7 +233,7 @@ class _NetworkRun:
                 "partition"
             )
 
-    def _follow(self, runtime: Any, driver: DriverProcess, progress: RunProgress) -> None:
+    def _follow(self, runtime: Runtime, driver: DriverProcess, progress: RunProgress) -> None:
         """Follow the run until all that the driver delivered is answered, or the run is stopped."""
         while driver.running and not self.stop.wait(_LOOK_EVERY):
             runtime.check()
@@ -255,16 +270,16 @@ class _NetworkRun:
         self.watcher.look(progress)
         progress.sweep()
 
-    def _close(self, driver: DriverProcess, progress: RunProgress, sampler: Sampler) -> dict[str, Any]:
+    def _close(self, driver: DriverProcess, progress: RunProgress, sampler: Sampler) -> RunRecord:
         self.watcher.say("gathering the answers")
         scored_from = self.plan.scored_from or 0
         responses = ResponseTimes(scored_from)
         size = gather_answers(answer_files(self.folder.parts), self.folder.out / ANSWERS, responses)
         letters = Origins(self.feed, self._source()).trace(dead_letters(self.folder.checkpoint))
         refused = write_letters(letters, self.folder.out / LETTERS)
-        report = driver.note().get("report") or {}
+        report = driver.note().get("report") or DriveFigures()
         record = self._record(report, progress, sampler, responses)
-        record |= {"dead_letters": refused, "answer_bytes": size}
+        record["dead_letters"], record["answer_bytes"] = refused, size
         write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
@@ -281,8 +296,8 @@ class _NetworkRun:
             return None
 
     def _record(
-        self, report: dict[str, Any], progress: RunProgress, sampler: Sampler, responses: ResponseTimes
-    ) -> dict[str, Any]:
+        self, report: DriveFigures, progress: RunProgress, sampler: Sampler, responses: ResponseTimes
+    ) -> RunRecord:
         scored_from = max(self.plan.scored_from or 0, self.feed.begin)
         cost = sampler.between(scored_from, self.feed.end) if self.plan.ticks else sampler.whole()
         return {
@@ -307,13 +322,13 @@ class _NetworkRun:
             "series": self._series(sampler, responses),
         }
 
-    def _rates(self, progress: RunProgress, cost: dict[str, Any], answers: int) -> dict[str, Any]:
+    def _rates(self, progress: RunProgress, cost: Cost, answers: int) -> Rates:
         """Counts of this call (`answers`: of all calls), and rates.
 
         Rates cover the scored stretch, or the whole call if there is no clock or no sample.
         """
         wall = max(self.wall_s, 1e-3)
-        sampled = cost if self.plan.ticks else {}
+        sampled = cost if self.plan.ticks else Cost()
         return {
             "tuples_in": progress.rows_in,
             "answers": answers,
@@ -323,7 +338,7 @@ class _NetworkRun:
             "answers_per_s": sampled.get("tuples_out_per_s") or round(progress.rows_out / wall, 1),
         }
 
-    def _input(self, report: dict[str, Any]) -> dict[str, Any]:
+    def _input(self, report: DriveFigures) -> InputFigures:
         span = self.feed.slices.span
         return {
             "rows": self.feed.rows(),
@@ -332,16 +347,16 @@ class _NetworkRun:
             "t1": self.feed.end,
             "copies": report.get("copies"),
             "stored_xways": None if span is None else span.expressways,
-            "kept_together": [list(found) for found in span.together] if span else [],
+            "kept_together": [[low, high] for low, high in span.together] if span else [],
         }
 
-    def _series(self, sampler: Sampler, responses: ResponseTimes) -> dict[str, Any]:
+    def _series(self, sampler: Sampler, responses: ResponseTimes) -> Series:
         begin, end = self.feed.begin, self.feed.end
-        found: dict[str, Any] = {"samples": sampler.as_json()}
+        series: Series = {"samples": sampler.as_json()}
         if self.plan.ticks:
-            found |= {
+            series |= {
                 "second": list(range(begin, end)),
                 "p50": responses.by_second(0.5, begin, end),
                 "p99": responses.by_second(0.99, begin, end),
             }
-        return found
+        return series

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.linear_road.rows.arrays import Floats, Int32s, Int64s
 from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, SEGMENTS
 
 EXIT_MEAN, EXIT_SPREAD = 50.0, 20.0
@@ -33,11 +34,11 @@ _ACCIDENT_SEGMENTS = (*range(2, 10), *range(68, 92))
 class Trips:
     """The trips of one direction, in order of entry; places in feet along the direction of travel."""
 
-    entry_time: np.ndarray
-    entry_place: np.ndarray
-    exit_place: np.ndarray
-    entry_speed: np.ndarray
-    temper: np.ndarray
+    entry_time: Int32s
+    entry_place: Floats
+    exit_place: Floats
+    entry_speed: Floats
+    temper: Floats
 
     def __len__(self) -> int:
         return len(self.entry_time)
@@ -53,7 +54,7 @@ class AccidentPlan:
     cleared_after: int
 
 
-def entry_rate(t: np.ndarray) -> np.ndarray:
+def entry_rate(t: Int64s) -> Floats:
     """Vehicles entering one expressway (both directions) per second at time `t`.
 
     >>> entry_rate(np.array([0, 10_000])).tolist()
@@ -66,23 +67,24 @@ def draw_trips(rng: np.random.Generator, seconds: int) -> Trips:
     """Draw the trips of one direction over `seconds`."""
     times = _entry_times(rng, seconds)
     entry, leave = _ramps(rng, len(times))
+    on_ramp: Floats = np.clip(rng.normal(450, 60, len(times)), 230, 700)
     return Trips(
         entry_time=times,
-        entry_place=entry * FEET_PER_SEGMENT + np.clip(rng.normal(450, 60, len(times)), 230, 700),
+        entry_place=entry * FEET_PER_SEGMENT + on_ramp,
         exit_place=leave * FEET_PER_SEGMENT + rng.uniform(4300, 4900, len(times)),
         entry_speed=np.clip(rng.normal(26.5, 3.9, len(times)), 14, 38),
         temper=np.clip(rng.normal(1.0, 0.15, len(times)), 0.6, 1.4),
     )
 
 
-def _entry_times(rng: np.random.Generator, seconds: int) -> np.ndarray:
+def _entry_times(rng: np.random.Generator, seconds: int) -> Int32s:
     """Entry seconds at the wanted rate, spread evenly: a Poisson stream would blur the measured points."""
     expected = np.cumsum(entry_rate(np.arange(seconds)) / 2)
     entered = np.floor(expected + rng.uniform(0, 1)).astype(np.int64)
     return np.repeat(np.arange(seconds, dtype=np.int32), np.diff(entered, prepend=0))
 
 
-def _ramps(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _ramps(rng: np.random.Generator, count: int) -> tuple[Int64s, Int64s]:
     """Entrance and exit segments.
 
     A pair against the direction of travel is mirrored; the other road draws such pairs.
@@ -93,7 +95,7 @@ def _ramps(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray
     return np.where(against, SEGMENTS - 1 - entry, entry), np.where(against, SEGMENTS - 1 - leave, leave)
 
 
-def _exits(rng: np.random.Generator, count: int) -> np.ndarray:
+def _exits(rng: np.random.Generator, count: int) -> Int64s:
     leave = np.floor(rng.normal(EXIT_MEAN, EXIT_SPREAD, count)).astype(np.int64)
     outside = (leave < 0) | (leave >= SEGMENTS)
     if outside.any():

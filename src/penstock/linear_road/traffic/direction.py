@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from penstock.linear_road.errors import GenerateError
+from penstock.linear_road.rows.arrays import Int32s, Records
 from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, REPORT_EVERY, SEGMENTS
 from penstock.linear_road.traffic import movement
 from penstock.linear_road.traffic.demand import AccidentPlan, Trips, draw_trips, plan_accidents
@@ -20,6 +21,8 @@ from penstock.linear_road.traffic.demand import AccidentPlan, Trips, draw_trips,
 LAST_FOOT = SEGMENTS * FEET_PER_SEGMENT - 1
 _SLOTS = 8192
 """Room for the vehicles of one direction that share a phase."""
+
+_Feet = TypeVar("_Feet", int, Int32s)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Direction:
 class Accident:
     """An accident as accidents.csv lists it.
 
-    `stopped` is the first report of the second vehicle at the place, `detected` its fourth, `cleared` the
+    `stopped` is the first report of the second vehicle from there, `detected` its fourth, `cleared` the
     first report of either from elsewhere. Vehicles are trips of the direction.
     """
 
@@ -54,11 +57,11 @@ class Accident:
 class Requests:
     """The fields of the requests, one entry for each report that carries one, in their order."""
 
-    sinit: np.ndarray
-    send: np.ndarray
-    dow: np.ndarray
-    tod: np.ndarray
-    day: np.ndarray
+    sinit: Int32s
+    send: Int32s
+    dow: Int32s
+    tod: Int32s
+    day: Int32s
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,10 @@ class Traffic:
     """
 
     direction: Direction
-    reports: np.ndarray
+    reports: Records
     requests: Requests
-    entry_time: np.ndarray
-    exit_time: np.ndarray
+    entry_time: Int32s
+    exit_time: Int32s
     accidents: tuple[Accident, ...]
 
 
@@ -123,14 +126,21 @@ def _draw_requests(rng: np.random.Generator, count: int) -> Requests:
 
 
 def _minutes(
-    vehicles: np.ndarray, accidents: np.ndarray, seconds: int, seed: int, progress: Callable[[], None]
-) -> Iterator[np.ndarray]:
+    vehicles: Records, accidents: Records, seconds: int, seed: int, progress: Callable[[], None]
+) -> Iterator[Records]:
     """The reports, minute by minute."""
     cells = np.zeros((4, movement.CELLS), movement.CELL_STATE)
     cells["limit"] = movement.NO_LIMIT
-    bucket = np.zeros((REPORT_EVERY, _SLOTS), np.int32)
     bucket_size = np.zeros(REPORT_EVERY, np.int64)
-    speed_of, random = movement.speed_table(), np.array([seed], np.uint64)
+    road = movement.Road(
+        vehicles=vehicles,
+        cells=cells,
+        accidents=accidents,
+        bucket=np.zeros((REPORT_EVERY, _SLOTS), np.int32),
+        bucket_size=bucket_size,
+        speed_of=movement.speed_table(),
+        random=np.array([seed], np.uint64),
+    )
     entered = 0
     for start in range(0, seconds, 60):
         until = min(start + 60, seconds)
@@ -141,25 +151,12 @@ def _minutes(
             )
         # A vehicle reports at most twice a minute, so this is enough room.
         reports = np.zeros(2 * (int(bucket_size.sum()) + entering), movement.REPORT)
-        count, entered = movement.advance(
-            vehicles,
-            cells,
-            accidents,
-            bucket,
-            bucket_size,
-            entered,
-            speed_of,
-            random,
-            reports,
-            start,
-            until,
-            seconds,
-        )
+        count, entered = movement.advance(road, reports, entered, start, until, seconds)
         yield reports[:count]
         progress()
 
 
-def _waiting(trips: Trips) -> np.ndarray:
+def _waiting(trips: Trips) -> Records:
     """The vehicles before they enter: on the entrance ramp (lane 0)."""
     vehicles = np.zeros(len(trips), movement.VEHICLE)
     for name in ("entry_time", "entry_place", "exit_place", "entry_speed", "temper"):
@@ -169,19 +166,19 @@ def _waiting(trips: Trips) -> np.ndarray:
     return vehicles
 
 
-def _planned(plans: list[AccidentPlan]) -> np.ndarray:
+def _planned(plans: list[AccidentPlan]) -> Records:
     accidents = np.zeros(len(plans), movement.ACCIDENT)
     for name in ("start", "segment", "cleared_after"):
         accidents[name] = [getattr(plan, name) for plan in plans]
     return accidents
 
 
-def _position(direction: Direction, place: Any) -> Any:
+def _position(direction: Direction, feet: _Feet) -> _Feet:
     """Feet from the western end: westbound vehicles drive towards 0."""
-    return place if direction.dir == 0 else LAST_FOOT - place
+    return feet if direction.dir == 0 else LAST_FOOT - feet
 
 
-def _happened(direction: Direction, accidents: np.ndarray, seconds: int) -> tuple[Accident, ...]:
+def _happened(direction: Direction, accidents: Records, seconds: int) -> tuple[Accident, ...]:
     """Those that can be detected before the run ends."""
     both = [_accident(direction, row) for row in accidents if row["phase"] >= movement.BLOCKED]
     return tuple(accident for accident in both if accident.detected < seconds)

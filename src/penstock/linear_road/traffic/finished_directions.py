@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from penstock.linear_road.rows.arrays import Int64s, Records
 from penstock.linear_road.rows.fields import TYPES
 from penstock.linear_road.traffic.direction import Accident, Direction, Requests, Traffic, simulate
 from penstock.linear_road.traffic.vehicles import TripTimes
@@ -28,20 +29,20 @@ PARTS = ".parts"
 class Part:
     """One simulated direction; the reports stay on disk and are mapped into memory."""
 
-    reports: np.ndarray
+    reports: Records
     requests: Requests
     times: TripTimes
     accidents: tuple[Accident, ...]
-    counts: np.ndarray
+    counts: Int64s
     """[second, type]: rows by second, in the order of `TYPES`."""
 
     @cached_property
-    def requests_before(self) -> np.ndarray:
+    def requests_before(self) -> Int64s:
         """How many requests come before each second."""
         return np.concatenate([[0], np.cumsum(self.counts[:, 1:].sum(axis=1))])
 
     @cached_property
-    def reports_before(self) -> np.ndarray:
+    def reports_before(self) -> Int64s:
         """How many reports come before each second."""
         return np.concatenate([[0], np.cumsum(self.counts[:, 0])])
 
@@ -64,7 +65,7 @@ def make_part(
     traffic = simulate(direction, seconds=seconds, seed=seed, progress=progress)
     small, reports = part_paths(out, direction)
     with whole_file(small) as path, path.open("wb") as file:
-        np.savez(file, **_small(traffic, seconds))
+        np.savez(file, allow_pickle=False, **_small(traffic, seconds))
     with whole_file(reports) as path, path.open("wb") as file:
         np.save(file, traffic.reports)
 
@@ -82,7 +83,7 @@ def open_part(out: Path, direction: Direction) -> Part:
         )
 
 
-def _small(traffic: Traffic, seconds: int) -> dict[str, Any]:
+def _small(traffic: Traffic, seconds: int) -> dict[str, npt.NDArray[np.generic]]:
     accidents = json.dumps([asdict(accident) for accident in traffic.accidents])
     return {
         **{field.name: getattr(traffic.requests, field.name) for field in fields(Requests)},
@@ -93,7 +94,7 @@ def _small(traffic: Traffic, seconds: int) -> dict[str, Any]:
     }
 
 
-def _counts(reports: np.ndarray, seconds: int) -> np.ndarray:
+def _counts(reports: Records, seconds: int) -> Int64s:
     by_type = [np.bincount(reports["time"], minlength=seconds)]
     by_type += [
         np.bincount(reports["time"][reports["request"] == kind], minlength=seconds) for kind in TYPES[1:]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -19,14 +19,15 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import xxhash
 
 from penstock.linear_road.errors import GenerateError
+from penstock.linear_road.rows.arrays import Int32s
 from penstock.linear_road.rows.fields import TYPES
-from penstock.linear_road.rows.inputs import MANIFEST, Format
+from penstock.linear_road.rows.inputs import MANIFEST, Format, Manifest
 from penstock.linear_road.rows.partial_work import end_with_parent
 from penstock.linear_road.traffic.direction import Direction, directions
 from penstock.linear_road.traffic.finished_directions import PARTS, Part, is_whole, make_part, open_part
@@ -90,7 +91,7 @@ def generate(
     form: str = "csv",
     jobs: int = 1,
     progress: Progress = lambda _step, _done, _of: None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Generate the input of `xways` expressways into the directory `out` and return its manifest.
 
     The rows depend on `xways`, `minutes` and `seed` alone, not on `jobs` (processes). A stopped run resumes
@@ -114,7 +115,7 @@ def generate(
     return manifest
 
 
-def _finished(out: Path, plan: TrafficPlan) -> dict[str, Any] | None:
+def _finished(out: Path, plan: TrafficPlan) -> Manifest | None:
     """The manifest, if `out` already holds this complete plan."""
     file = out / MANIFEST
     if not file.is_file():
@@ -129,7 +130,7 @@ def _finished(out: Path, plan: TrafficPlan) -> dict[str, Any] | None:
         raise GenerateError(
             f"{out} already holds another or a damaged input; choose another directory or remove it."
         )
-    return cast("dict[str, Any]", manifest)
+    return cast("Manifest", manifest)
 
 
 def _begin(out: Path, plan: TrafficPlan) -> None:
@@ -173,23 +174,28 @@ def _simulate_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -
             tick(plan.minutes)
 
 
-def _each(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any]:
+def _each(jobs: int, work: Callable[..., None], calls: Sequence[tuple[object, ...]]) -> Iterator[None]:
     """Run calls here if one process is enough, otherwise in other processes."""
     if min(jobs, len(calls)) > 1:
         yield from _in_processes(jobs, work, calls)
     else:
-        yield from (work(*call) for call in calls)
+        for call in calls:
+            work(*call)
+            yield
 
 
-def _in_processes(jobs: int, work: Callable[..., Any], calls: list[Any]) -> Iterator[Any]:
-    """Run calls in other processes; results come as they finish."""
+def _in_processes(
+    jobs: int, work: Callable[..., None], calls: Sequence[tuple[object, ...]]
+) -> Iterator[None]:
+    """Run calls in other processes; yields as each one finishes."""
     # Spawn a fresh interpreter instead of forking: Arrow's threads do not survive a fork.
     workers = min(jobs, len(calls))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         futures = [pool.submit(work, *call) for call in calls]
         try:
             for future in as_completed(futures):
-                yield future.result()
+                future.result()
+                yield
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -207,7 +213,7 @@ def _name_all(out: Path, plan: TrafficPlan) -> None:
 
 
 @lru_cache(maxsize=1)
-def _open_all(out: Path, plan: TrafficPlan) -> tuple[list[Part], list[np.ndarray]]:
+def _open_all(out: Path, plan: TrafficPlan) -> tuple[list[Part], list[Int32s]]:
     parts = [open_part(out, direction) for direction in plan.directions]
     return parts, [np.load(_vid_path(out, direction)) for direction in plan.directions]
 
@@ -232,16 +238,16 @@ def _merge_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -> t
 
 def _write_accidents(out: Path, plan: TrafficPlan) -> None:
     parts, vids = _open_all(out, plan)
-    found = [
+    rows = [
         (a.xway, a.dir, a.lane, a.pos, names[a.trip1], names[a.trip2], a.stopped, a.detected, a.cleared)
         for part, names in zip(parts, vids, strict=True)
         for a in part.accidents
     ]
-    lines = [",".join(map(str, row)) for row in sorted(found, key=lambda row: (row[0], row[7]))]
+    lines = [",".join(map(str, row)) for row in sorted(rows, key=lambda row: (row[0], row[7]))]
     write_text(out / ACCIDENTS, "\n".join([ACCIDENT_HEADER, *lines]) + "\n")
 
 
-def _manifest(out: Path, plan: TrafficPlan, slices: tuple[Slice, ...]) -> dict[str, Any]:
+def _manifest(out: Path, plan: TrafficPlan, slices: tuple[Slice, ...]) -> Manifest:
     parts, vids = _open_all(out, plan)
     files = [span.file_name(plan.format) for span in slices]
     counts = np.sum([part.counts.sum(axis=0) for part in parts], axis=0).tolist()
@@ -250,7 +256,11 @@ def _manifest(out: Path, plan: TrafficPlan, slices: tuple[Slice, ...]) -> dict[s
     return {
         "kind": "linear-road-input",
         "version": _version(),
-        **asdict(plan),
+        "xways": plan.xways,
+        "minutes": plan.minutes,
+        "seed": plan.seed,
+        "format": plan.format,
+        "model": plan.model,
         "files": files,
         "rows": sum(counts),
         "counts": {str(kind): count for kind, count in zip(TYPES, counts, strict=True)},

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +28,10 @@ import xxhash
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import csv_rows
+from penstock.linear_road.rows.arrays import Int32s
 from penstock.linear_road.rows.copies import Span, stated_span
-from penstock.linear_road.rows.csv_rows import Array
-from penstock.linear_road.rows.fields import SEGMENTS
+from penstock.linear_road.rows.csv_rows import DIR_FIELD, TYPE_FIELD, XWAY_FIELD
+from penstock.linear_road.rows.fields import POSITION_REPORT, SEGMENTS
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input, open_input
 from penstock.linear_road.rows.partial_work import end_with_parent
 from penstock.linear_road.rows.progress import Progress, silent
@@ -46,7 +47,49 @@ TOLL_COLUMNS = ("VID", "Day", "XWay", "Tolls")
 SEGMENT_COLUMNS = ("Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll")
 TABLES: dict[str, tuple[str, ...]] = {"TollHistory": TOLL_COLUMNS, "SegmentHistory": SEGMENT_COLUMNS}
 _PARTS = ".parts"
-Write = Callable[[Array], object]
+_VEHICLES_A_BLOCK = 20_000
+"""Vehicles whose toll rows are written at once, to bound memory."""
+Write = Callable[[Int32s], object]
+
+
+class HistoryConfig(TypedDict):
+    """What determines the bytes of a history."""
+
+    kind: str
+    version: int
+    seed: int
+    days: int
+    format: str
+    input: str
+    input_files: list[list[str | int]]
+
+
+class SharedCopies(TypedDict):
+    """How shifted copies of an input share one history."""
+
+    count: int
+    vid: NotRequired[int]
+    xway: NotRequired[int]
+    shared: NotRequired[str]
+
+
+class HistoryFacts(TypedDict):
+    """What a finished history holds: figures by file name."""
+
+    files: list[str]
+    columns: dict[str, list[str]]
+    rows: dict[str, int]
+    bytes: dict[str, int]
+    hash: dict[str, str]
+    xways: list[int]
+    expressways: float
+    vehicles: int
+    skipped_rows: int
+    copies: SharedCopies | None
+
+
+class HistoryManifest(HistoryConfig, HistoryFacts):
+    """The manifest of a history."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +142,7 @@ class _Piece:
 
 def history(
     plan: HistoryPlan, *, workers: int | None = None, reading: Progress = silent, writing: Progress = silent
-) -> dict[str, Any]:
+) -> HistoryManifest:
     """Write the history of an input and return its manifest.
 
     What an earlier, interrupted run finished is kept.
@@ -122,7 +165,7 @@ def history(
     _write_pieces(pieces, workers or os.cpu_count() or 1, writing)
     for table in TABLES:
         _join(plan.out / f"{table}.{plan.format}", [piece.part(table) for piece in pieces])
-    manifest = {**config, **_facts(plan, fleet)}
+    manifest: HistoryManifest = {**config, **_facts(plan, fleet)}
     write_text(plan.out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     shutil.rmtree(parts)
     return manifest
@@ -134,14 +177,14 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     skipped = 0
     largest = np.full(csv_rows.FIELDS, -1, np.int64)
 
-    def blocks() -> Iterator[Array]:
+    def blocks() -> Iterator[Int32s]:
         nonlocal skipped, largest
         total = size_of(source)
         for rows in seconds_of(source):
             values = rows.accepted()
             skipped += len(rows) - len(values)
-            reports = values[values[:, 0] == 0].astype(np.int64)
-            roads.update(np.unique(reports[:, 4] * 2 + reports[:, 6]).tolist())
+            reports = values[values[:, TYPE_FIELD] == POSITION_REPORT].astype(np.int64)
+            roads.update(np.unique(reports[:, XWAY_FIELD] * 2 + reports[:, DIR_FIELD]).tolist())
             largest = np.maximum(largest, values.max(axis=0, initial=-1))
             progress(rows.following, total)
             yield values
@@ -155,7 +198,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     return Fleet(vehicles, directions, span, skipped)
 
 
-def _config(plan: HistoryPlan, source: Input) -> dict[str, Any]:
+def _config(plan: HistoryPlan, source: Input) -> HistoryConfig:
     """What determines the bytes; two runs that agree in it may share parts."""
     return {
         "kind": KIND,
@@ -168,22 +211,27 @@ def _config(plan: HistoryPlan, source: Input) -> dict[str, Any]:
     }
 
 
-def _finished(plan: HistoryPlan, config: dict[str, Any]) -> dict[str, Any] | None:
+def _finished(plan: HistoryPlan, config: HistoryConfig) -> HistoryManifest | None:
     file = plan.out / MANIFEST
     if not file.is_file():
         return None
     try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        manifest: HistoryManifest | None = json.loads(file.read_text(encoding="utf-8"))
     except ValueError:
-        manifest = {}
+        manifest = None
     whole = all((plan.out / f"{table}.{plan.format}").is_file() for table in TABLES)
-    same = {key: manifest.get(key) for key in config} == config
-    if same and whole and (manifest["copies"] or {"count": 1})["count"] == plan.copies:
+    same = manifest is not None and {key: manifest.get(key) for key in config} == config
+    if (
+        manifest is not None
+        and same
+        and whole
+        and (manifest["copies"] or {"count": 1})["count"] == plan.copies
+    ):
         return manifest
     raise InputError(f"{plan.out} already holds something else (see its {MANIFEST}); choose another --out.")
 
 
-def _open_parts(out: Path, config: dict[str, Any]) -> Path:
+def _open_parts(out: Path, config: HistoryConfig) -> Path:
     """The directory of part files; parts of other settings are deleted."""
     parts = out / _PARTS
     note = parts / "config.json"
@@ -224,11 +272,11 @@ def write_piece(piece: _Piece, progress: Progress = silent) -> None:
             paid[:, day - 1] = spent(piece.seed, piece.xway, piece.vehicles, day, lav, toll)
             progress(day, piece.days)
     with _table(piece, "TollHistory") as write:
-        for begin in range(0, len(paid), 20_000):
-            write(_toll_rows(piece, begin, paid[begin : begin + 20_000]))
+        for begin in range(0, len(paid), _VEHICLES_A_BLOCK):
+            write(_toll_rows(piece, begin, paid[begin : begin + _VEHICLES_A_BLOCK]))
 
 
-def _day(piece: _Piece, day: int) -> tuple[Array, Array, Array]:
+def _day(piece: _Piece, day: int) -> tuple[Int32s, Int32s, Int32s]:
     """(lav, cnt, toll) by direction, minute and segment."""
     lav, toll = (np.stack([part, part]) for part in nowhere())
     cnt = np.zeros_like(lav)
@@ -238,7 +286,7 @@ def _day(piece: _Piece, day: int) -> tuple[Array, Array, Array]:
     return lav, cnt, toll
 
 
-def _segment_rows(piece: _Piece, day: int, lav: Array, cnt: Array, toll: Array) -> Array:
+def _segment_rows(piece: _Piece, day: int, lav: Int32s, cnt: Int32s, toll: Int32s) -> Int32s:
     """The rows of a day in order of minute, direction and segment."""
     there = list(piece.directions)
     minute, direction, segment = np.meshgrid(
@@ -260,7 +308,7 @@ def _segment_rows(piece: _Piece, day: int, lav: Array, cnt: Array, toll: Array) 
     return np.stack(columns)
 
 
-def _toll_rows(piece: _Piece, begin: int, paid: Array) -> Array:
+def _toll_rows(piece: _Piece, begin: int, paid: Int32s) -> Int32s:
     vehicles, days = paid.shape
     vid = np.repeat(piece.vehicles.vid[begin : begin + vehicles], days)
     day = np.tile(np.arange(1, days + 1, dtype=np.int32), vehicles)
@@ -268,8 +316,9 @@ def _toll_rows(piece: _Piece, begin: int, paid: Array) -> Array:
 
 
 def _table(piece: _Piece, name: str) -> AbstractContextManager[Write]:
-    writer = _parquet_writer if piece.format == "parquet" else _csv_writer
-    return writer(piece.part(name), TABLES[name])
+    if piece.format == "parquet":
+        return _parquet_writer(piece.part(name), TABLES[name])
+    return _csv_writer(piece.part(name))
 
 
 def _schema(columns: tuple[str, ...]) -> pa.Schema:
@@ -286,8 +335,8 @@ def _parquet_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
 
 
 @contextmanager
-def _csv_writer(file: Path, columns: tuple[str, ...]) -> Iterator[Write]:
-    del columns  # csv has no header
+def _csv_writer(file: Path) -> Iterator[Write]:
+    """Rows without a header."""
     with whole_file(file) as path, path.open("wb") as stream:
         yield lambda rows: stream.write(csv_rows.render(rows.T)[0].data)
 
@@ -317,16 +366,16 @@ def _join_parquet(final: Path, parts: list[Path]) -> None:
     schema = pq.read_schema(parts[0])
     with whole_file(final) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for part in parts:
-            found = pq.ParquetFile(part)
-            for group in range(found.num_row_groups):
-                writer.write_table(found.read_row_group(group))
+            source = pq.ParquetFile(part)
+            for group in range(source.num_row_groups):
+                writer.write_table(source.read_row_group(group))
 
 
-def _facts(plan: HistoryPlan, fleet: Fleet) -> dict[str, Any]:
+def _facts(plan: HistoryPlan, fleet: Fleet) -> HistoryFacts:
     """The result: counts, sizes, hashes, and which copies share it."""
     names = {table: f"{table}.{plan.format}" for table in TABLES}
-    pairs = sum(len(found.vid) for found in fleet.vehicles.values())
-    roads = sum(len(found) for found in fleet.directions.values())
+    pairs = sum(len(driven.vid) for driven in fleet.vehicles.values())
+    roads = sum(map(len, fleet.directions.values()))
     rows = {"TollHistory": pairs * plan.days, "SegmentHistory": roads * SEGMENTS * MINUTES * plan.days}
     return {
         "files": list(names.values()),
@@ -342,7 +391,7 @@ def _facts(plan: HistoryPlan, fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _shared(copies: int, span: Span) -> dict[str, Any] | None:
+def _shared(copies: int, span: Span) -> SharedCopies | None:
     """How shifted copies find their history: by reference to the rows of copy 0."""
     if copies == 1:
         return None

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -19,7 +18,33 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
+from penstock.linear_road.rows.arrays import Int32s, Int64s, Records
+from penstock.linear_road.rows.csv_rows import (
+    DAY_FIELD,
+    DIR_FIELD,
+    DOW_FIELD,
+    LANE_FIELD,
+    POS_FIELD,
+    QID_FIELD,
+    SEG_FIELD,
+    SEND_FIELD,
+    SINIT_FIELD,
+    SPD_FIELD,
+    TIME_FIELD,
+    TOD_FIELD,
+    TYPE_FIELD,
+    VID_FIELD,
+    XWAY_FIELD,
+)
+from penstock.linear_road.rows.fields import (
+    BALANCE,
+    COLUMNS,
+    DAILY,
+    FEET_PER_SEGMENT,
+    PARQUET_SCHEMA,
+    POSITION_REPORT,
+    TRAVEL,
+)
 from penstock.linear_road.rows.inputs import Format
 from penstock.linear_road.traffic.direction import Direction
 from penstock.linear_road.traffic.finished_directions import Part
@@ -29,6 +54,12 @@ ROWS_PER_FILE = 2_000_000
 # Columns with few values shrink to almost nothing. A dictionary of positions or vehicles would only cost
 # time.
 _FEW_VALUES = [name for name in COLUMNS if name not in {"Time", "VID", "Pos", "QID"}]
+
+_Requests = tuple[Int32s, Int32s, Int32s, Int32s, Int32s]
+_OfDirection = tuple[tuple[int, int], _Requests, tuple[int, int]]
+"""(expressway, direction), the fields of the requests, (first QID, step of QIDs): a plain tuple, because
+compiled code takes no dataclass.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +74,7 @@ class Slice:
         return f"rows-{self.start:05d}-{self.end - 1:05d}.{form}"
 
 
-def cut(rows_by_second: np.ndarray, most: int = ROWS_PER_FILE) -> tuple[Slice, ...]:
+def cut(rows_by_second: Int64s, most: int = ROWS_PER_FILE) -> tuple[Slice, ...]:
     """Cut the run into slices of at most `most` rows, at whole minutes if these fit.
 
     A single second may hold more.
@@ -67,8 +98,8 @@ def cut(rows_by_second: np.ndarray, most: int = ROWS_PER_FILE) -> tuple[Slice, .
 
 
 def merge(
-    span: Slice, directions: Sequence[Direction], parts: Sequence[Part], vids: Sequence[np.ndarray]
-) -> np.ndarray:
+    span: Slice, directions: Sequence[Direction], parts: Sequence[Part], vids: Sequence[Int32s]
+) -> Int32s:
     """The rows of a slice as an array [column, row]."""
     counts = np.sum([part.counts[span.start : span.end].sum(axis=1) for part in parts], axis=0)
     slots = np.concatenate([[0], np.cumsum(counts)])
@@ -81,48 +112,49 @@ def merge(
         # Request numbers interleave the directions, which makes them unique and dense for any number of
         # directions.
         qids = (asked * len(parts) + unit, len(parts))
-        _place(
-            rows, slots, span.start, np.asarray(reports), names, direction.xway, direction.dir, fields, qids
-        )
+        road = (direction.xway, direction.dir)
+        _write_direction(rows, slots, span.start, np.asarray(reports), names, (road, fields, qids))
     return rows
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _place(
-    rows: Any, slots: Any, start: int, reports: Any, vids: Any, xway: int, way: int, fields: Any, qids: Any
+def _write_direction(
+    rows: Int32s, slots: Int64s, start: int, reports: Records, vids: Int32s, of_direction: _OfDirection
 ) -> None:
     """Write the reports of one direction, and their requests, to the next free rows of their second."""
     asked = 0
-    sinit, send, dow, tod, day = fields
+    (xway, way), (sinit, send, dow, tod, day), (first_qid, qid_step) = of_direction
     for i in range(len(reports)):
         report = reports[i]
         vid, second = vids[report.trip], report.time - start
         row = slots[second]
-        rows[0, row], rows[1, row], rows[2, row] = 0, report.time, vid
-        rows[3, row], rows[4, row], rows[5, row], rows[6, row] = report.speed, xway, report.lane, way
-        rows[7, row], rows[8, row] = report.pos // 5280, report.pos
+        rows[TYPE_FIELD, row], rows[TIME_FIELD, row] = POSITION_REPORT, report.time
+        rows[VID_FIELD, row], rows[SPD_FIELD, row] = vid, report.speed
+        rows[XWAY_FIELD, row], rows[LANE_FIELD, row], rows[DIR_FIELD, row] = xway, report.lane, way
+        rows[SEG_FIELD, row], rows[POS_FIELD, row] = report.pos // FEET_PER_SEGMENT, report.pos
         if report.request > 0:
             row += 1
-            rows[0, row], rows[1, row], rows[2, row] = report.request, report.time, vid
-            rows[9, row] = qids[0] + asked * qids[1]
-            if report.request > 2:
-                rows[4, row] = xway
-            if report.request == 3:
-                rows[14, row] = day[asked]
-            if report.request == 4:
-                rows[10, row], rows[11, row] = sinit[asked], send[asked]
-                rows[12, row], rows[13, row] = dow[asked], tod[asked]
+            rows[TYPE_FIELD, row], rows[TIME_FIELD, row] = report.request, report.time
+            rows[VID_FIELD, row], rows[QID_FIELD, row] = vid, first_qid + asked * qid_step
+            # A balance is the vehicle's own. The other requests name an expressway.
+            if report.request > BALANCE:
+                rows[XWAY_FIELD, row] = xway
+            if report.request == DAILY:
+                rows[DAY_FIELD, row] = day[asked]
+            if report.request == TRAVEL:
+                rows[SINIT_FIELD, row], rows[SEND_FIELD, row] = sinit[asked], send[asked]
+                rows[DOW_FIELD, row], rows[TOD_FIELD, row] = dow[asked], tod[asked]
             asked += 1
         slots[second] = row + 1
 
 
-def _column(values: np.ndarray) -> pa.Array:
+def _column(values: Int32s) -> pa.Array:
     # Read straight from memory: `pa.array` would import pandas first, which costs more than writing a short
     # run.
     return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(values)])
 
 
-def write_rows(rows: np.ndarray, final: Path, form: Format) -> None:
+def write_rows(rows: Int32s, final: Path, form: Format) -> None:
     """Write merged rows as csv without header or as parquet; the file appears when complete."""
     table = pa.Table.from_arrays([_column(values) for values in rows], schema=PARQUET_SCHEMA)
     with whole_file(final) as path:

@@ -13,10 +13,22 @@ arrays would count references at each access (measured: 20 times slower).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple, Protocol
 
 import numba
 import numpy as np
+import numpy.typing as npt
+
+from penstock.linear_road.rows.arrays import Floats, Int32s, Int64s, Records
+from penstock.linear_road.rows.fields import (
+    BALANCE,
+    DAILY,
+    ENTRANCE_LANE,
+    EXIT_LANE,
+    FEET_PER_SEGMENT,
+    REPORT_EVERY,
+    TRAVEL,
+)
 
 CELL = 1320.0
 CELLS = 400
@@ -34,7 +46,19 @@ QUEUE_CELLS, QUEUE_GAIN = 8, 4.0
 """Cells behind an accident that drive slowly, and how many mph more each cell away from it."""
 
 PLANNED, ONE_STOPPED, BLOCKED, CLEARED = 0, 1, 2, 3
-REQUEST_SHARE = 0.01
+REQUEST_SHARE, BALANCE_SHARE, DAILY_SHARE = 0.01, 0.5, 0.1
+"""Reports that carry a request, and which of these ask for the balance and the daily expenditure."""
+
+FIRST_LANE, LAST_LANE = 1, 3
+"""The travel lanes, between entrance and exit ramp."""
+
+CLEARLY_FASTER = 3.0
+"""Least mph that make changing lanes worth it."""
+
+DETECTED_AFTER = 3 * REPORT_EVERY
+"""Seconds from the first to the fourth report from one position, which detects an accident."""
+
+SHORTEST_CLEARING = 600
 
 VEHICLE = np.dtype(
     [
@@ -81,17 +105,77 @@ REPORT = np.dtype(
 )
 """A report; `pos` is along the direction of travel, `request` is 0 or the type of the request it carries."""
 
+Random = npt.NDArray[np.uint64]
+"""The state of the random numbers: one number, in an array so that compiled code can advance it."""
+
+
+class Vehicle(Protocol):
+    """A record of `VEHICLE`, as compiled code sees it."""
+
+    entry_time: int
+    exit_time: int
+    exit_place: float
+    temper: float
+    place: float
+    speed: float
+    lane: int
+    held_by: int
+
+
+class Accident(Protocol):
+    """A record of `ACCIDENT`, as compiled code sees it."""
+
+    start: int
+    segment: int
+    cleared_after: int
+    phase: int
+    place: float
+    lane: int
+    first: int
+    second: int
+    stopped: int
+    clear_from: int
+    cleared: int
+
+
+class Report(Protocol):
+    """A record of `REPORT`, as compiled code sees it."""
+
+    time: int
+    trip: int
+    pos: int
+    speed: int
+    lane: int
+    request: int
+
+
+class Road(NamedTuple):
+    """All state of one direction.
+
+    `bucket[phase]` lists the trips that report at this second of the half minute, `bucket_size[phase]` says
+    how many they are, and `speed_of` is `speed_table()`.
+    """
+
+    vehicles: Records
+    cells: Records
+    accidents: Records
+    bucket: Int32s
+    bucket_size: Int64s
+    speed_of: Floats
+    random: Random
+
+
 _compiled = numba.njit(error_model="numpy")
 
 
-def speed_table() -> np.ndarray:
+def speed_table() -> Floats:
     """Speed by vehicles in a half mile of one lane (two cells)."""
     per_mile = 2.0 * np.arange(4096)
     return CRAWL_SPEED + (FREE_SPEED - CRAWL_SPEED) / (1.0 + per_mile / CROWDED)
 
 
 @_compiled
-def _uniform(random: Any) -> float:
+def _uniform(random: Random) -> float:
     """The next number of splitmix64 in [0, 1): the same on every machine and for any number of processes."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = random[0]
@@ -102,80 +186,80 @@ def _uniform(random: Any) -> float:
 
 
 @_compiled
-def _request(random: Any) -> int:
+def _request(random: Random) -> int:
     """The request that a report carries: 1 % do; half balance, a tenth daily, the rest travel time."""
     draw = _uniform(random)
     if draw >= REQUEST_SHARE:
         return 0
-    if draw < REQUEST_SHARE * 0.5:
-        return 2
-    return 3 if draw < REQUEST_SHARE * 0.6 else 4
+    if draw < REQUEST_SHARE * BALANCE_SHARE:
+        return BALANCE
+    return DAILY if draw < REQUEST_SHARE * (BALANCE_SHARE + DAILY_SHARE) else TRAVEL
 
 
 @_compiled
-def _cell(place: float) -> int:
-    return min(int(place / CELL), CELLS - 1)
+def _cell(feet: float) -> int:
+    return min(int(feet / CELL), CELLS - 1)
 
 
 @_compiled
-def _lane_speed(cells: Any, speed_of: Any, lane: int, cell: int) -> float:
+def _lane_speed(cells: Records, speed_of: Floats, lane: int, cell: int) -> float:
     here, ahead = cells[lane, cell], cells[lane, min(cell + 1, CELLS - 1)]
     return float(min(speed_of[here.crowd + ahead.crowd], here.limit, ahead.limit))
 
 
 @_compiled
-def _choose_lane(cells: Any, speed_of: Any, random: Any, lane: int, cell: int) -> int:
+def _choose_lane(cells: Records, speed_of: Floats, random: Random, lane: int, cell: int) -> int:
     """The neighbouring lane if it is clearly faster; some drivers change only if their own lane is closed."""
-    best, best_speed = lane, _lane_speed(cells, speed_of, lane, cell) + 3.0
-    closed = best_speed <= CLOSED_SPEED + 3.0
+    best, best_speed = lane, _lane_speed(cells, speed_of, lane, cell) + CLEARLY_FASTER
+    closed = best_speed <= CLOSED_SPEED + CLEARLY_FASTER
     if _uniform(random) < 0.5 and not closed:
         return lane
     for other in (lane - 1, lane + 1):
-        if 1 <= other <= 3 and _lane_speed(cells, speed_of, other, cell) > best_speed:
+        if FIRST_LANE <= other <= LAST_LANE and _lane_speed(cells, speed_of, other, cell) > best_speed:
             best, best_speed = other, _lane_speed(cells, speed_of, other, cell)
     return best
 
 
 @_compiled
-def _put(cells: Any, car: Any, lane: int, place: float) -> None:
-    """Move a vehicle to another lane and place, and update the count of each cell."""
-    if 1 <= car.lane <= 3:
+def _put(cells: Records, car: Vehicle, lane: int, feet: float) -> None:
+    """Move a vehicle to another lane and position, and update the count of each cell."""
+    if FIRST_LANE <= car.lane <= LAST_LANE:
         cells[car.lane, _cell(car.place)].crowd -= 1
-    if 1 <= lane <= 3:
-        cells[lane, _cell(place)].crowd += 1
+    if FIRST_LANE <= lane <= LAST_LANE:
+        cells[lane, _cell(feet)].crowd += 1
     car.lane = lane
-    car.place = place
+    car.place = feet
 
 
 @_compiled
-def _next_speed(car: Any, wanted: float, random: Any) -> float:
+def _next_speed(car: Vehicle, wanted: float, random: Random) -> float:
     if wanted > CLOSED_SPEED:
         wanted = wanted * car.temper + 6.0 * (_uniform(random) - 0.5)
     return float(min(max(wanted, car.speed - LOSS, 3.0), car.speed + GAIN, TOP_SPEED))
 
 
 @_compiled
-def _drive(cells: Any, speed_of: Any, random: Any, car: Any) -> None:
+def _drive(cells: Records, speed_of: Floats, random: Random, car: Vehicle) -> None:
     """Move a vehicle by 30 s: lane, speed, place, and the exit ramp once it is reached."""
     cell = _cell(car.place)
-    if car.lane == 0:
+    if car.lane == ENTRANCE_LANE:
         lane = 1 + int(3.0 * _uniform(random))
     else:
         lane = _choose_lane(cells, speed_of, random, car.lane, cell)
     speed = _next_speed(car, _lane_speed(cells, speed_of, lane, cell), random)
     # Drive 30 s at the mean of the old and new speed.
-    place = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
-    if place >= car.exit_place:
+    feet = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
+    if feet >= car.exit_place:
         speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
-        end_of_segment = (int(car.exit_place / 5280.0) + 1) * 5280.0 - 1.0
-        place = min(car.exit_place + 0.2 * (place - car.exit_place), end_of_segment)
-        lane = 4
-    _put(cells, car, lane, place)
+        end_of_segment = (int(car.exit_place / FEET_PER_SEGMENT) + 1) * FEET_PER_SEGMENT - 1.0
+        feet = min(car.exit_place + 0.2 * (feet - car.exit_place), end_of_segment)
+        lane = EXIT_LANE
+    _put(cells, car, lane, feet)
     car.speed = speed
 
 
 @_compiled
-def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
+def _hold(cells: Records, car: Vehicle, accident: Accident, which: int) -> None:
     """Stop a vehicle at the accident's place and lane."""
     _put(cells, car, accident.lane, accident.place)
     car.speed = 0.0
@@ -183,13 +267,13 @@ def _hold(cells: Any, car: Any, accident: Any, which: int) -> None:
 
 
 @_compiled
-def _limit_behind(cells: Any, accident: Any, closed: bool) -> None:
+def _limit_behind(cells: Records, accident: Accident, closed: bool) -> None:
     """Close (or open) the lane at the accident and half a mile before it.
 
     For two miles all lanes slow down.
     """
     at = _cell(accident.place)
-    for lane in range(1, 4):
+    for lane in range(FIRST_LANE, LAST_LANE + 1):
         for cell in range(max(at - QUEUE_CELLS, 0), at + 1):
             limit = PASSING_SPEED + QUEUE_GAIN * (at - cell)
             if lane == accident.lane and at - cell <= 2:
@@ -198,7 +282,7 @@ def _limit_behind(cells: Any, accident: Any, closed: bool) -> None:
 
 
 @_compiled
-def _open_lane(cells: Any, accidents: Any, which: int) -> None:
+def _open_lane(cells: Records, accidents: Records, which: int) -> None:
     """Open the lane again, except where another accident still limits it."""
     _limit_behind(cells, accidents[which], False)
     for other in range(len(accidents)):
@@ -207,27 +291,27 @@ def _open_lane(cells: Any, accidents: Any, which: int) -> None:
 
 
 @_compiled
-def _may_stop_first(car: Any, accident: Any, t: int) -> bool:
+def _may_stop_first(car: Vehicle, accident: Accident, t: int) -> bool:
     """Whether a vehicle is near the planned segment and will drive well past it.
 
     The longer none comes, the farther we look.
     """
-    if accident.phase != PLANNED or t < accident.start or not 1 <= car.lane <= 3:
+    if accident.phase != PLANNED or t < accident.start or not FIRST_LANE <= car.lane <= LAST_LANE:
         return False
     reach = 0.5 + (t - accident.start) / 20.0
-    near = abs(car.place / 5280.0 - accident.segment - 0.5) < reach
-    return bool(near and car.exit_place > car.place + 10560.0)
+    near = abs(car.place / FEET_PER_SEGMENT - accident.segment - 0.5) < reach
+    return bool(near and car.exit_place > car.place + 2 * FEET_PER_SEGMENT)
 
 
 @_compiled
-def _may_stop_second(car: Any, accident: Any, before: float) -> bool:
+def _may_stop_second(car: Vehicle, accident: Accident, before: float) -> bool:
     """Whether a vehicle has just passed the stopped one: it runs into it instead."""
     passed = before < accident.place <= car.place
-    return bool(accident.phase == ONE_STOPPED and passed and 1 <= car.lane <= 3)
+    return bool(accident.phase == ONE_STOPPED and passed and FIRST_LANE <= car.lane <= LAST_LANE)
 
 
 @_compiled
-def _stop_first(cells: Any, car: Any, accident: Any, which: int, trip: int) -> None:
+def _stop_first(cells: Records, car: Vehicle, accident: Accident, which: int, trip: int) -> None:
     accident.place = np.floor(car.place)
     accident.lane = car.lane
     accident.first = trip
@@ -239,22 +323,24 @@ def _stop_first(cells: Any, car: Any, accident: Any, which: int, trip: int) -> N
 @_compiled
 def _first_report(entry_time: int, t: int) -> int:
     """The first second from t on at which a vehicle reports."""
-    return t + (entry_time - t) % 30
+    return t + (entry_time - t) % REPORT_EVERY
 
 
 @_compiled
-def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int, t: int, end: int) -> None:
+def _stop_second(
+    cells: Records, vehicles: Records, accident: Accident, which: int, trip: int, t: int, end: int
+) -> None:
     accident.second = trip
     accident.stopped = t
     accident.phase = BLOCKED
     _hold(cells, vehicles[trip], accident, which)
-    # It is detected at the fourth report from one place, 90 s after the first.
-    found = t + 90
-    latest = end - 31 - found
+    detected = t + DETECTED_AFTER
+    # After clearing, the vehicles need one more report each to show it.
+    latest = end - (REPORT_EVERY + 1) - detected
     # Clear it within the run if ten minutes are left for it.
-    if latest >= 600:
+    if latest >= SHORTEST_CLEARING:
         accident.cleared_after = min(accident.cleared_after, latest)
-    accident.clear_from = found + accident.cleared_after
+    accident.clear_from = detected + accident.cleared_after
     accident.cleared = min(
         _first_report(vehicles[accident.first].entry_time, accident.clear_from),
         _first_report(vehicles[trip].entry_time, accident.clear_from),
@@ -262,7 +348,7 @@ def _stop_second(cells: Any, vehicles: Any, accident: Any, which: int, trip: int
 
 
 @_compiled
-def _let_go(cells: Any, car: Any, accidents: Any, t: int) -> bool:
+def _let_go(cells: Records, car: Vehicle, accidents: Records, t: int) -> bool:
     """Free a held vehicle when its accident is cleared; True if it drives on."""
     accident = accidents[car.held_by]
     if accident.phase < BLOCKED or t < accident.clear_from:
@@ -276,7 +362,14 @@ def _let_go(cells: Any, car: Any, accidents: Any, t: int) -> bool:
 
 @_compiled
 def _move(
-    vehicles: Any, cells: Any, accidents: Any, speed_of: Any, random: Any, trip: int, t: int, end: int
+    vehicles: Records,
+    cells: Records,
+    accidents: Records,
+    speed_of: Floats,
+    random: Random,
+    trip: int,
+    t: int,
+    end: int,
 ) -> None:
     """Move one vehicle by half a minute, with any accident it meets."""
     car = vehicles[trip]
@@ -295,7 +388,7 @@ def _move(
 
 
 @_compiled
-def _report(report: Any, car: Any, random: Any, trip: int, t: int) -> None:
+def _report(report: Report, car: Vehicle, random: Random, trip: int, t: int) -> None:
     report.time = t
     report.trip = trip
     report.pos = int(car.place)
@@ -306,35 +399,24 @@ def _report(report: Any, car: Any, random: Any, trip: int, t: int) -> None:
 
 # Only the outermost function is cached on disk: the others are compiled into it.
 @numba.njit(cache=True, error_model="numpy")
-def advance(
-    vehicles: Any,
-    cells: Any,
-    accidents: Any,
-    bucket: Any,
-    bucket_size: Any,
-    entered: int,
-    speed_of: Any,
-    random: Any,
-    reports: Any,
-    t0: int,
-    t1: int,
-    end: int,
-) -> tuple[int, int]:
-    """Run the seconds t0..t1-1 and write their reports; returns how many, and how many trips have entered.
+def advance(road: Road, reports: Records, entered: int, begin: int, until: int, end: int) -> tuple[int, int]:
+    """Run the seconds begin..until-1 of a run of `end` seconds and write their reports.
 
-    `bucket[phase]` lists the trips that report at this second of the half minute.
+    Returns how many there are, and how many trips have entered.
     """
+    # Take the arrays out of the tuple once: inside the loop each access would count references.
+    vehicles, cells, accidents, bucket, bucket_size, speed_of, random = road
     row = 0
-    for t in range(t0, t1):
+    for t in range(begin, until):
         # Vehicles report every 30 s from their entry on, so each second handles the vehicles of one phase.
-        phase = t % 30
+        phase = t % REPORT_EVERY
         kept = 0
         for slot in range(bucket_size[phase]):
             trip = bucket[phase, slot]
             _move(vehicles, cells, accidents, speed_of, random, trip, t, end)
             _report(reports[row], vehicles[trip], random, trip, t)
             row += 1
-            if vehicles[trip].lane == 4:
+            if vehicles[trip].lane == EXIT_LANE:
                 vehicles[trip].exit_time = t
             else:
                 # Close the gaps of departed vehicles in place.

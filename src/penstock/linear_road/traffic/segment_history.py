@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.linear_road.rows.csv_rows import Array
+from penstock.linear_road.rows.arrays import Floats, Int32s
 from penstock.linear_road.rows.fields import SEGMENTS
 
 MINUTES = 1440
 DOWNTOWN = 50
 WEEKEND = (6, 7)
 """Days of the week without rush hours; day 1 of the history is a Monday."""
+
+_FRIDAY = 5
+_NIGHT = 5
+"""Cars in a segment downtown at night."""
 
 _FREE_SPEED = 66.0
 _CROWDED = 74.0
@@ -35,7 +39,7 @@ def dow(day: int) -> int:
     return (day - 1) % 7 + 1
 
 
-def tolls(lav: Array, cnt: Array) -> Array:
+def tolls(lav: Int32s, cnt: Int32s) -> Int32s:
     """The toll rule: `2 * (cnt - 50)^2` if `lav < 40` and `cnt > 50`, else 0.
 
     >>> tolls(np.array([39, 40, 20]), np.array([60, 60, 50])).tolist()
@@ -44,7 +48,7 @@ def tolls(lav: Array, cnt: Array) -> Array:
     return np.where((lav < 40) & (cnt > 50), 2 * (cnt - 50) ** 2, 0).astype(np.int32)
 
 
-def day_of_traffic(seed: int, xway: int, direction: int, day: int) -> tuple[Array, Array]:
+def day_of_traffic(seed: int, xway: int, direction: int, day: int) -> tuple[Int32s, Int32s]:
     """(Lav, Cnt) of one day, each by minute (0 = the first) and segment: the demand with randomness."""
     chance = np.random.default_rng([seed, _DAY_STREAM, xway, direction, day])
     expected = demand(direction, dow(day)) * _character(seed, xway, direction) * chance.lognormal(0.0, 0.07)
@@ -56,46 +60,50 @@ def day_of_traffic(seed: int, xway: int, direction: int, day: int) -> tuple[Arra
     return np.clip(np.floor(speed), 3, 80).astype(np.int32), cnt
 
 
-def demand(direction: int, weekday: int) -> Array:
+def demand(direction: int, weekday: int) -> Floats:
     """Cars expected, by minute and segment."""
+    return (_over_day(weekday, _inbound(direction)) * _downtown()).astype(np.float32)
+
+
+def _over_day(weekday: int, inbound: Floats) -> Floats:
+    """Cars downtown, by minute and segment: two rush hours on working days, one flat hump at weekends."""
     minute = np.arange(MINUTES, dtype=np.float32)[:, None]
-    inbound = _inbound(direction)
     if weekday in WEEKEND:
-        over_day = 5 + (46 if weekday == WEEKEND[0] else 36) * _hump(minute, 840, 200) * np.ones_like(inbound)
-    else:
-        evening = 74 if weekday == 5 else 68
-        over_day = (
-            5
-            + 32 * _hump(minute, 780, 260)
-            + 66 * _hump(minute, 480, 65) * (0.6 + 0.5 * inbound)
-            + evening * _hump(minute, 1050, 85) * (1.1 - 0.5 * inbound)
-        )
-    return (over_day * _downtown()).astype(np.float32)
+        height = 46 if weekday == WEEKEND[0] else 36
+        return _NIGHT + height * _hump(minute, 14 * 60, 200) * np.ones_like(inbound)
+    evening = 74 if weekday == _FRIDAY else 68
+    # The morning is heavier towards downtown, the evening away from it.
+    return (
+        _NIGHT
+        + 32 * _hump(minute, 13 * 60, 260)
+        + 66 * _hump(minute, 8 * 60, 65) * (0.6 + 0.5 * inbound)
+        + evening * _hump(minute, 17.5 * 60, 85) * (1.1 - 0.5 * inbound)
+    )
 
 
-def _hump(minute: Array, middle: float, width: float) -> Array:
+def _hump(minute: Floats, middle: float, width: float) -> Floats:
     return np.exp(-(((minute - middle) / width) ** 2) / 2)
 
 
-def _downtown() -> Array:
+def _downtown() -> Floats:
     segment = np.arange(SEGMENTS, dtype=np.float32)[None, :]
     return 0.35 + 0.75 * np.exp(-(((segment - DOWNTOWN) / 18) ** 2) / 2)
 
 
-def _inbound(direction: int) -> Array:
+def _inbound(direction: int) -> Floats:
     """Near 1 where this direction leads towards downtown, near 0 where it leads away."""
     segment = np.arange(SEGMENTS, dtype=np.float32)[None, :]
     ahead = DOWNTOWN - segment if direction == 0 else segment - DOWNTOWN
     return 1 / (1 + np.exp(-ahead / 8))
 
 
-def _character(seed: int, xway: int, direction: int) -> Array:
+def _character(seed: int, xway: int, direction: int) -> Floats:
     """Make some segments always busier than their neighbours."""
     chance = np.random.default_rng([seed, _SEGMENT_STREAM, xway, direction])
     return chance.lognormal(0.0, 0.06, SEGMENTS).astype(np.float32)[None, :]
 
 
-def _slowdowns(chance: np.random.Generator) -> tuple[Array, Array]:
+def _slowdowns(chance: np.random.Generator) -> tuple[Floats, Floats]:
     """Roadworks, rain, rubbernecking: a few stretches a day that crowd and slow down for a while."""
     crowding = np.ones((MINUTES, SEGMENTS), np.float32)
     slowing = np.ones((MINUTES, SEGMENTS), np.float32)

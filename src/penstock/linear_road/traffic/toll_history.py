@@ -15,38 +15,47 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from penstock.linear_road.rows.csv_rows import Array
-from penstock.linear_road.rows.fields import SEGMENTS
+from penstock.linear_road.rows.arrays import Int32s, Int64s
+from penstock.linear_road.rows.csv_rows import DIR_FIELD, SEG_FIELD, TYPE_FIELD, VID_FIELD, XWAY_FIELD
+from penstock.linear_road.rows.fields import POSITION_REPORT, SEGMENTS
 from penstock.linear_road.traffic.segment_history import MINUTES, WEEKEND, dow
 
 _WORKDAY_TRIP, _WEEKEND_TRIP = 0.85, 0.4
 _MORNING, _EVENING = 0.5, 0.3
 """Shares of commuters, who drive out in the morning and back in the evening, and of evening travellers."""
 
+_TO_WORK, _HOMEWARD, _DAY_BEGINS = 480, 1050, 360
+"""Minutes of the day: 8:00, 17:30 and 6:00."""
+_TO_WORK_SPREAD, _HOMEWARD_SPREAD, _DAY_LENGTH, _JITTER = 90, 120, 960, 10
+"""Minutes by which departures spread around these."""
+
+_DRIVEN = [XWAY_FIELD, VID_FIELD, DIR_FIELD, SEG_FIELD, SEG_FIELD]
+"""What a stretch is made of; the segment twice, to become its lowest and its highest."""
+
 
 @dataclass(frozen=True)
 class Stretches:
     """The vehicles of one expressway (sorted by VID) and the stretch each of them drives in the input."""
 
-    vid: Array
-    direction: Array
-    entry: Array
-    leave: Array
+    vid: Int32s
+    direction: Int32s
+    entry: Int32s
+    leave: Int32s
 
 
-def stretches(blocks: Iterable[Array]) -> dict[int, Stretches]:
+def stretches(blocks: Iterable[Int32s]) -> dict[int, Stretches]:
     """The stretches in blocks of input rows, by expressway.
 
     A vehicle seen in both directions keeps its longer stretch.
     """
-    found = np.zeros((0, 5), np.int64)
+    driven = np.zeros((0, len(_DRIVEN)), np.int64)
     for values in blocks:
-        reports = values[values[:, 0] == 0][:, [4, 2, 6, 7, 7]].astype(np.int64)
-        found = _merged(np.concatenate([found, _merged(reports)]))
-    return {int(xway): _stretches_of(found[found[:, 0] == xway]) for xway in np.unique(found[:, 0])}
+        reports = values[values[:, TYPE_FIELD] == POSITION_REPORT][:, _DRIVEN].astype(np.int64)
+        driven = _merged(np.concatenate([driven, _merged(reports)]))
+    return {int(xway): _stretches_of(driven[driven[:, 0] == xway]) for xway in np.unique(driven[:, 0])}
 
 
-def _merged(rows: Array) -> Array:
+def _merged(rows: Int64s) -> Int64s:
     """One row for each (xway, vid, dir), with the lowest and highest segment."""
     if not len(rows):
         return rows
@@ -58,7 +67,7 @@ def _merged(rows: Array) -> Array:
     return merged
 
 
-def _stretches_of(rows: Array) -> Stretches:
+def _stretches_of(rows: Int64s) -> Stretches:
     rows = rows[np.lexsort((rows[:, 2], rows[:, 3] - rows[:, 4], rows[:, 1]))]
     rows = rows[np.r_[True, rows[1:, 1] != rows[:-1, 1]]]
     east = rows[:, 2] == 0
@@ -67,14 +76,15 @@ def _stretches_of(rows: Array) -> Stretches:
     return Stretches(*(column.astype(np.int32) for column in (rows[:, 1], rows[:, 2], entry, leave)))
 
 
-def spent(seed: int, xway: int, where: Stretches, day: int, lav: Array, toll: Array) -> Array:
+def spent(seed: int, xway: int, where: Stretches, day: int, lav: Int32s, toll: Int32s) -> Int32s:
     """What each vehicle paid on a day.
 
     `lav` and `toll` by direction, minute and segment (all -1: no such direction).
     """
     out = np.zeros(len(where.vid), np.int32)
     weekend = dow(day) in WEEKEND
-    _spent(seed, xway, day, weekend, where.vid, where.direction, where.entry, where.leave, lav, toll, out)
+    of_vehicles = (where.vid, where.direction, where.entry, where.leave)
+    _spent((seed, xway, day), weekend, of_vehicles, lav, toll, out)
     return out
 
 
@@ -100,7 +110,7 @@ def _bell(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def trip_toll(lav: Array, toll: Array, minute: float, entry: int, leave: int) -> int:
+def trip_toll(lav: Int32s, toll: Int32s, minute: float, entry: int, leave: int) -> int:
     """The tolls of the segments from `entry` to before `leave`, each at the vehicle's arrival minute."""
     step = 1 if leave >= entry else -1
     total = 0
@@ -115,18 +125,16 @@ def trip_toll(lav: Array, toll: Array, minute: float, entry: int, leave: int) ->
 
 @njit(cache=True, nogil=True)
 def _spent(
-    seed: int,
-    xway: int,
-    day: int,
+    of_day: tuple[int, int, int],
     weekend: bool,
-    vid: Array,
-    direction: Array,
-    entry: Array,
-    leave: Array,
-    lav: Array,
-    toll: Array,
-    out: Array,
+    of_vehicles: tuple[Int32s, Int32s, Int32s, Int32s],
+    lav: Int32s,
+    toll: Int32s,
+    out: Int32s,
 ) -> None:
+    """Compiled code takes plain tuples: (seed, xway, day), and the columns of `Stretches`."""
+    seed, xway, day = of_day
+    vid, direction, entry, leave = of_vehicles
     travels = _WEEKEND_TRIP if weekend else _WORKDAY_TRIP
     for i in range(len(vid)):
         if _chance(seed, vid[i], xway, day, 0) >= travels:
@@ -134,19 +142,19 @@ def _spent(
         way = direction[i]
         # Habits do not depend on the day (day 0); small deviations do.
         kind = _chance(seed, vid[i], xway, 0, 1)
-        jitter = 10 * _bell(seed, vid[i], xway, day, 2)
+        jitter = _JITTER * _bell(seed, vid[i], xway, day, 2)
         if weekend or kind >= _MORNING + _EVENING:
-            minute = 360 + 960 * _chance(seed, vid[i], xway, 0, 5)
+            minute = _DAY_BEGINS + _DAY_LENGTH * _chance(seed, vid[i], xway, 0, 5)
         elif kind < _MORNING:
-            minute = 480 + 90 * _bell(seed, vid[i], xway, 0, 6)
+            minute = _TO_WORK + _TO_WORK_SPREAD * _bell(seed, vid[i], xway, 0, 6)
         else:
-            minute = 1050 + 120 * _bell(seed, vid[i], xway, 0, 9)
+            minute = _HOMEWARD + _HOMEWARD_SPREAD * _bell(seed, vid[i], xway, 0, 9)
         out[i] = trip_toll(lav[way], toll[way], minute + jitter, entry[i], leave[i])
         if not weekend and kind < _MORNING and lav[1 - way, 0, 0] >= 0:
-            back = 1050 + 120 * _bell(seed, vid[i], xway, 0, 12) + jitter
+            back = _HOMEWARD + _HOMEWARD_SPREAD * _bell(seed, vid[i], xway, 0, 12) + jitter
             out[i] += trip_toll(lav[1 - way], toll[1 - way], back, leave[i], entry[i])
 
 
-def nowhere() -> tuple[Array, Array]:
+def nowhere() -> tuple[Int32s, Int32s]:
     """(lav, toll) of a missing direction, as half an expressway has one."""
     return np.full((MINUTES, SEGMENTS), -1, np.int32), np.zeros((MINUTES, SEGMENTS), np.int32)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.linear_road.errors import GenerateError
+from penstock.linear_road.rows.arrays import Bools, Int32s, Int64s
 from penstock.linear_road.traffic.direction import Direction
 
 STRIDE = 200_000
@@ -32,11 +33,11 @@ _SOURCES = 3
 class TripTimes:
     """When the trips of a direction enter and leave (-1: still driving at the end), in order of entry."""
 
-    entry: np.ndarray
-    exit: np.ndarray
+    entry: Int32s
+    exit: Int32s
 
 
-def name_vehicles(directions: Sequence[Direction], times: Sequence[TripTimes]) -> list[np.ndarray]:
+def name_vehicles(directions: Sequence[Direction], times: Sequence[TripTimes]) -> list[Int32s]:
     """The VID of each trip of each direction."""
     names = [
         _own_names(direction, len(trip.entry)) for direction, trip in zip(directions, times, strict=True)
@@ -47,7 +48,7 @@ def name_vehicles(directions: Sequence[Direction], times: Sequence[TripTimes]) -
     return names
 
 
-def _own_names(direction: Direction, trips: int) -> np.ndarray:
+def _own_names(direction: Direction, trips: int) -> Int32s:
     """Even numbers go east, odd ones west, so that the numbers of an expressway are dense."""
     vids = direction.xway * STRIDE + 2 * np.arange(trips, dtype=np.int64) + direction.dir + 1
     if 2 * trips >= STRIDE or vids[-1:].max(initial=0) >= 2**31:
@@ -55,11 +56,11 @@ def _own_names(direction: Direction, trips: int) -> np.ndarray:
     return vids.astype(np.int32)
 
 
-def _is_second(trips: np.ndarray) -> np.ndarray:
+def _is_second(trips: Int64s) -> Bools:
     return np.asarray(trips % _RETURNING == _RETURNING - 1)
 
 
-def _name_second_trips(names: list[np.ndarray], times: Sequence[TripTimes], here: int, source: int) -> None:
+def _name_second_trips(names: list[Int32s], times: Sequence[TripTimes], here: int, source: int) -> None:
     """Give the second trips of this direction and source to vehicles that have finished, by exit time.
 
     Each trip belongs to only one source, by its number, so no vehicle is used twice.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import duckdb
 
@@ -26,9 +26,29 @@ _NAMED = {0: "vid", 1: "vid", 2: "qid", 3: "qid", 4: "qid"}
 """The field of each answer type that tells the copy."""
 
 
+class TypeFigures(TypedDict):
+    """The counts of one answer type in JSON."""
+
+    expected: int
+    got: int
+    wrong: int
+    missing: int
+    extra: int
+
+
+class ShiftedFigures(TypedDict):
+    """The verdict over all copies in JSON, counts by type."""
+
+    copies: int
+    wrong: int
+    unreadable: int
+    types: dict[str, TypeFigures]
+    faults: list[str]
+
+
 @dataclass
-class TypeTally:
-    """What was found over all copies of one type."""
+class TypeCounts:
+    """The answers of one type, counted over all copies."""
 
     expected: int = 0
     got: int = 0
@@ -37,8 +57,20 @@ class TypeTally:
     extra: int = 0
 
     def add(self, result: Result) -> None:
-        for name in ("expected", "got", "wrong", "missing", "extra"):
-            setattr(self, name, getattr(self, name) + getattr(result, name))
+        self.expected += result.expected
+        self.got += result.got
+        self.wrong += result.wrong
+        self.missing += result.missing
+        self.extra += result.extra
+
+    def as_json(self) -> TypeFigures:
+        return {
+            "expected": self.expected,
+            "got": self.got,
+            "wrong": self.wrong,
+            "missing": self.missing,
+            "extra": self.extra,
+        }
 
 
 @dataclass
@@ -47,7 +79,7 @@ class ShiftedVerdict:
 
     copies: int = 0
     unreadable: int = 0
-    types: dict[int, TypeTally] = field(default_factory=lambda: {kind: TypeTally() for kind in LAYOUT})
+    types: dict[int, TypeCounts] = field(default_factory=lambda: {kind: TypeCounts() for kind in LAYOUT})
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -55,8 +87,8 @@ class ShiftedVerdict:
         """Answers that are wrong, missing, too many or unreadable."""
         return self.unreadable + sum(t.wrong + t.missing + t.extra for t in self.types.values())
 
-    def as_json(self) -> dict[str, Any]:
-        counts = {str(kind): vars(tally) for kind, tally in self.types.items()}
+    def as_json(self) -> ShiftedFigures:
+        counts = {str(kind): of_type.as_json() for kind, of_type in self.types.items()}
         return {
             "copies": self.copies,
             "wrong": self.wrong,

@@ -1,0 +1,117 @@
+"""What `run.json` holds: the record of a run, which ratings, reports and comparisons read."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from penstock.linear_road.drive.driver import DriveFigures
+from penstock.linear_road.rows.copies import CopiesFigures
+from penstock.linear_road.run.response_times import ResponseFigures
+
+
+class Machine(TypedDict):
+    """The machine that the figures come from; `load`: how busy it was at that moment."""
+
+    cores: int | None
+    memory_gb: float
+    processor: str
+    system: str
+    load: float
+
+
+class SampleFigures(TypedDict):
+    """One `resource_use.Sample` in JSON."""
+
+    t: float
+    wall: float
+    cpu_s: float
+    memory_mb: float
+    rows_in: int
+    rows_out: int
+    backlog_s: float
+
+
+class Cost(TypedDict, total=False):
+    """What a stretch of a run cost; empty if it was too short to be sampled."""
+
+    wall_s: float
+    cores: float
+    cpu_s: float
+    cpu_s_per_million: float | None
+    tuples_in_per_s: float
+    tuples_out_per_s: float
+    memory_mb: float
+    backlog_s: float
+
+
+class WarmUp(TypedDict):
+    """How long the warm-up took, and the first second whose answers are timed."""
+
+    seconds: float
+    scored_from: int
+
+
+class InputFigures(TypedDict):
+    """What was driven."""
+
+    rows: int
+    xways: float | None
+    t0: int
+    t1: int
+    copies: CopiesFigures | None
+    stored_xways: float | None
+    kept_together: list[list[int]]
+
+
+class Attempts(TypedDict):
+    """How often a run was started, stopped cleanly, and killed."""
+
+    starts: int
+    clean_stops: int
+    kills: int
+
+
+class Rates(TypedDict):
+    """Counts of one call (`answers`: of all calls), and rates."""
+
+    tuples_in: int
+    answers: int
+    trains: int
+    wall_s: float
+    tuples_in_per_s: float
+    answers_per_s: float
+
+
+class Series(TypedDict, total=False):
+    """The run over time: samples, and response times by second if there was a clock."""
+
+    samples: list[SampleFigures]
+    second: list[int]
+    p50: list[float | None]
+    p99: list[float | None]
+
+
+class RunRecord(TypedDict):
+    """The contents of `run.json`."""
+
+    kind: str
+    started: str
+    finished: bool
+    gave_up_at: int | None
+    valid: bool
+    speed: float | str
+    clock: str
+    machine: Machine
+    versions: dict[str, str]
+    config: dict[str, str | float | None]
+    warm_up: WarmUp
+    input: InputFigures
+    attempts: Attempts
+    driver: DriveFigures
+    rates: Rates
+    latency: dict[str, ResponseFigures]
+    answers: dict[str, int]
+    cost: Cost
+    series: Series
+    dead_letters: NotRequired[int]
+    answer_bytes: NotRequired[int]
