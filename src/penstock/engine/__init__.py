@@ -1,3 +1,4 @@
-"""Engines: what boxes do. `local` is the slow, obvious reference, `arrow` the vectorised logic, `spark` runs
-it.
+"""Engines: what boxes do.
+
+`local` is the slow, obvious reference, `arrow` the vectorised logic, `spark` runs it.
 """

@@ -1,5 +1,4 @@
-"""What every HTTP service of Penstock shares: the server, the guard in front of it, and the form of its
-errors.
+"""What every HTTP service of Penstock shares: the server, its guard, and the form of its errors.
 
 A service brings its routes. This room knows none of them, so standing queries and other services can stand
 side by side on it. It needs the extra `web`: `require_web()` says so in a sentence where the packages are

@@ -100,15 +100,15 @@ def cuttings(draw: st.DrawFn, rows: dict[str, Rows], max_trains: int = 6) -> Tra
 def networks(draw: st.DrawFn, max_boxes: int = 6, max_sources: int = 2) -> Network:
     """A network: sources of SCHEMA, up to so many boxes of all kinds, outputs at every loose end."""
     network = Network("random")
-    taps = [_source(draw, network, place) for place in range(draw(st.integers(1, max_sources)))]
+    taps = [_source(draw, network, number) for number in range(draw(st.integers(1, max_sources)))]
     for _ in range(draw(st.integers(1, max_boxes))):
         # half of the time go on from the newest box: promises show their worth in chains
         stream = taps[-1] if draw(st.booleans()) else draw(st.sampled_from(taps))
         box = draw(st.sampled_from(_choices(stream, taps)))
         taps.append(box(draw, stream, taps))
-    for place, tap in enumerate(taps):
+    for number, tap in enumerate(taps):
         if not network.readers(tap.name):
-            tap.output(f"out_{place}", to=collect())
+            tap.output(f"out_{number}", to=collect())
     return network
 
 
@@ -206,7 +206,7 @@ def _aggregates(draw: Draw, stream: Stream) -> dict[str, str]:
         texts += [f"sum({name})", f"avg({name})", f"sum({name}) / count(*)"]
     texts += [f"max(10 / {name}) > 1" for name in _columns(stream, "INT")]
     chosen = draw(st.lists(st.sampled_from(texts), min_size=1, max_size=3))
-    return {f"{_fresh(stream)}_{place}": text for place, text in enumerate(chosen)}
+    return {f"{_fresh(stream)}_{number}": text for number, text in enumerate(chosen)}
 
 
 def _grouped(draw: Draw, stream: Stream) -> Stream:

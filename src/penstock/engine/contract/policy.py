@@ -23,8 +23,9 @@ class TrainPolicy(Protocol):
 
 @dataclass
 class AsSoonAsPossible:
-    """The default: a train leaves when there is anything to take, capped in length. Both may be changed at
-    any time.
+    """The default: a train leaves when there is anything to take, capped in length.
+
+    Both may be changed at any time.
 
     >>> policy = AsSoonAsPossible(length=1000, interval=1.0)
     >>> policy.next_train(Situation("tolls", 0, now=10.0))

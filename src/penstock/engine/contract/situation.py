@@ -1,7 +1,7 @@
-"""What is known when the next train could leave: what waits, what recent trains cost, what the outputs are
-worth.
+"""What is known when the next train could leave.
 
-A policy (`policy.py`) decides from this and nothing else. None always means unknown, never zero.
+What waits, what recent trains cost, what the outputs are worth: a policy (`policy.py`) decides from
+this and nothing else. None always means unknown, never zero.
 """
 
 from __future__ import annotations

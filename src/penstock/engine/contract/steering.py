@@ -1,6 +1,4 @@
-"""What others may set while trains run: the policy, drop rates, a hold on the input, schemes of diffused
-joins.
-"""
+"""What others may set while trains run: policy, drop rates, a hold on the input, schemes of joins."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def after(node: Node, horizons: tuple[int, ...]) -> int:
 
 def throughout(nodes: Iterable[Node], given: Mapping[str, int]) -> dict[str, int]:
     """The horizon behind every node, from those of the inputs; nodes in topological order."""
-    found: dict[str, int] = {}
+    horizons: dict[str, int] = {}
     for node in nodes:
-        inputs = tuple(found[up] for up in node.inputs)
-        found[node.name] = after(node, inputs) if inputs else given.get(node.name, MIN)
-    return found
+        inputs = tuple(horizons[up] for up in node.inputs)
+        horizons[node.name] = after(node, inputs) if inputs else given.get(node.name, MIN)
+    return horizons

@@ -67,11 +67,11 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        found = f"byte 0x{error.object[error.start]:02x}"
+        byte = f"byte 0x{error.object[error.start]:02x}"
         raise NetworkError(
             "not UTF-8",
             where=Where(str(path), line),
-            found=found,
+            found=byte,
             expected="a YAML text in UTF-8",
             hint="save the file as UTF-8",
         ) from None

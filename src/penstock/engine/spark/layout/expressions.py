@@ -170,12 +170,12 @@ def _cast(node: Call, args: list[str]) -> str:
 
 
 def _try_cast(node: Call, args: list[str]) -> str:
-    made = f"try_cast({args[0]} AS {node.type})"
+    cast = f"try_cast({args[0]} AS {node.type})"
     if node.args[0].type != "STRING" or node.type not in ("TIMESTAMP", "DATE"):
-        return made
+        return cast
     # Spark accepts forms whose meaning is not fixed (today's date, named zones, five-digit years).
     form = TIMESTAMP_FORM if node.type == "TIMESTAMP" else "(?s)" + DATE_FORM
-    checked = f"CASE WHEN {args[0]} RLIKE {_quoted(form)} THEN {made} END"
+    checked = f"CASE WHEN {args[0]} RLIKE {_quoted(form)} THEN {cast} END"
     if node.type == "DATE":
         return f"nullif(greatest({checked}, DATE '0000-12-31'), DATE '0000-12-31')"
     return _within(f"unix_micros({checked})")
@@ -274,23 +274,22 @@ def _connective(decisive: str) -> Callable[[Call], str | None]:
 
 def _lazy_case(node: Call) -> str | None:
     *pairs, otherwise = node.args
-    made = _failure(otherwise) or "CAST(NULL AS STRING)"
+    none = "CAST(NULL AS STRING)"
+    failure = _failure(otherwise) or none
     for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
-        branch = (
-            f"CASE WHEN {_value(condition)} THEN {_failure(value) or 'CAST(NULL AS STRING)'} ELSE {made} END"
-        )
+        branch = f"CASE WHEN {_value(condition)} THEN {_failure(value) or none} ELSE {failure} END"
         failing = _failure(condition)
-        made = f"coalesce({failing}, {branch})" if failing else branch
-    return made
+        failure = f"coalesce({failing}, {branch})" if failing else branch
+    return failure
 
 
 def _lazy_coalesce(node: Call) -> str | None:
-    made: str | None = None
+    failure: str | None = None
     for arg in reversed(node.args):
-        later = f"CASE WHEN {_value(arg)} IS NULL THEN {made} END" if made else None
+        later = f"CASE WHEN {_value(arg)} IS NULL THEN {failure} END" if failure else None
         reasons = [reason for reason in (_failure(arg), later) if reason]
-        made = _first(reasons) if reasons else None
-    return made
+        failure = _first(reasons) if reasons else None
+    return failure
 
 
 _LAZY: dict[str, Callable[[Call], str | None]] = {

@@ -182,14 +182,14 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
 
 def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
     """Boxes with a user's function that must preserve the keys, because others are fused after them."""
-    found = {}
+    guards = {}
     for name in stage.nodes:
         node = net.nodes[name]
         fused = any(reader in stage.nodes for reader in net.readers(name))
         keys = tuple(key for key in stage.keys or () if key in net.types[name].schema)
         if fused and keys and node.user_function is not None:
-            found[name] = keys
-    return found
+            guards[name] = keys
+    return guards
 
 
 def _depends(net: Network, name: str, stage: Stage) -> bool:
