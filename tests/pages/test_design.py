@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from pages.code_blocks import DOCS, ROOT
 
 TEXT = (DOCS / "design.md").read_text()
 SOURCE = ROOT / "src/penstock"
+TREE = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)[1]
 PATHS = sorted(set(re.findall(r"`([\w/]+(?:\.py|/))`", TEXT)))
 
 
@@ -20,11 +22,22 @@ def test_what_the_map_names_exists(path):
 
 
 def test_every_folder_is_on_the_map():
-    tree = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)[1]
-    on_the_map = set(re.findall(r"^(\w+)/", tree, re.MULTILINE))
     folders = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert on_the_map == folders
-    assert len(tree.splitlines()) <= 45, "the map must fit one screen"
+    assert set(re.findall(r"^(\w+)/", TREE, re.MULTILINE)) == folders
+    assert len(TREE.splitlines()) <= 45, "the map must fit one screen"
+
+
+def test_folders_of_folders_are_on_the_map():
+    inner = {path.name for path in (*SOURCE.glob("*/*/"), *SOURCE.glob("engine/spark/*/")) if path.is_dir()}
+    assert inner - {"__pycache__"} <= set(re.findall(r"\b(\w+)/", TREE))
+
+
+def test_the_map_has_the_order_that_imports_have():
+    contract, *_ = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [set(re.findall(r"penstock\.(\w+)", layer)) for layer in contract["layers"]]
+    depth = {name: number for number, layer in enumerate(layers) for name in layer}
+    depths = [depth[name] for name in re.findall(r"^(\w+)/", TREE, re.MULTILINE) if name in depth]
+    assert depths == sorted(depths)
 
 
 def test_a_tuple_changes_folders_at_most_ten_times():
