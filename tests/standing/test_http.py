@@ -118,7 +118,7 @@ def test_register_invoke_list_unregister(url: str) -> None:
         ("/queries/{here}/result?at=inf", "GET", None, 400, "'inf' is not a time"),
         ("/queries/{here}/result?at=1e300", "GET", None, 400, "is not a time"),
         ("/queries/q-none", "DELETE", None, 404, "no standing query"),
-        ("/queries", "POST", {}, 422, "query"),
+        ("/queries", "POST", {}, 400, "query"),
     ],
 )
 def test_refusals_have_a_status_and_parts(

@@ -187,15 +187,17 @@ def test_what_is_retained_does_not_depend_on_where_blocks_end() -> None:
 
 def test_limits_are_told() -> None:
     made = engine(limits=Limits(queries=1, rows=5))
-    handle = made.register("SELECT v FROM s", client="ann").handle
-    with pytest.raises(LimitError, match="client 'ann' has 1 standing queries"):
-        made.register("SELECT v FROM s", client="ann")
-    made.register("SELECT v FROM s", client="bob")
+    handle = made.register("SELECT v FROM s", owner="ann").handle
+    with pytest.raises(LimitError, match="there are 1 standing queries of ann"):
+        made.register("SELECT v FROM s", owner="ann")
+    with pytest.raises(LimitError):  # a label of the client's own choice does not help
+        made.register("SELECT v FROM s", owner="ann", client="another")
+    made.register("SELECT v FROM s", owner="bob")
     made.insert("s", table(0, 6))
     with pytest.raises(LimitError, match="the answer has 6 rows"):
         made.invoke(handle)
     made.unregister(handle)
-    made.register("SELECT v FROM s", client="ann")
+    made.register("SELECT v FROM s", owner="ann")
 
 
 def test_the_limit_of_rows_counts_those_that_are_answered() -> None:

@@ -1,18 +1,37 @@
-"""Errors as JSON: the parts that the text of an error has too, so that a page can show each of them."""
+"""Errors as JSON: the parts that the text of an error has too, so that a page can show each of them.
+
+A client learns what is wrong with its own request. What is wrong inside goes to the log: it may hold paths,
+traces, or the texts of other clients.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
 from penstock.model.errors import PenstockError
 
 Statuses = Sequence[tuple[type[PenstockError], int]]
 """Kinds of errors and their HTTP status; the first kind that fits decides."""
 
+_LOG = logging.getLogger("penstock")
 _FAILED = 503  # the request was good, but the network or its store is not
+_PATH = re.compile(r"(?:file:)?/[\w.@%+~-]+(?:/[\w.@%+~-]*)+")
+_MOST = 300  # characters of an error from inside
+
+
+def json_response(
+    body: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """JSON in ASCII: whatever a client has sent, its answer can be encoded."""
+    return Response(json.dumps(body).encode(), status, dict(headers or {}), "application/json")
 
 
 def error_body(error: PenstockError) -> dict[str, str]:
@@ -22,14 +41,54 @@ def error_body(error: PenstockError) -> dict[str, str]:
     {'error': 'it has stopped', 'kind': 'failed', 'problem': 'it has stopped'}
     """
     parts = {"problem": error.problem, "found": error.found, "expected": error.expected, "hint": error.hint}
-    kind = str(getattr(error, "kind", "failed"))
-    return {"error": str(error), "kind": kind, **{name: text for name, text in parts.items() if text}}
+    return {"error": str(error), "kind": _kind(error), **{name: text for name, text in parts.items() if text}}
+
+
+def inner_error_body(error: PenstockError) -> dict[str, str]:
+    """One line without paths, for an error that is not about the request.
+
+    >>> inner_error_body(PenstockError("cannot read /data/x/y.parquet", hint="look at it"))["error"]
+    'cannot read …'
+    """
+    line = _PATH.sub("…", str(error).partition("\n")[0])[:_MOST]
+    return {"error": line, "kind": _kind(error), "problem": line, "hint": "the log of the service says more"}
+
+
+def _kind(error: PenstockError) -> str:
+    return str(getattr(error, "kind", "failed"))
 
 
 def answer_errors(app: FastAPI, statuses: Statuses) -> None:
     """Answer each PenstockError that a route raises with its status and body; an unlisted kind is a 503."""
 
     @app.exception_handler(PenstockError)
-    def answer(_: Request, error: PenstockError) -> JSONResponse:
-        status = next((status for kind, status in statuses if isinstance(error, kind)), _FAILED)
-        return JSONResponse(error_body(error), status)
+    async def refuse(_: Request, error: PenstockError) -> Response:
+        status = next((status for kind, status in statuses if isinstance(error, kind)), None)
+        if status is not None:
+            return json_response(error_body(error), status)
+        _LOG.error("a request failed: %s", error)
+        return json_response(inner_error_body(error), _FAILED)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_form(_: Request, error: RequestValidationError) -> Response:
+        return json_response(_form_body(error), 400)
+
+    @app.exception_handler(HTTPException)
+    async def refuse_route(_: Request, error: HTTPException) -> Response:
+        text = str(error.detail)
+        return json_response(
+            {"error": text, "kind": "refused", "problem": text}, error.status_code, error.headers
+        )
+
+    @app.exception_handler(Exception)
+    async def fail(_: Request, __: Exception) -> Response:
+        # Starlette raises it again behind this answer, so the server's log holds the trace.
+        return json_response({"error": "the service failed", "kind": "failed"}, 500)
+
+
+def _form_body(error: RequestValidationError) -> dict[str, str]:
+    """What is wrong with the form of a request, without the values that were sent."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+    problem, found = f"the request has a wrong form at {where}", str(first["msg"])
+    return {"error": f"{problem}\n  found:    {found}", "kind": "refused", "problem": problem, "found": found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,10 +11,13 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from penstock.http.connections import timed_connection
+from penstock.http.limits import ServerLimits
 from penstock.model.errors import PenstockError
 from penstock.process.stop_signal import StopSignal
 
 _GRACE = 3  # seconds that open requests get at the end
+_OTHER_FILES = 1_024  # open files beside connections
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -41,18 +45,34 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: FastAPI, listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM, and return: what is left to do is the caller's own clean end."""
+def serve(
+    app: FastAPI,
+    listener: socket.socket,
+    limits: ServerLimits | None = None,
+    *,
+    ended: threading.Event | None = None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or `ended`, and return: what is left is the caller's own clean end."""
     # uvicorn ends at these signals and then raises them once more, for whoever had a handler before.
     StopSignal().take_signals()
-    _server(app).run(sockets=[listener])
+    server = _server(app, limits or ServerLimits())
+    if ended is not None:
+        threading.Thread(target=_end_with, args=(server, ended), name="http-end", daemon=True).start()
+    server.run(sockets=[listener])
+
+
+def _end_with(server: uvicorn.Server, ended: threading.Event) -> None:
+    ended.wait()
+    server.should_exit = True
 
 
 @contextmanager
-def serving(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+def serving(
+    app: FastAPI, host: str = "127.0.0.1", port: int = 0, limits: ServerLimits | None = None
+) -> Iterator[str]:
     """Serve in a thread of its own, and give the URL; the server ends with the block."""
     listener = take_port(host, port)
-    server = _server(app)
+    server = _server(app, limits or ServerLimits())
     thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
     thread.start()
     server.begun.wait()
@@ -77,5 +97,25 @@ class _Server(uvicorn.Server):
             self.begun.set()
 
 
-def _server(app: FastAPI) -> _Server:
-    return _Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_GRACE))
+def _server(app: FastAPI, limits: ServerLimits) -> _Server:
+    _allow_open_files(limits.connections + _OTHER_FILES)
+    config = uvicorn.Config(
+        app,
+        http=timed_connection(limits),
+        ws="none",
+        log_level="error",  # a malformed request is the client's affair
+        h11_max_incomplete_event_size=limits.header_bytes,
+        timeout_keep_alive=limits.idle_seconds,
+        timeout_graceful_shutdown=_GRACE,
+        server_header=False,
+        proxy_headers=False,  # nobody may say for others where they come from
+    )
+    return _Server(config)
+
+
+def _allow_open_files(wanted: int) -> None:
+    """Let this process have as many connections as its limits say, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

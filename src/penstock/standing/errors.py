@@ -44,9 +44,3 @@ class StaleError(QueryError):
     """The network has failed or lags, so its answers no longer say how things are."""
 
     kind = "stale"
-
-
-class BusyError(QueryError):
-    """The service has more to do than it takes on at once; the client may try again."""
-
-    kind = "busy"

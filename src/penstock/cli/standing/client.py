@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 import typer
 
 from penstock.cli.refusals import refusals
-from penstock.cli.standing.commands import PORT
+from penstock.cli.standing.commands import PORT, Service
 from penstock.model.errors import PenstockError
 
 Handle = Annotated[str, typer.Argument(metavar="HANDLE", help="What `register` printed.")]
@@ -29,9 +29,7 @@ def register(
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help='"SELECT ... FROM ... WHERE ... BEGIN ... END ..."')
     ],
-    client: Annotated[
-        str, typer.Option(help="Limits count under this name, and `list --client` finds it.")
-    ] = "",
+    client: Annotated[str, typer.Option(help="A label, by which `list --client` finds it.")] = "",
     mode: Annotated[
         str | None, typer.Option(help="How results are kept: P, C or NoMat; by a rule if left out.")
     ] = None,
@@ -51,19 +49,20 @@ def invoke(
     form: Form = "table",
     limit: Annotated[int, typer.Option(help="Show at most this many rows (0: all).")] = 0,
 ) -> None:
-    """Print the current answer of a query."""
+    """Print the current answer of a query, and on standard error how old it is."""
     with refusals():
         extra = "?" + urlencode({"at": at}) if at is not None else ""
         answer = _ask(context, "GET", f"/queries/{quote(handle)}/result{extra}")
         _show(answer["columns"], answer["rows"][:limit] if limit else answer["rows"], form)
+        typer.echo(f"as of {answer['as_of'] or 'no tuple'}, {answer['age']:g} s old", err=True)
 
 
 def list_queries(
     context: typer.Context,
-    client: Annotated[str | None, typer.Option(help="Only this client's.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only those with this label.")] = None,
     form: Form = "table",
 ) -> None:
-    """List the registered queries."""
+    """List your registered queries."""
     with refusals():
         extra = "?" + urlencode({"client": client}) if client is not None else ""
         queries = _ask(context, "GET", f"/queries{extra}")
@@ -116,21 +115,26 @@ def _changes(context: typer.Context, handle: str) -> Iterator[dict[str, Any]]:
 
 
 def _open(context: typer.Context, method: str, path: str, body: Any = None) -> Any:
-    url = f"{context.obj}{path}"
+    service: Service = context.obj
+    url = f"{service.url}{path}"
     data = None if body is None else json.dumps(body).encode()
-    request = Request(url, data, {"Content-Type": "application/json"}, method=method)  # noqa: S310
+    headers = {"Content-Type": "application/json"}
+    if service.token:
+        headers["Authorization"] = f"Bearer {service.token}"
+    request = Request(url, data, headers, method=method)  # noqa: S310
     try:
         return urlopen(request)  # noqa: S310 - the user's own URL
     except HTTPError as error:
         text = error.read().decode(errors="replace")
         try:
-            raise PenstockError(json.loads(text)["error"]) from None
+            hint = "give your secret with --token or PENSTOCK_TOKEN" if error.code == 401 else ""
+            raise PenstockError(json.loads(text)["error"], hint=hint) from None
         except (ValueError, KeyError):
             raise PenstockError(f"{url} answered {error.code}: {text}") from None
     except (URLError, ValueError) as error:
         reason = getattr(error, "reason", error)
         hint = f"start one with: penstock standing serve NET --port {PORT}, or give --url"
-        raise PenstockError(f"no service at {context.obj}: {reason}", hint=hint) from None
+        raise PenstockError(f"no service at {service.url}: {reason}", hint=hint) from None
 
 
 def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> Any:

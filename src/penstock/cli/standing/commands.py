@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -29,6 +30,14 @@ penstock standing invoke HANDLE
 """
 
 
+@dataclass(frozen=True)
+class Service:
+    """The service that a client command talks to, and the secret that it shows there."""
+
+    url: str
+    token: str
+
+
 def standing_app(words: Sequence[str] = ()) -> typer.Typer:
     """Build the topic `standing` with only the commands that these words need."""
     app = typer.Typer(help=_HELP, no_args_is_help=True)
@@ -41,8 +50,17 @@ def _group(
     url: Annotated[
         str, typer.Option(help="The service to talk to.", envvar="PENSTOCK_STANDING_URL")
     ] = f"http://127.0.0.1:{PORT}",
+    token: Annotated[
+        str,
+        typer.Option(
+            metavar="SECRET",
+            help="The secret of your token, if the service has tokens.",
+            envvar="PENSTOCK_TOKEN",
+            show_envvar=True,
+        ),
+    ] = "",
 ) -> None:
-    context.obj = url.rstrip("/")
+    context.obj = Service(url.rstrip("/"), token)
 
 
 _group.__doc__ = _HELP

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,16 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.load import NET_HELP, load_network
-from penstock.cli.refusals import refusals
+from penstock.cli.refusals import FAILED, refusals, refuse
 from penstock.cli.standing.commands import PORT
 from penstock.http import require_web
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
+    from penstock.http.access import Access
     from penstock.runtime import Runtime
 
 # Answer clients quickly, even if trains take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds a train's thread may hold the interpreter while an answer waits
+LAST_WORDS = 10.0  # seconds for which clients are told that the network has failed
 NICE = 5  # Spark and its workers yield the processor to this process
 
 
@@ -37,10 +41,26 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to bind to. Only this machine can reach loopback; "
-            "put a proxy with accounts in front before you open it to others."
+            help="Address to bind to. Only this machine can reach loopback; any other address needs --token."
         ),
     ] = "127.0.0.1",
+    token: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SECRET",
+            help="A client and the secret it must show (repeatable). A client sees only its own queries. "
+            "Other users of this machine can read command lines: rather use the variable.",
+            envvar="PENSTOCK_TOKENS",
+            show_envvar=True,
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A host name by which clients reach the service, such as that of a proxy (repeatable).",
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -50,8 +70,13 @@ def serve(
     memory: Annotated[
         int, typer.Option(help="Megabytes for tuples and results; older tuples are read from files.")
     ] = 2048,
-    max_queries: Annotated[int, typer.Option(help="Standing queries that one client may have.")] = 10_000,
+    max_queries: Annotated[int, typer.Option(help="Standing queries that one token may have.")] = 10_000,
     max_rows: Annotated[int, typer.Option(help="Rows that one answer may have.")] = 1_000_000,
+    max_seconds: Annotated[float, typer.Option(help="Seconds that one answer may take.")] = 10.0,
+    stale_after: Annotated[
+        str,
+        typer.Option(help="Refuse answers (503) when the network has made no progress for so long."),
+    ] = "2 minutes",
     keep: Annotated[
         str, typer.Option(help="How long tuples of sources without a connection point are kept.")
     ] = "2 hours",
@@ -70,19 +95,25 @@ def serve(
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,
 ) -> None:
-    """Serve standing queries over HTTP, with an OpenAPI page at /docs. Ctrl-C stops.
+    """Serve standing queries over HTTP, with a page of all routes at /docs. Ctrl-C stops.
 
-    Handles and results survive a restart.
+    Handles and results survive a restart. If the network fails, clients get 503 and the reason, and the
+    service ends with exit code 1.
     """
     with refusals():
         require_web()
         from penstock.engine.contract.policy import AsSoonAsPossible
+        from penstock.http.access import Access
         from penstock.http.server import take_port
+        from penstock.standing.limits import Limits
 
+        access = Access.of(host, token or (), allow_host or ())
+        limits = Limits(queries=max_queries, rows=max_rows, seconds=max_seconds)
         listener = take_port(host, port)
         policy = AsSoonAsPossible(train, interval)
         runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=nice)
-        _serve(runtime, listener, memory=memory << 20, limits=(max_queries, max_rows), keep=keep)
+        options = {"limits": limits, "memory": memory << 20, "keep": keep, "stale_after": stale_after}
+        _serve(runtime, listener, access, options)
 
 
 def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
@@ -133,17 +164,31 @@ def _may_hold_a_network(path: Path) -> bool:
     return all(word in text for word in kinds[path.suffix])
 
 
-def _serve(runtime: Runtime, listener: socket, *, memory: int, limits: tuple[int, int], keep: str) -> None:
+def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[str, Any]) -> None:
     from penstock.http.server import serve as serve_app
     from penstock.http.server import url_of
-    from penstock.standing.limits import Limits
     from penstock.standing.serving.routes import standing_app as web_app
     from penstock.standing.serving.service import StandingQueries
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
-    with StandingQueries(runtime, limits=Limits(*limits), memory=memory, keep=keep) as service:
-        typer.echo(
-            f"listening on {url_of(listener)}, OpenAPI page at /docs, {len(service.list())} queries", err=True
-        )
-        serve_app(web_app(service), listener)
+    with StandingQueries(runtime, **options) as service:
+        url, queries = url_of(listener), len(service.list())
+        typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
+        serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))
+        failure = service.freshness.failure
+    if failure is not None:
+        refuse(f"the network has failed, so the service has ended\n{failure}", FAILED)
+
+
+def _later(failed: threading.Event) -> threading.Event:
+    """Set some time after another event: until then, clients are told the reason."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        failed.wait()
+        ended.wait(LAST_WORDS)
+        ended.set()
+
+    threading.Thread(target=follow, name="last-words", daemon=True).start()
+    return ended

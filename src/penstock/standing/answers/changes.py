@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.standing.errors import UnknownHandleError
+from penstock.standing.deadline import check_time
+from penstock.standing.errors import LimitError, UnknownHandleError
 
 if TYPE_CHECKING:
     from penstock.standing.answers.query_engine import QueryEngine
@@ -43,7 +44,17 @@ def difference(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
     return _lacking(after, before), _lacking(before, after)
 
 
+def _check_followed(answer: pa.Table, most: int) -> None:
+    if answer.num_rows > most:
+        raise LimitError(
+            f"the answer has {answer.num_rows:,} rows",
+            expected=f"at most {most:,} to be followed",
+            hint="narrow the query or its window, or invoke it now and then",
+        )
+
+
 def _lacking(one: pa.Table, other: pa.Table) -> pa.Table:
+    check_time()
     spare = Counter(_rows(other))
     chosen = []
     for i, row in enumerate(_rows(one)):
@@ -94,19 +105,20 @@ class ChangeFollower:
     """
 
     def __init__(self, engine: QueryEngine, handle: str) -> None:
-        self._soup, self._handle = engine, handle
-        self._held: pa.Table | None = None
+        self._engine, self._handle = engine, handle
+        self.answer: pa.Table | None = None  # what the follower knows
         self.version = -1
         self.idle = False  # it has seen all that is visible
 
     def step(self) -> Change | None:
         """What has changed since the last step; the first step brings the whole answer. None: nothing."""
-        self.idle = self._soup.version == self.version
-        if self.idle and self._handle in self._soup.queries:
+        self.idle = self._engine.version == self.version
+        if self.idle and self._handle in self._engine.queries:
             return None
-        self.version = self._soup.version
-        now, before = self._soup.invoke(self._handle), self._held
-        self._held = now
+        self.version = self._engine.version
+        now, before = self._engine.invoke(self._handle), self.answer
+        _check_followed(now, self._engine.limits.followed_rows)
+        self.answer = now
         if before is None:
             return Change(self.version, now, now.slice(0, 0))
         change = Change(self.version, *difference(before, now))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -74,7 +75,7 @@ class QueryEngine:
         self._readers: dict[str, dict[str, RegisteredQuery]] = {}  # stream -> queries that keep results
         self._gate = threading.RLock()
         self._moved = threading.Condition()
-        self._clients: dict[str, int] = {}
+        self._owned: Counter[str] = Counter()  # queries of each owner
         for stream in streams:
             self.add_stream(stream)
         self.view = VisibleStreams(self.view.prefixes)  # nothing has become visible yet
@@ -96,6 +97,7 @@ class QueryEngine:
         self,
         text: str | StandingQuery,
         *,
+        owner: str = "",
         client: str = "",
         mode: str | None = None,
         handle: str | None = None,
@@ -110,9 +112,9 @@ class QueryEngine:
         mode = chosen_mode(query, mode)
         with self._gate:
             if not restored:
-                self._check_limit(client)
+                self._check_limit(owner)
                 self._check_retained(query)
-            registered = RegisteredQuery(handle or f"q-{uuid.uuid4().hex[:12]}", client, query, mode)
+            registered = RegisteredQuery(handle or new_handle(), owner, client, query, mode)
             self._take_slots(registered)
             try:
                 self._meet_old_data(registered)
@@ -142,12 +144,12 @@ class QueryEngine:
         for part, window in zip(query.parts, query.windows, strict=True):
             check_retained(part.stream, self.view.prefixes[part.stream], window, now)
 
-    def _check_limit(self, client: str) -> None:
-        registered = self._clients.get(client, 0)
+    def _check_limit(self, owner: str) -> None:
+        registered = self._owned[owner]
         if registered >= self.limits.queries:
             raise LimitError(
-                f"client '{client}' has {registered} standing queries",
-                expected=f"at most {self.limits.queries}",
+                f"there are {registered:,} standing queries{f' of {owner}' if owner else ''}",
+                expected=f"at most {self.limits.queries:,}",
                 hint="unregister some, or let the service be started with a higher limit",
             )
 
@@ -178,7 +180,7 @@ class QueryEngine:
 
     def _admit(self, registered: RegisteredQuery) -> None:
         self.queries[registered.handle] = registered
-        self._clients[registered.client] = self._clients.get(registered.client, 0) + 1
+        self._owned[registered.owner] += 1
         if registered.keeps_results:
             for stream in registered.query.streams:
                 self._readers[stream][registered.handle] = registered
@@ -202,7 +204,7 @@ class QueryEngine:
         with self._gate:
             registered = self.registered(handle)
             del self.queries[handle]
-            self._clients[registered.client] -= 1
+            self._owned[registered.owner] -= 1
             self._drop_slots(registered)
             for readers in self._readers.values():
                 readers.pop(handle, None)
@@ -225,8 +227,7 @@ class QueryEngine:
         """The query of a handle."""
         registered = self.queries.get(handle)
         if registered is None:
-            # Other handles are not named: they may be those of other clients.
-            raise UnknownHandleError(f"no standing query '{handle}'", hint="register it first")
+            raise unknown_handle(handle)
         return registered
 
     # -- data
@@ -304,12 +305,20 @@ class QueryEngine:
 
         `at` asks for the window as of an earlier `now` (microseconds), while retained (P41).
         """
+        return self.answered(handle, at=at, view=view)[0]
+
+    def answered(
+        self, handle: str, *, at: int | None = None, view: VisibleStreams | None = None
+    ) -> tuple[pa.Table, int]:
+        """The answer, and the event time that `now` stood for in it (NEVER: no tuple was visible)."""
         registered = self.registered(handle)
         registered.invocations += 1
         if registered.keeps_results and at is None and view is None:
             with self._gate:  # what is kept belongs to the newest view
-                return answer(self, registered, self.view)
-        return answer(self, registered, view or self.view, at=at, again=registered.keeps_results)
+                return answer(self, registered, self.view), self.view.now(registered.query)
+        view = view or self.view
+        now = view.now(registered.query) if at is None else at
+        return answer(self, registered, view, at=at, again=registered.keeps_results), now
 
     def tree_summary(
         self, registered: RegisteredQuery, column: str | None, view: VisibleStreams, now: int
@@ -376,3 +385,13 @@ class QueryEngine:
             factors = [f for name in self.streams for f in self.query_stem.index(name).factors]
             queries = sum(factor.constants.nbytes + factor.spans.nbytes for factor in factors)
             return {"data": int(data), "results": int(matches + results), "queries": int(queries)}
+
+
+def unknown_handle(handle: str) -> UnknownHandleError:
+    """The error for a handle; it names no other, since that may be another client's."""
+    return UnknownHandleError(f"no standing query '{handle}'", hint="register it first")
+
+
+def new_handle() -> str:
+    """A name that nobody can guess."""
+    return f"q-{uuid.uuid4().hex}"

@@ -31,6 +31,7 @@ class QueryDescription(TypedDict):
     """A standing query as clients see it in lists."""
 
     handle: str
+    owner: str
     client: str
     query: str
     mode: str
@@ -47,7 +48,8 @@ class RegisteredQuery:
     """One standing query: its description, and what is kept of its results."""
 
     handle: str
-    client: str
+    owner: str  # who may use it, and whose limit it counts for
+    client: str  # a label of the owner's own
     query: StandingQuery
     mode: str
     slots: tuple[tuple[int, ...], ...] = ()  # of each branch, for each stream of FROM
@@ -96,6 +98,7 @@ class RegisteredQuery:
         query = self.query
         return QueryDescription(
             handle=self.handle,
+            owner=self.owner,
             client=self.client,
             query=query.text,
             mode=self.mode,

@@ -37,7 +37,7 @@ class PointsOnlyRuntime(Runtime):
         """Start a session; sub-networks are attached later."""
         self._take_session()
         records_dir = self.checkpoint / "standing"
-        records_dir.mkdir(parents=True, exist_ok=True)
+        records_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
         self._maintenance = PointMaintenance(self).start()
         return self

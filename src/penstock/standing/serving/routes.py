@@ -1,147 +1,257 @@
 """The routes of standing queries: register, invoke, list, unregister, follow changes.
 
-Clients come and go (PSoup, Sect. 1; P09). A handle is a name that anyone may use until it is unregistered.
-Answers are JSON, or Arrow for clients that accept it. `/docs` is the OpenAPI page. The server, the guard in
-front of it and the form of errors are in `penstock.http`.
+Clients come and go (PSoup, Sect. 1; P09). A handle is a name that its owner may use until it is unregistered.
+Answers are JSON, or Arrow for clients that accept it. `/docs` is a page of all routes. The server, the guard
+in front of it and the form of errors are in `penstock.http`.
+
+Routes run in the event loop and do nothing slow themselves: reading a query, registering it and answering it
+have threads of their own, so none of the three has to wait for the others.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import math
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, TypedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Literal, TypeVar
 
 import pyarrow as pa
-from fastapi import FastAPI, Header, Query, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import FastAPI, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from penstock import __version__
-from penstock.http.error_bodies import Statuses, answer_errors, error_body
+from penstock.http.access import Access
+from penstock.http.api_page import add_api_page
+from penstock.http.error_bodies import Statuses, answer_errors, json_response
 from penstock.http.guard import Guard
-from penstock.model.errors import PenstockError
-from penstock.standing.answers.changes import ChangeFollower
+from penstock.http.limits import ServerLimits
+from penstock.http.slow_work import SlowWork
 from penstock.standing.answers.registered_query import QueryDescription
-from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
-from penstock.standing.serving.service import StandingQueries, StreamDescription
-from penstock.standing.serving.wakeups import Wakeups
+from penstock.standing.deadline import time_limit
+from penstock.standing.errors import (
+    LimitError,
+    NotRetainedError,
+    OutOfTimeError,
+    QueryError,
+    StaleError,
+    UnknownHandleError,
+)
+from penstock.standing.serving.followers import EventsResponse, Followers
+from penstock.standing.serving.json_rows import json_object
+from penstock.standing.serving.outgoing import OutgoingAnswers, PiecesResponse
+from penstock.standing.serving.service import StandingQueries
 from penstock.store.ipc import ipc_bytes
 
 ARROW = "application/vnd.apache.arrow.stream"
-_BEAT = 1.0  # seconds after which a silent stream of changes sends a sign of life
 _STATUSES: Statuses = [
     (UnknownHandleError, 404),
     (LimitError, 429),
     (NotRetainedError, 410),
+    (StaleError, 503),
+    (OutOfTimeError, 503),
     (QueryError, 400),
 ]
 _EXAMPLE = (
     "SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 10 minutes END now"
 )
-
-
-JsonValue = None | bool | int | float | str
-JsonRow = dict[str, JsonValue]
-
-
-class Answer(TypedDict):
-    """An answer as JSON."""
-
-    handle: str
-    columns: list[str]
-    count: int
-    rows: list[JsonRow]
+_LOADING = 600.0  # seconds: the first query on a stream waits until its history is loaded
+_WAIT = 2  # a request may wait for a thread about as long as it may take
+_LISTED = 500  # descriptions that are written together
+T = TypeVar("T")
 
 
 class NewQuery(BaseModel):
     """A query to register."""
 
     query: str = Field(description="SELECT ... FROM ... WHERE ... BEGIN ... END ...", examples=[_EXAMPLE])
-    client: str = Field("", description="Limits are counted for each client.", examples=["dashboard"])
-    mode: str | None = Field(None, description="How results are kept: P, C or NoMat; by a rule if left out.")
+    client: str = Field(
+        "", max_length=200, description="A label, by which `GET /queries` can choose.", examples=["dashboard"]
+    )
+    mode: Literal["P", "C", "NoMat"] | None = Field(
+        None, description="How results are kept: P, C or NoMat; by a rule if left out."
+    )
 
 
-def standing_app(service: StandingQueries) -> FastAPI:
+def standing_app(
+    service: StandingQueries, access: Access | None = None, limits: ServerLimits | None = None
+) -> FastAPI:
     """The web application on a service."""
+    work = _Work(service)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        work.stop()
+
     app = FastAPI(
         title="Penstock standing queries",
         version=__version__,
         description="Register a query once, invoke it any time, over data from before and after.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
     )
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, access=access, limits=limits)
     answer_errors(app, _STATUSES)
-    _add_query_routes(app, service)
-    _add_answer_routes(app, service)
-    _add_status_routes(app, service)
+    add_api_page(app)
+    _add_query_routes(app, work)
+    _add_answer_routes(app, work)
+    _add_status_routes(app, work)
     return app
 
 
-def _add_query_routes(app: FastAPI, service: StandingQueries) -> None:
+class _Work:
+    """What clients make a service do, each kind in threads of its own."""
+
+    def __init__(self, service: StandingQueries) -> None:
+        self.service, self.limits = service, service.engine.limits
+        self._parsing = SlowWork("parse", threads=1, waiting=1_000, pure=True)
+        self._registering = SlowWork("register", threads=2, waiting=1_000)
+        self._answering = SlowWork("answer", threads=4, waiting=4_000)
+        self.followers = Followers(service, SlowWork("follow", threads=2, waiting=self.limits.followers))
+        self.outgoing = OutgoingAnswers(4 * self.limits.answer_bytes)
+
+    async def register(self, new: NewQuery, owner: str) -> dict[str, object]:
+        """Read the query where it can be interrupted, then register it where its stream may be loaded."""
+        self.service.add_streams()
+        query = await self._parsing.run(lambda: self.service.parse(new.query), self.limits.parse_seconds)
+        handle = await self.change(
+            lambda: self.service.register(query, owner=owner, client=new.client, mode=new.mode)
+        )
+        return dict(handle.describe())
+
+    async def change(self, function: Callable[[], T]) -> T:
+        """Do something that changes the registry."""
+        return await self._registering.run(function, _LOADING)
+
+    async def answer(self, function: Callable[[], T]) -> T:
+        """Compute something for a client within its time."""
+
+        def limited() -> T:
+            with time_limit(self.limits.seconds):
+                return function()
+
+        return await self._answering.run(limited, _WAIT * self.limits.seconds)
+
+    def stop(self) -> None:
+        for work in (self._parsing, self._registering, self._answering):
+            work.stop()
+
+
+def _add_query_routes(app: FastAPI, work: _Work) -> None:
     """Register, list, describe, unregister."""
+    service = work.service
 
     @app.post("/queries", status_code=201, summary="Register a query", response_model=None)
-    def register(new: NewQuery) -> QueryDescription:
+    async def register(new: NewQuery, request: Request) -> Response:
         """The handle is what all other calls take; the query is on disk when this answers."""
-        return service.register(new.query, client=new.client, mode=new.mode).describe()
+        return json_response(await work.register(new, _owner(request)), 201)
 
-    @app.get("/queries", summary="List the registered queries", response_model=None)
-    def list_queries(
-        client: Annotated[str | None, Query(description="Only this client's.")] = None,
-    ) -> list[QueryDescription]:
-        return service.list(client)
+    @app.get("/queries", summary="List your queries", response_model=None)
+    async def list_queries(
+        request: Request,
+        client: Annotated[str | None, Query(description="Only those with this label.")] = None,
+    ) -> Response:
+        pieces = await work.answer(lambda: _list_pieces(service.list(client, _owner(request))))
+        return PiecesResponse(pieces, work.outgoing, "application/json")
 
     @app.get("/queries/{handle}", summary="Describe a query", response_model=None)
-    def describe(handle: str) -> QueryDescription:
-        return service.handle(handle).describe()
+    async def describe(handle: str, request: Request) -> Response:
+        return json_response(dict(service.handle(handle, _owner(request)).describe()))
 
-    @app.delete("/queries/{handle}", status_code=204, summary="Unregister a query")
-    def unregister(handle: str) -> None:
-        service.unregister(handle)
+    @app.delete("/queries/{handle}", status_code=204, summary="Unregister a query", response_model=None)
+    async def unregister(handle: str, request: Request) -> Response:
+        await work.change(lambda: service.unregister(handle, _owner(request)))
+        return Response(status_code=204)
 
 
-def _add_answer_routes(app: FastAPI, service: StandingQueries) -> None:
+def _list_pieces(queries: Sequence[QueryDescription]) -> list[bytes]:
+    parts = [json.dumps(queries[i : i + _LISTED])[1:-1] for i in range(0, len(queries), _LISTED)]
+    return [b"[", *(f"{', ' if i else ''}{part}".encode() for i, part in enumerate(parts)), b"]"]
+
+
+def _add_answer_routes(app: FastAPI, work: _Work) -> None:
     """The current answer, and the stream of its changes."""
-    wakeups = Wakeups(service.engine)
+    service = work.service
+
+    async def answer(handle: str, request: Request, at: str | None, accept: str) -> Response:
+        service.handle(handle, _owner(request))
+        pieces = _arrow_pieces if ARROW in accept else _json_pieces
+        moment, most = _moment(at), work.limits.answer_bytes
+        body = await work.answer(lambda: pieces(service.invoke(handle, at=moment), handle, most))
+        kind = ARROW if ARROW in accept else "application/json"
+        return PiecesResponse(body, work.outgoing, kind)
 
     @app.get("/queries/{handle}/result", summary="Invoke a query: its current answer", response_model=None)
-    def invoke(
+    async def invoke(
         handle: str,
+        request: Request,
         at: Annotated[
             str | None, Query(description="An earlier `now`: ISO time, or seconds since 1970.")
         ] = None,
         accept: Annotated[str, Header(description=f"`{ARROW}` gives Arrow instead of JSON.")] = "",
-    ) -> Response | Answer:
-        return _answer(service.invoke(handle, at=_moment(at)), handle, accept)
+    ) -> Response:
+        """`as_of` is the event time up to which tuples count, `age` the seconds since the network moved."""
+        return await answer(handle, request, at, accept)
 
     @app.post("/queries/{handle}/invoke", summary="Invoke a query (as GET result)", response_model=None)
-    def invoke_by_post(handle: str, accept: Annotated[str, Header()] = "") -> Response | Answer:
-        return _answer(service.invoke(handle), handle, accept)
+    async def invoke_by_post(
+        handle: str, request: Request, accept: Annotated[str, Header()] = ""
+    ) -> Response:
+        return await answer(handle, request, None, accept)
 
     @app.get("/queries/{handle}/changes", summary="The stream of changes (server-sent events)")
-    def follow(handle: str) -> StreamingResponse:
+    async def follow(handle: str, request: Request) -> StreamingResponse:
         """First the whole answer as `added`, then the rows that enter and leave it, train by train."""
-        service.handle(handle)
-        return StreamingResponse(_events(service, wakeups, handle), media_type="text/event-stream")
+        service.handle(handle, _owner(request))
+        service.freshness.check()
+        return EventsResponse(work.followers, handle)
 
 
-def _add_status_routes(app: FastAPI, service: StandingQueries) -> None:
+def _json_pieces(table: pa.Table, handle: str, most: int) -> list[bytes]:
+    said = table.schema.metadata
+    fields = {
+        "handle": handle,
+        "as_of": said[b"as_of"].decode() or None,
+        "age": float(said[b"age"]),
+        "columns": table.column_names,
+        "count": table.num_rows,
+    }
+    return json_object(fields, {"rows": table}, most)
+
+
+def _arrow_pieces(table: pa.Table, _handle: str, _most: int) -> list[bytes]:
+    return [ipc_bytes(table)]
+
+
+def _add_status_routes(app: FastAPI, work: _Work) -> None:
     """What can be asked, and whether the service is ready."""
+    service = work.service
 
     @app.get("/streams", summary="What queries may name", response_model=None)
-    def streams() -> list[StreamDescription]:
-        return service.streams()
+    async def streams() -> Response:
+        described = await work.answer(service.streams)
+        return Response(json.dumps(described).encode(), media_type="application/json")
 
-    @app.get("/health", summary="Whether trains run")
-    def health(response: Response) -> dict[str, bool | int | str]:
+    @app.get("/health", summary="Whether trains run", response_model=None)
+    async def health(request: Request) -> Response:
+        """Answered in the event loop from what is known: it never waits for anything."""
         try:
-            service.runtime.check()
-        except PenstockError as error:
-            response.status_code = 503
-            return {"ok": False, "error": str(error)}
-        return {"ok": True, "version": service.engine.version, "queries": len(service.engine.queries)}
+            age = service.freshness.check()
+        except StaleError as error:
+            return json_response({"ok": False, "error": str(error)}, 503)
+        if request.state.owner is None:  # a stranger, where clients have tokens
+            return json_response({"ok": True})
+        engine = service.engine
+        return json_response(
+            {"ok": True, "age": round(age, 3), "version": engine.version, "queries": len(engine.queries)}
+        )
+
+
+def _owner(request: Request) -> str:
+    owner: str = request.state.owner
+    return owner
 
 
 def _moment(at: str | None) -> str | float | None:
@@ -149,55 +259,3 @@ def _moment(at: str | None) -> str | float | None:
         return None if at is None else float(at)
     except ValueError:
         return at
-
-
-def _answer(table: pa.Table, handle: str, accept: str) -> Response | Answer:
-    if ARROW not in accept:
-        return Answer(handle=handle, columns=table.column_names, count=table.num_rows, rows=rows_of(table))
-    return Response(ipc_bytes(table), media_type=ARROW)
-
-
-def rows_of(table: pa.Table) -> list[JsonRow]:
-    """Rows as JSON values: times as ISO text, NaN and infinities as words.
-
-    >>> rows_of(pa.table({"v": [1.5, float("nan")]}))
-    [{'v': 1.5}, {'v': 'NaN'}]
-    """
-    return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
-
-
-def _json_value(value: Any) -> JsonValue:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, bytes):
-        return value.hex()
-    # Dates and times of Arrow's columns; everything else is JSON already.
-    return value.isoformat() if hasattr(value, "isoformat") else value  # type: ignore[no-any-return]
-
-
-async def _events(service: StandingQueries, wakeups: Wakeups, handle: str) -> AsyncIterator[str]:
-    """Events for one follower. It waits without a thread, so thousands may follow while others ask."""
-    following = ChangeFollower(service.engine, handle)
-    with wakeups.subscribed() as news:
-        try:
-            while True:
-                news.clear()
-                text = await run_in_threadpool(_event, following)
-                if text:
-                    yield text
-                try:
-                    await asyncio.wait_for(news.wait(), _BEAT)
-                except TimeoutError:
-                    yield ": nothing new\n\n"
-        except UnknownHandleError:
-            yield "event: end\ndata: {}\n\n"
-        except QueryError as error:
-            yield f"event: error\ndata: {json.dumps(error_body(error))}\n\n"
-
-
-def _event(following: ChangeFollower) -> str:
-    change = following.step()
-    if change is None:
-        return ""
-    body = {"version": change.version, "added": rows_of(change.added), "removed": rows_of(change.removed)}
-    return f"event: change\nid: {change.version}\ndata: {json.dumps(body)}\n\n"

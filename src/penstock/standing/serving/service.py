@@ -29,19 +29,23 @@ from penstock.model.durations import parse_duration
 from penstock.model.errors import PenstockError
 from penstock.runtime import Runtime
 from penstock.standing.answers.changes import Change, changes
-from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.query_engine import QueryEngine, unknown_handle
 from penstock.standing.answers.registered_query import QueryDescription, RegisteredQuery
 from penstock.standing.answers.window_gather import compile_loops
+from penstock.standing.deadline import time_limit
 from penstock.standing.errors import QueryError, UnknownHandleError
 from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery
 from penstock.standing.language.windows import moment
 from penstock.standing.limits import Limits
+from penstock.standing.serving.freshness import Freshness
 from penstock.standing.serving.registry import Registry, RegistryEntry
 from penstock.standing.serving.stream_feeds import StreamFeeds
+from penstock.standing.stems.data_stem import NEVER
 
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
+STALE_AFTER = "2 minutes"
 _FAR = 4e12  # seconds that fit into 64 bits as microseconds, with room for windows around them
 
 Moment = str | float | datetime
@@ -50,6 +54,8 @@ Moment = str | float | datetime
 
 Queries = list[QueryDescription]
 """`StandingQueries.list` hides the builtin inside its class."""
+
+_AnyQueries = list["RegisteredQuery | BrokenQuery"]
 
 Streams = list["StreamDescription"]
 
@@ -97,7 +103,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class BrokenQuery:
-    """A query of an earlier run that no longer fits the network, and why.
+    """A query of an earlier run that no longer fits the network or its limits, and why.
 
     It stays until it is unregistered.
     """
@@ -105,11 +111,20 @@ class BrokenQuery:
     entry: RegistryEntry
     why: str
 
+    @property
+    def owner(self) -> str:
+        return self.entry.owner
+
+    @property
+    def client(self) -> str:
+        return self.entry.client
+
     def describe(self) -> QueryDescription:
         """Describe it like a registered query, with `broken`: why it has no answer."""
         entry = self.entry
         return QueryDescription(
             handle=entry.handle,
+            owner=entry.owner,
             client=entry.client,
             query=entry.text,
             mode=entry.mode or "",
@@ -127,7 +142,8 @@ class StandingQueries:
 
     `memory`: bytes for tuples and results. Beyond that, older tuples are read from the connection points'
     files when a window needs them. `keep`: how long tuples of sources without a connection point are
-    retained. `limits`: what one client may have.
+    retained. `limits`: what one client may have. `stale_after`: when the network makes no progress for so
+    long, answers are refused instead of growing old (None: never).
     """
 
     def __init__(
@@ -137,38 +153,62 @@ class StandingQueries:
         limits: Limits | None = None,
         memory: int | None = DEFAULT_BUDGET,
         keep: str = "2 hours",
+        stale_after: str | None = STALE_AFTER,
     ) -> None:
         self.runtime = runtime
+        # First what can be refused: a runtime that has begun would have to be stopped again.
+        patience = None if stale_after is None else parse_duration(stale_after) / 1e6
+        self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
         self._owns = runtime.records is None
         if self._owns:
             runtime.start()
+        self.freshness = Freshness(runtime, patience)
+        self.freshness.start()
         self._feeds = StreamFeeds(runtime, parse_duration(keep))
         self.engine = QueryEngine(
             self._feeds.infos(), limits=limits, budget=memory, archive=self._feeds.archive
         )
-        self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
         self.broken: dict[str, BrokenQuery] = {}
         compile_loops()
         self._restore()
 
     # -- the interface
 
-    def register(self, text: str, *, client: str = "", mode: str | None = None) -> Handle:
-        """Register a query; it is on disk when this returns. `mode`: P, C or NoMat, see docs/standing.md."""
-        return self.register_all([text], client=client, mode=mode)[0]
+    def parse(self, text: str) -> StandingQuery:
+        """Read a query without registering it; changes nothing."""
+        return parse(text, self.engine.streams, self.engine.limits)
+
+    def register(
+        self, query: str | StandingQuery, *, owner: str = "", client: str = "", mode: str | None = None
+    ) -> Handle:
+        """Register a query; it is on disk when this returns.
+
+        `owner`: whose limit it counts for. `client`: a label. `mode`: P, C or NoMat, see docs/standing.md.
+        """
+        return self.register_all([query], owner=owner, client=client, mode=mode)[0]
 
     def register_all(
-        self, texts: Sequence[str], *, client: str = "", mode: str | None = None
+        self,
+        texts: Sequence[str | StandingQuery],
+        *,
+        owner: str = "",
+        client: str = "",
+        mode: str | None = None,
     ) -> list[Handle]:
         """Register several at once, all or none, with one write to disk."""
-        self._feeds.add_new(self.engine)
-        queries = [parse(text, self.engine.streams, self.engine.limits) for text in texts]
+        self.add_streams()
+        queries = [self.parse(text) if isinstance(text, str) else text for text in texts]
         self._need(_streams_of(queries))
         registered: list[RegisteredQuery] = []
         try:
-            registered.extend(self.engine.register(query, client=client, mode=mode) for query in queries)
+            for query in queries:
+                # A query that meets its data for longer does not keep results, but finds them when invoked.
+                with time_limit(self.engine.limits.seconds):
+                    one = self.engine.register(query, owner=owner, client=client, mode=mode)
+                registered.append(one)
             self.registry.add(
-                RegistryEntry(each.handle, client, each.query.text, mode, each.created) for each in registered
+                RegistryEntry(each.handle, owner, client, each.query.text, mode, each.created)
+                for each in registered
             )
         except BaseException:
             for each in registered:
@@ -176,34 +216,53 @@ class StandingQueries:
             raise
         return [Handle(self, each.handle) for each in registered]
 
-    def handle(self, id: str) -> Handle:  # noqa: A002 - the client's word
-        """The handle of a query registered earlier, by this process or one before it."""
-        self._must_know(id)
+    def add_streams(self) -> None:
+        """Let queries name the views that were attached since."""
+        self._feeds.add_new(self.engine)
+
+    def handle(self, id: str, owner: str | None = None) -> Handle:  # noqa: A002 - the client's word
+        """The handle of a query registered earlier, by this process or one before it.
+
+        `owner`: only if the query is that owner's; None: whoever registered it.
+        """
+        self._must_know(id, owner)
         return Handle(self, id)
 
     def invoke(self, id: str, *, at: Moment | None = None) -> pa.Table:  # noqa: A002
-        """The current answer of a query."""
+        """The current answer of a query.
+
+        Its schema metadata say `as_of`, the event time up to which it counts tuples, and `age`, for how many
+        seconds the network may have had newer ones. Raises StaleError if the network has failed or lags.
+        """
         self._must_know(id)
-        return self.engine.invoke(id, at=None if at is None else _microseconds(at))
+        age = self.freshness.check()
+        table, now = self.engine.answered(id, at=None if at is None else _microseconds(at))
+        told = {"as_of": _iso(now) if now > NEVER else "", "age": f"{age:.3f}"}
+        return table.replace_schema_metadata(told)
 
     def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002
         """The changes of an answer, see `Handle.changes`."""
         self._must_know(id)
         return changes(self.engine, id, timeout)
 
-    def unregister(self, id: str) -> None:  # noqa: A002
-        """End a query."""
+    def unregister(self, id: str, owner: str | None = None) -> None:  # noqa: A002
+        """End a query, only if it is the given owner's."""
+        if id not in self.broken or owner not in (None, self.broken[id].owner):
+            self._must_know(id, owner)
         if id in self.broken:
             del self.broken[id]
         else:
             self.engine.unregister(id)
         self.registry.remove(id)
 
-    def list(self, client: str | None = None) -> Queries:
-        """All queries, or one client's."""
-        queries = [registered.describe() for registered in list(self.engine.queries.values())]
-        queries += [broken.describe() for broken in list(self.broken.values())]
-        return [query for query in queries if client is None or query["client"] == client]
+    def list(self, client: str | None = None, owner: str | None = None) -> Queries:
+        """All queries, or those of one label or owner."""
+        every: _AnyQueries = [
+            *self.engine.queries.copy().values(),
+            *self.broken.copy().values(),
+        ]
+        mine = [query for query in every if owner is None or query.owner == owner]
+        return [query.describe() for query in mine if client is None or query.client == client]
 
     def streams(self) -> Streams:
         """The streams that queries may name, and how far each is visible."""
@@ -228,6 +287,7 @@ class StandingQueries:
 
     def stop(self) -> None:
         """End the feeds, and the runtime if this started it. Queries stay in the registry."""
+        self.freshness.stop()
         self._feeds.stop()
         self.registry.close()
         if self._owns:
@@ -251,32 +311,40 @@ class StandingQueries:
         parsed: list[tuple[RegistryEntry, StandingQuery]] = []
         for entry in self.registry.entries():
             with self._set_aside_if_refused(entry):
-                parsed.append((entry, parse(entry.text, self.engine.streams, self.engine.limits)))
+                parsed.append((entry, self.parse(entry.text)))
         self._need(_streams_of([query for _, query in parsed]))
         for entry, query in parsed:
             with self._set_aside_if_refused(entry):
                 registered = self.engine.register(
-                    query, client=entry.client, mode=entry.mode, handle=entry.handle, restored=True
+                    query,
+                    owner=entry.owner,
+                    client=entry.client,
+                    mode=entry.mode,
+                    handle=entry.handle,
+                    restored=True,
                 )
                 registered.created = entry.created
 
     @contextmanager
     def _set_aside_if_refused(self, entry: RegistryEntry) -> Iterator[None]:
-        """Set aside a query that no longer fits, so that all others can come back."""
+        """Set aside a query that cannot be loaded, so that all others can come back."""
         try:
             yield
-        except PenstockError as error:
-            self.broken[entry.handle] = BrokenQuery(entry, str(error))
-            _LOG.warning("standing query %s does not fit the network any more: %s", entry.handle, error)
+        except (PenstockError, MemoryError) as error:
+            self.broken[entry.handle] = BrokenQuery(entry, str(error) or "it needs too much memory")
+            _LOG.warning("standing query %s cannot be loaded: %s", entry.handle, error)
 
-    def _must_know(self, id: str) -> None:  # noqa: A002
-        if id in self.broken:
+    def _must_know(self, id: str, owner: str | None = None) -> None:  # noqa: A002
+        broken = self.broken.get(id)
+        query = self.engine.registered(id) if broken is None else broken
+        if owner is not None and query.owner != owner:
+            raise unknown_handle(id)  # as if there were none: a handle of others is not confirmed
+        if broken is not None:
             raise UnknownHandleError(
                 f"standing query '{id}' does not fit the network any more",
-                found=self.broken[id].why.splitlines()[0],
+                found=broken.why.splitlines()[0],
                 hint="unregister it, or bring back the stream it reads",
             )
-        self.engine.registered(id)
 
 
 def _streams_of(queries: Sequence[StandingQuery]) -> tuple[str, ...]:

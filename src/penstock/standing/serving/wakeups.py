@@ -20,7 +20,7 @@ class Wakeups:
     """
 
     def __init__(self, engine: QueryEngine) -> None:
-        self._soup = engine
+        self._engine = engine
         self._gate = threading.Lock()
         self._sleepers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
         self._running = False
@@ -34,7 +34,7 @@ class Wakeups:
             if not self._running:
                 self._running = True
                 # From this moment on no train is missed, however late the thread runs.
-                since = self._soup.moves
+                since = self._engine.moves
                 threading.Thread(target=self._wait, args=(since,), name="wakeups", daemon=True).start()
         try:
             yield event
@@ -44,8 +44,8 @@ class Wakeups:
 
     def _wait(self, moves: int) -> None:
         while True:
-            moved = self._soup.wait_move(moves, _LOOK)
-            moves = self._soup.moves
+            moved = self._engine.wait_move(moves, _LOOK)
+            moves = self._engine.moves
             with self._gate:
                 if not self._sleepers:
                     self._running = False
