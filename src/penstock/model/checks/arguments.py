@@ -47,6 +47,7 @@ def check_arguments(node: Node) -> None:
 def _check(given: DataclassInstance) -> None:
     for field in fields(given):
         value = getattr(given, field.name)
+        # Annotations are postponed, so they are texts; one that no table lists is not checked here.
         if field.type == _EXPRESSIONS:
             _expressions(field.name, value)
         elif (kind := _KINDS.get(str(field.type))) and not kind.fits(value):
@@ -66,12 +67,14 @@ def _expressions(part: str, pairs: object) -> None:
 
 
 def _refused(part: str, value: object, expected: str, hint: str = "") -> ExpressionError:
+    # Of a list with one wrong item, show the item.
     if isinstance(value, tuple) and (odd := [each for each in value if not isinstance(each, str)]):
         value = odd[0]
     return ExpressionError(f"{part}: wrong kind of value", found=shown(value), expected=expected, hint=hint)
 
 
 def _is(*types: type | UnionType) -> Fits:
+    # For Python True is an int. For a user it is a mistake where a number is asked for.
     return lambda value: isinstance(value, types) and (bool in types or not isinstance(value, bool))
 
 

@@ -21,7 +21,9 @@ def lift(horizons: list[int], idle: list[bool]) -> tuple[int, ...]:
     """
     live = [horizon for horizon, asleep in zip(horizons, idle, strict=True) if not asleep]
     if not live:
+        # All sleep: nobody is waited for, but nothing is known either, so no horizon moves.
         return tuple(horizons)
+    # max: an input that fell asleep ahead of the others does not go back.
     return tuple(max(h, min(live)) if asleep else h for h, asleep in zip(horizons, idle, strict=True))
 
 
@@ -29,6 +31,7 @@ def after(node: Node, horizons: tuple[int, ...]) -> int:
     """The horizon behind a box, given those in front of it."""
     least = min(horizons)
     if least == MIN:
+        # Nothing is promised yet, and no box can promise more than it was given.
         return MIN
     return max(MIN, node.promise(least))
 

@@ -15,6 +15,7 @@ def check_distribution(node: Join) -> None:
     _word(node, "placement", node.diffusion.placement, PLACEMENTS)
     _word(node, "when_full", node.diffusion.when_full, WHEN_FULL)
     _sizes(node)
+    # An option without effect is most likely a mistake: the user believes that the join is diffused.
     if node.distribution == "hash" and node.diffusion != Diffusion():
         raise node_error(
             node,
@@ -71,5 +72,6 @@ def _sizes(node: Join) -> None:
 
 def _given(node: Join) -> list[str]:
     """The options that say something."""
+    # What equals its default may have been given too. It has no effect either way.
     plain = Diffusion()
     return [n for n in vars(plain) if getattr(node.diffusion, n) != getattr(plain, n)]

@@ -50,6 +50,7 @@ def takes(node: Node, function: Function, *arguments: str) -> None:
     try:
         signature = inspect.signature(function.call)
     except (TypeError, ValueError):
+        # Some functions written in C have no signature.
         return
     try:
         signature.bind(*arguments)
@@ -83,6 +84,7 @@ def stamped(node: Node, stream: StreamType, *, unbounded: bool = False) -> None:
             expected="a source with a timestamp",
             hint='net.source(..., timestamp="time")',
         )
+    # A box that waits for the horizon would wait for the oldest open window, which may never fill.
     if stream.lag is None and not unbounded:
         raise node_error(
             node,
@@ -108,6 +110,7 @@ def same_schema(node: Node, inputs: Sequence[StreamType]) -> None:
 
 
 def _difference(first: Schema, other: Schema) -> str:
+    # The most helpful hint first: other names, then another order, then other types.
     missing = [name for name in first.names if name not in other]
     more = [name for name in other.names if name not in first]
     if missing or more:

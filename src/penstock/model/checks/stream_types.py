@@ -80,6 +80,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         check_arguments(node)
         rule = cast("Callable[[Node, Inputs], StreamType]", RULES[type(node)])
         result = rule(node, inputs)
+    # Here, and not in each rule: whatever a box does, its columns must have different names on Spark.
     no_twins(node, result.schema)
     return result
 
@@ -168,6 +169,7 @@ def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
 
 
 def _check_map_keeps(node: Map, stream: StreamType, names: list[str]) -> None:
+    # `x="x"` in a select keeps a column; any other text, or a function, may change it.
     texts = dict(node.columns)
     changed = [name for name in names if texts.get(name) not in _ways(name)]
     if stream.timestamp in changed:
@@ -177,6 +179,7 @@ def _check_map_keeps(node: Map, stream: StreamType, names: list[str]) -> None:
             expected="a tuple keeps its timestamp",
             hint="give the new column another name",
         )
+    # Tuples already lie in the partition of their keys. With another value they would lie in the wrong one.
     for key in stream.keys:
         if key in changed or (not node.keep and key not in names):
             raise node_error(
@@ -222,6 +225,7 @@ def _union(node: Union, inputs: Inputs) -> StreamType:
 
 
 def _merged(inputs: Inputs) -> StreamType:
+    # One input without a bound leaves the union without one. Order of arrival holds within one source only.
     lags = [stream.lag for stream in inputs]
     lag = None if None in lags else max(lag for lag in lags if lag is not None)
     return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
@@ -243,6 +247,7 @@ def _group_by(node: GroupBy, inputs: Inputs) -> StreamType:
         raise node_error(
             node, f"groups by '{twice}' twice", found=", ".join(node.keys), expected="each column once"
         )
+    # Each time would be a group of its own, whose state is never used again.
     if inputs[0].timestamp in node.keys:
         raise node_error(
             node,
@@ -269,6 +274,7 @@ def _join(node: Join, inputs: Inputs) -> StreamType:
     schema = join_schema(node, left.schema, right.schema)
     if node.predicate:
         _predicate(node, node.predicate, schema)
+    # A pair has the earlier stamp of the two, and is made when the later tuple comes.
     lag = max(left.lag or 0, right.lag or 0) + max(node.within)
     return StreamType(schema, left.timestamp, (), arrival_order=False, lag=lag)
 
@@ -278,6 +284,7 @@ def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
         one = left.type_of(a)
     with located(node.name, node.where, part=f"on '{b}' of the right stream"):
         two = right.type_of(b)
+    # Numbers are compared as numbers, as Spark does; a text and a number are not.
     if one != two and not (one in NUMERIC and two in NUMERIC):
         raise node_error(
             node,
@@ -290,6 +297,7 @@ def _check_key(node: Join, a: str, b: str, left: Schema, right: Schema) -> None:
 
 def join_names(node: Join, left: Schema, right: Schema) -> tuple[tuple[str, str], ...]:
     """(column of the right stream, its name in the output) for those that a pair shows."""
+    # Equal keys of one name are one column: the left one stands for both.
     shared = {b for a, b in node.on if a == b}
     return tuple((n, n + node.suffix if n in left else n) for n in right.names if n not in shared)
 
@@ -302,6 +310,7 @@ def join_schema(node: Join, left: Schema, right: Schema) -> Schema:
 
 
 def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
+    # It waits for no horizon, it only keeps: so a lag without bound is no harm.
     stamped(node, inputs[0], unbounded=True)
     if node.keep <= 0:
         raise node_error(
@@ -353,6 +362,7 @@ def _check_qos(node: Node, qos: QoS | None, schema: Schema) -> None:
             )
 
 
+# The least and the most inputs of a kind; one, if it is not listed.
 _INPUTS: dict[type[Node], tuple[int, int]] = {
     Source: (0, 0),
     Join: (2, 2),

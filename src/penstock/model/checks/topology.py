@@ -79,6 +79,7 @@ def _refuse_cycles(nodes: Mapping[str, Node]) -> None:
     except CycleError as error:
         # graphlib gives the loop as [a, ..., a] with each the input of the next
         loop: list[str] = error.args[1]
+        # Turned so that it begins with the least name: the message is the same in every run.
         start = min(loop)
         at = loop.index(start)
         turned = loop[at:-1] + loop[:at] + [start] if at else loop

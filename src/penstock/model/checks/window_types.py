@@ -54,6 +54,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
             expected="'earliest' or 'latest'",
             hint="a column called 'stamp' goes into a dict: {\"stamp\": ...}",
         )
+    # Both or none of them.
     if (node.function is None) == (not node.aggregates):
         raise node_error(
             node,
@@ -69,6 +70,7 @@ def _window(node: Windowed | Latch, stream: StreamType, schema: Schema) -> Strea
         columns = [
             Column(name, _aggregate(node, name, text, stream, schema)) for name, text in node.aggregates
         ]
+    # Rows come as windows close, not in order of arrival. The grouping is used up: they are one stream again.
     all_columns = _with_keys(node, stream, schema, columns)
     return StreamType(all_columns, stream.timestamp, (), arrival_order=False, lag=_window_lag(node, stream))
 
@@ -120,7 +122,9 @@ def _with_keys(node: Windowed | Latch, stream: StreamType, schema: Schema, colum
 def _window_lag(node: Windowed | Latch, stream: StreamType) -> int | None:
     assert stream.lag is not None
     if isinstance(node.size, Time):
+        # The stamp of a row may be that of the window's oldest tuple.
         return stream.lag + node.size.us
+    # A key that comes once an hour keeps its window of tuples open for days: its earliest stamp has no bound.
     return stream.lag if node.stamp == "latest" else None
 
 
@@ -159,6 +163,7 @@ def latch_schema(node: Latch, inputs: Inputs) -> Schema:
     columns: dict[str, Column] = {}
     for at, stream in enumerate(inputs):
         for column in stream.schema:
+            # The first input that has a column says its type.
             known = columns.setdefault(column.name, column)
             if known != column:
                 raise node_error(
@@ -181,6 +186,7 @@ def latch_schema(node: Latch, inputs: Inputs) -> Schema:
 
 def _latest_of(inputs: Inputs) -> StreamType:
     lag = max(stream.lag or 0 for stream in inputs)
+    # `_seq` counts within one source: between two streams it says nothing about who came first.
     return replace(inputs[0], lag=lag, arrival_order=len(inputs) == 1 and inputs[0].arrival_order)
 
 
@@ -206,6 +212,7 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
         )
     assert node.function is not None
     check_function(node, node.function, schema, "batch", "state")
+    # The engine puts the keys in front of each row of state, so the function must not declare them again.
     clash = [column.name for column in node.state if column.name in stream.keys]
     if clash:
         raise node_error(
@@ -221,7 +228,7 @@ def _latch_function(node: Latch, stream: StreamType, schema: Schema) -> StreamTy
             found=node.produces.type_of(str(stream.timestamp)),
             expected="TIMESTAMP",
         )
-    # row for row with unchanged stamps, the answers come in the order of the tuples
+    # Row for row with unchanged stamps, the answers come in the order of the tuples.
     return replace(
         stream, schema=node.produces, keys=(), arrival_order=stream.arrival_order and not own_stamp
     )
@@ -242,6 +249,7 @@ def column_latch_type(node: ColumnLatch, inputs: Inputs) -> StreamType:
             expected=f"{stamp} TIMESTAMP, ...",
             hint=f"add '{stamp} TIMESTAMP' to produces",
         )
+    # The logic stamps its rows itself, so their order need not be that of arrival.
     lag = max(stream.lag or 0 for stream in inputs)
     return StreamType(node.produces, stamp, (), arrival_order=False, lag=lag)
 
@@ -277,4 +285,5 @@ def resample_type(node: Resample, inputs: Inputs) -> StreamType:
         raise node_error(node, "there is a column 'synthetic' already", hint="rename it with .select(...)")
     schema = stream.schema.with_columns([*(Column(n, "DOUBLE") for n in node.columns), SYNTHETIC_COLUMN])
     assert stream.lag is not None
+    # A synthetic tuple is made when the next actual one comes, and is up to `limit` older than that.
     return StreamType(schema, stream.timestamp, (), arrival_order=False, lag=stream.lag + node.limit)
