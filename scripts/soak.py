@@ -37,6 +37,7 @@ PIECES = {
     "standing": ["tests/standing"],
     "diffusion": ["tests/diffusion"],
     "linear_road": ["tests/linear_road", "tests/benchmarks"],
+    "fuzz": ["tests/fuzz"],
 }
 PIECES["rest"] = ["tests", *(f"--ignore={folder}" for folders in PIECES.values() for folder in folders)]
 NO_TESTS = 5  # pytest's exit code for a piece that has no slow tests
