@@ -25,6 +25,9 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 
+ARROW = "application/vnd.apache.arrow.stream"
+
+
 class ByHand(StandingQueries):
     """Streams are not followed: the test inserts tuples itself."""
 

@@ -8,6 +8,7 @@ answers.
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import ClassVar
 
 import h11
@@ -29,6 +30,10 @@ class TimedConnection(H11Protocol):
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._expected = ""
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            # Left alone, the system lets the buffer of each silent reader grow to megabytes.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer)
         if len(self.connections) > self.limits.connections:
             transport.abort()
         else:

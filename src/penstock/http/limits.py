@@ -15,5 +15,6 @@ class ServerLimits:
     body_bytes: int = 1 << 20
     body_seconds: float = 20.0  # for the whole body
     bodies_bytes: int = 64 << 20  # bodies of all requests that are being read
+    send_buffer: int = 256 << 10  # bytes that the system keeps for a client that has not read them
     stall_seconds: float = 20.0  # for a client that does not read what it has asked for
     idle_seconds: int = 5  # between two requests of one connection

@@ -84,10 +84,11 @@ def serving(
 
 
 class _Server(uvicorn.Server):
-    """Tells when clients can connect, or that they never will."""
+    """Tells when clients can connect, or that they never will. At its end it calls `app.state.at_end`."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
+        self.app = app
         self.begun = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -95,6 +96,12 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         finally:
             self.begun.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Answers without end, such as streams of events, end now; uvicorn would wait and then break them.
+        for end in getattr(self.app.state, "at_end", ()):
+            end()
+        await super().shutdown(sockets)
 
 
 def _server(app: FastAPI, limits: ServerLimits) -> _Server:
@@ -110,7 +117,7 @@ def _server(app: FastAPI, limits: ServerLimits) -> _Server:
         server_header=False,
         proxy_headers=False,  # nobody may say for others where they come from
     )
-    return _Server(config)
+    return _Server(app, config)
 
 
 def _allow_open_files(wanted: int) -> None:

@@ -133,6 +133,12 @@ class Followers:
             answer.members.discard(follower)
             answer.joined.set()  # the last one to leave ends the task
 
+    def end(self) -> None:
+        """End all, because the service ends."""
+        for answer in self._answers.values():
+            for member in answer.members:
+                member.end(_END)
+
     async def events(self, follower: Follower) -> AsyncIterator[bytes]:
         """The events for one follower."""
         while (event := await follower.next()) is not None:

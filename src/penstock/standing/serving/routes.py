@@ -92,6 +92,7 @@ def standing_app(
         redoc_url=None,
         lifespan=lifespan,
     )
+    app.state.at_end = [work.followers.end]
     app.add_middleware(Guard, access=access, limits=limits)
     answer_errors(app, _STATUSES)
     add_api_page(app)
