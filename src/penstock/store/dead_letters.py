@@ -39,8 +39,8 @@ class DeadLetters:
     Any process may read it. It can be pickled, so tasks may write.
     """
 
-    def __init__(self, root: Path | str) -> None:
-        self.path = Path(root) / "dead_letters"
+    def __init__(self, root: Path | str, *, sync: bool = True) -> None:
+        self.path, self._sync = Path(root) / "dead_letters", sync
 
     def append(self, subnetwork: str, train: int, letters: pa.Table, *, part: int | str = 0) -> int:
         """Write the letters of one partition of a train; returns how many there are.
@@ -54,7 +54,7 @@ class DeadLetters:
         path.parent.mkdir(parents=True, exist_ok=True)
         sink = pa.BufferOutputStream()
         pq.write_table(_conform(letters, train), sink)
-        durable.write_bytes(path, memoryview(sink.getvalue()))
+        durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
         return int(letters.num_rows)
 
     def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:
