@@ -141,5 +141,16 @@ def test_one_history(script):
                 assert not owner.alive
 
 
+def test_a_reader_sees_past_the_fences_of_all_epochs(tmp_path):
+    for epoch in (1, 2, 3):
+        owner = Owner(tmp_path, epoch, {})
+        for _ in range(4):
+            owner.step()
+    reader = TrainLog(tmp_path)
+    trains = range(reader.last() + 1)
+    assert [reader.ticket(train).train for train in trains] == list(trains)
+    assert [reader.commit(train).train for train in trains] == list(trains)
+
+
 def test_how_many(record_property):
     record_property("interleavings_of_owners", CASES)

@@ -27,7 +27,7 @@ from penstock.runtime.steering import Steered
 from penstock.runtime.train_records import Status, TrainRecords
 from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.durable import Durability
+from penstock.store.durable import Durability, known_durability
 from penstock.store.ownership import own
 
 _LOOK = 0.02  # seconds between two looks while waiting
@@ -72,7 +72,7 @@ class Runtime(Attaching, Steered):
             fuse,
             dead_letter_limit,
             clock,
-            _known_durability(durability),
+            known_durability(durability),
             take_over,
         )
         if close and not once:
@@ -219,13 +219,3 @@ class Runtime(Attaching, Steered):
     def status(self) -> Status:
         """What each sub-network is doing: trains, rates, latencies, dead letters."""
         return self.running_records().status(self.queries)
-
-
-def _known_durability(durability: Durability) -> Durability:
-    if durability not in ("process", "power"):
-        raise PenstockError(
-            f"durability '{durability}' is not known",
-            expected="'process' or 'power'",
-            hint="see docs/reliability.md",
-        )
-    return durability

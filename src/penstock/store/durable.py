@@ -19,8 +19,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from penstock.model.errors import PenstockError
 from penstock.store.errors import CorruptFileError, MissingFileError
 
 TEMPORARY = ".tmp"
@@ -29,6 +30,18 @@ _HOST = socket.gethostname()[:32].replace("/", "_")
 
 Durability = Literal["process", "power"]
 """What a checkpoint survives: the death of a process, or a power cut as well (every record is flushed)."""
+
+
+def known_durability(text: str) -> Durability:
+    """Check the name of a durability.
+
+    >>> known_durability("power")
+    'power'
+    """
+    for durability in get_args(Durability):
+        if text == durability:
+            return durability  # type: ignore[no-any-return]
+    raise PenstockError(f"durability '{text}' is not known", expected="'process' or 'power'")
 
 
 class FileLayer:
@@ -243,17 +256,22 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
         os.close(descriptor)  # closing releases the lock, also when the process is killed
 
 
+_litter: dict[Path, float] = {}
+"""Temporary files, and when this process first saw each, on the monotonic clock."""
+
+
 def remove_litter(directory: Path, *, seconds: float = 600.0) -> int:
     """Delete temporary files of killed processes.
 
-    Only files too old to be still written are deleted.
+    Only files that this process has known for so many seconds are deleted: nobody can still be writing them.
+    Their own times say nothing, because the clock may have been set.
     """
-    removed = 0
-    for path in directory.glob(f".*{TEMPORARY}"):
-        try:
-            if time.time() - path.stat().st_mtime > seconds:
-                path.unlink()
-                removed += 1
-        except FileNotFoundError:
-            continue
+    removed, now = 0, time.monotonic()
+    present = set(directory.glob(f".*{TEMPORARY}"))
+    for path in [path for path in _litter if path.parent == directory and path not in present]:
+        del _litter[path]
+    for path in present:
+        if now - _litter.setdefault(path, now) > seconds:
+            path.unlink(missing_ok=True)
+            removed += 1
     return removed

@@ -18,13 +18,15 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from penstock.store import durable
+from penstock.store.boot import boot_id
 from penstock.store.errors import CorruptFileError, FencedError, OwnedError
 from penstock.store.file_names import numbers_in
 
@@ -158,6 +160,16 @@ def own(checkpoint: Path, *, take_over: bool = False, timing: Timing | None = No
     raise OwnedError(f"{checkpoint}: other processes keep taking this checkpoint", hint="try again")
 
 
+@contextmanager
+def owned(checkpoint: Path, *, take_over: bool = False) -> Iterator[Ownership]:
+    """Own a checkpoint, or any folder, while the block runs."""
+    ownership = own(checkpoint, take_over=take_over)
+    try:
+        yield ownership
+    finally:
+        ownership.release()
+
+
 def _may_follow(folder: Path, owner: Owner, me: Owner, take_over: bool, timing: Timing) -> bool:
     """Whether the last owner is dead. If it lives, refuse, unless it has let go or we take over."""
     if _ended(folder, owner.epoch).exists():
@@ -280,14 +292,7 @@ def _forget(folder: Path, epoch: int) -> None:
 
 def _myself(epoch: int) -> Owner:
     pid = os.getpid()
-    return Owner(epoch, socket.gethostname(), _boot(), pid, _started(pid) or 0, time.time())
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+    return Owner(epoch, socket.gethostname(), boot_id(), pid, _started(pid) or 0, time.time())
 
 
 def _lives(owner: Owner) -> bool:

@@ -65,7 +65,7 @@ def _records(batch: pa.RecordBatch) -> list[Record]:
 class DryRun:
     """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is.
 
-    `listen`: called after each committed train, as `Runtime.on_train` does. `epoch`: of the checkpoint's owner.
+    `listen`: called after each committed train, as `Runtime.on_train` does. `epoch`: of the owner.
     """
 
     def __init__(
@@ -81,9 +81,7 @@ class DryRun:
     ) -> None:
         (sub,) = split(network)
         steering = Steering(AsSoonAsPossible(length))
-        settings = QuerySettings(
-            partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen
-        )
+        settings = QuerySettings(partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen)
         self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
         self.query.trains.train_run = DryTrainRun
 

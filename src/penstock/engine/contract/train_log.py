@@ -169,7 +169,7 @@ class TrainLog:
     def _newest(self, train: int, kind: int) -> _Record | None:
         """The record of a train by the last epoch that wrote one; a fence is none."""
         record = self._read(Slot(train, kind, self.epoch))  # mine, in nearly all cases
-        if record is None:
+        if record is None or _FENCE in record:
             slots = [slot for slot in self._slots(kind) if slot.train == train]
             record = self._read(slots[-1]) if slots else None
         return None if record is None or _FENCE in record else record
