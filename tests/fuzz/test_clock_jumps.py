@@ -1,4 +1,4 @@
-"""The wall clock jumps, back and ahead, while everything runs: nothing waits for it, nothing expires by it."""
+"""The wall clock jumps while everything runs: nothing waits for it, nothing expires by it."""
 
 from __future__ import annotations
 
