@@ -6,6 +6,8 @@ network of feeds and vectorised boxes is tested in milliseconds, and profiled wi
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +86,9 @@ class DryRun:
         settings = QuerySettings(partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen)
         self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
         self.query.trains.train_run = DryTrainRun
+        # Tasks freeze the collector of their worker. Here that is this process, which must free its modules
+        # at the end: DuckDB's bindings print each object that is still there.
+        atexit.register(gc.unfreeze)
 
     def train(self) -> bool:
         """Run one train; False: there is no more."""
