@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +72,16 @@ def parse() -> argparse.Namespace:
 
 
 def plan_of(chosen: argparse.Namespace, folder: Path) -> RatePlan:
-    plan = RatePlan(
+    small = {"base": 1, "length_of_day": 20, "days": 7, "minutes": 1}
+    full = {"base": chosen.base, "minutes": 15}
+    return RatePlan(
         folder,
         trial_minutes=chosen.minutes,
         warm_up=chosen.warm_up,
         set=chosen.set,
         seed=chosen.seed,
-        base=chosen.base,
+        **(small if chosen.quick else full),
     )
-    return replace(plan, base=1, traffic_minutes=20, days=7, minutes=1) if chosen.quick else plan
 
 
 def main() -> int:

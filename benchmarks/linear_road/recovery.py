@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +116,12 @@ def parse() -> argparse.Namespace:
     return chosen
 
 
-def plan_of(chosen: argparse.Namespace, folder: Path) -> RatePlan:
-    plan = RatePlan(folder, set=chosen.set, seed=chosen.seed, base=chosen.base)
-    return replace(plan, base=1, traffic_minutes=20, days=7, minutes=5) if chosen.quick else plan
-
-
 def main() -> int:
     chosen = parse()
+    small = {"base": 1, "length_of_day": 20, "days": 7, "minutes": 5}
     with recording("linear-road-recovery", chosen, L=chosen.xways) as record, scratch() as folder:
-        plan = plan_of(chosen, folder)
+        size = small if chosen.quick else {"base": chosen.base}
+        plan = RatePlan(folder, set=chosen.set, seed=chosen.seed, **size)
         record.config |= plan.as_json()
         prepared = prepare_set(plan, lambda _name, _done, _total: None, os.cpu_count() or 1)
         figures = measure(prepared, chosen.xways, chosen.kill_after, chosen.rest, folder / "run")

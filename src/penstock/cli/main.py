@@ -25,6 +25,7 @@ COMMANDS = {
     "draw": ("penstock.cli.network", "draw"),
     "demo": ("penstock.cli.demo", "demo"),
     "run": ("penstock.cli.run", "run"),
+    "status": ("penstock.cli.status", "status"),
     "query": ("penstock.cli.query", "query"),
     "dead-letters": ("penstock.cli.query", "dead_letters"),
 }

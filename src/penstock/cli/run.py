@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
+from penstock.cli.status import account_lines
 from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
@@ -44,17 +45,6 @@ def run(
     dead_letter_limit: Annotated[
         int | None, typer.Option(help="Fail when more tuples than this had to be refused.")
     ] = None,
-    take_over: Annotated[
-        bool,
-        typer.Option("--take-over", help="Take over the checkpoint from a process that still uses it."),
-    ] = False,
-    durability: Annotated[
-        str,
-        typer.Option(
-            help="What the checkpoint survives: the death of any 'process', or a 'power' cut too, which "
-            "costs a flush to disk for each record."
-        ),
-    ] = "process",
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run a network. Ctrl-C finishes the current train and stops.
@@ -65,7 +55,6 @@ def run(
         network = load_network(net)
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
-        from penstock.store.durable import known_durability
 
         checkpoint_dir = checkpoint or Path(".penstock") / network.name
         policy = AsSoonAsPossible(train, interval)
@@ -77,8 +66,6 @@ def run(
             policy=policy,
             dead_letter_limit=dead_letter_limit,
             master=master,
-            take_over=take_over,
-            durability=known_durability(durability),
         )
         with StopSignal().on_signals() as stop:
             try:
@@ -152,7 +139,8 @@ def view(network: Any, status: Status) -> Any:
         outputs.add_column(heading, justify="left" if heading == "output" else "right")
     for name, latency in status.latency.items():
         outputs.add_row(name, *(f"{x:.2f}" for x in (latency.p50, latency.p95, latency.p99, latency.max)))
-    return Group(subs, _arrows(status), outputs, f"dead letters: {status.dead:,}")
+    sources = account_lines(status.accounts.values())
+    return Group(subs, *sources, _arrows(status), outputs, f"dead letters: {status.dead:,}")
 
 
 def _arrows(status: Status) -> Any:
@@ -177,6 +165,8 @@ def _arrows(status: Status) -> Any:
 def _summary(status: Status, checkpoint_dir: Path, *, stopped: bool) -> None:
     for sub in status.subnetworks:
         typer.echo(f"{sub.name}: {sub.rows:,} tuples in {sub.trains} trains")
+    for line in account_lines(status.accounts.values()):
+        typer.echo(line)
     for name, latency in status.latency.items():
         typer.echo(
             f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s"

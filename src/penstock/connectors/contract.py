@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, NotRequired, Self, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, NotRequired, Self, TypeAlias, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -70,7 +70,7 @@ class Position(TicketPart):
 
 @dataclass(frozen=True)
 class Decoded:
-    """The tuples of a slice, with `_seq`, and its refused rows: columns raw, reason, offset."""
+    """The tuples of a slice, with `_seq`, and its refused rows: see `connectors.tables.REFUSED`."""
 
     tuples: pa.Table
     refused: pa.Table
@@ -102,6 +102,13 @@ class SliceChangedError(SliceLostError):
     """The file of a slice was changed, truncated or replaced before it was read."""
 
 
+class Location(NamedTuple):
+    """The file and the line, or row, that a tuple comes from; lines count from 1."""
+
+    file: str
+    line: int
+
+
 class Slice(TicketPart, ABC):
     """A piece of input that never changes. A task reads and decodes it without help from the driver.
 
@@ -122,9 +129,27 @@ class Slice(TicketPart, ABC):
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
         """The source's columns with `_seq`, the place in arrival order, and the rows that are not tuples."""
 
+    @abstractmethod
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        """How many tuples the bytes offer, good or bad.
+
+        Count them without decoding: the engine compares the number with what `decode` gives, and a train in
+        which they differ fails.
+        """
+
     def tuples(self, source: Source) -> Decoded:
         """Read and decode in one step."""
-        return self.decode(source, self.read())
+        return self.counted_tuples(source)[0]
+
+    def counted_tuples(self, source: Source) -> tuple[Decoded, int]:
+        """Read and decode, and the number of tuples offered."""
+        data = self.read()
+        return self.decode(source, data), self.offered(source, data)
+
+    def location(self, seq: int) -> Location | None:
+        """Where the tuple with this `_seq` comes from; None if it is not from this slice's file."""
+        del seq
+        return None
 
     @abstractmethod
     def weight(self) -> int:
@@ -142,13 +167,16 @@ class Slice(TicketPart, ABC):
 class RefusedInput(TypedDict):
     """A piece of input that cannot be read at all, as a dead letter.
 
-    `tuples`: how many tuples it stands for. A piece whose tuples cannot be counted stands for one.
+    `tuples`: how many tuples it stands for. A piece whose tuples cannot be counted stands for one. `file`:
+    its path. `line`: its first line or row, from 1, if it is not the whole file.
     """
 
     raw: str
     reason: str
     offset: int
     tuples: NotRequired[int]
+    file: NotRequired[str]
+    line: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -195,15 +223,11 @@ class Input(ABC, Generic[_Position]):
 
 @dataclass(frozen=True)
 class Target:
-    """Which output a sink writes. `run` distinguishes the files of this run from those of any other.
-
-    `sync`: what is written must survive a power cut.
-    """
+    """Which output a sink writes. `run` distinguishes the files of this run from those of any other."""
 
     output: str
     schema: Schema
     run: str
-    sync: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
 from penstock.connectors.tables import NOTHING_REFUSED, counted_from, refused_rows
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
-from penstock.model.formats.feed import GROUP_BITS, LISTING, TIME_BITS, Feed
+from penstock.model.formats.feed import GROUP_BITS, LISTING, TIME_BITS, Feed, place_of
 from penstock.model.types import Schema, arrow_schema
 
 _SECOND = 1_000_000
@@ -52,6 +52,14 @@ class FeedFile(Slice):
         self._check_times(source, table)
         refused = _refused(data, lines, reasons, first) if len(lines) else NOTHING_REFUSED
         return Decoded(counted_from(table, first).tuples, refused)
+
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        del source, data  # the writer has told
+        return self.rows
+
+    def location(self, seq: int) -> Location | None:
+        at, group, line = place_of(seq)
+        return Location(self.path, line + 1) if (at, group) == (self.at, self.group) else None
 
     def _call(self, source: Source, data: bytes | memoryview) -> tuple[object, Sequence[int], Sequence[str]]:
         feed = _feed_of(source)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,25 @@ from penstock.model.types import Schema, arrow_schema
 RowValues = Sequence[Value]
 LineReader = Callable[[str], RowValues]
 """The values of a line; ValueError says why it is no row."""
+
+
+def count_lines(data: bytes, comment: bytes = b"") -> int:
+    r"""Count the lines that are rows: not those that are empty or comments.
+
+    >>> count_lines(b"1,a\n\n2,b\r\n\r\n# no row\n3,c", b"#")
+    3
+    """
+    lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
+    if comment or data[:1] in (b"\n", b"\r") or b"\n\n" in data or b"\n\r" in data:
+        return lines - len(_blank_or(comment).findall(data))
+    return lines
+
+
+@cache
+def _blank_or(comment: bytes) -> re.Pattern[bytes]:
+    """Finds empty lines and comments, each up to its end."""
+    no_row = rb"\r?" + (rb"|" + re.escape(comment) + rb"[^\n]*" if comment else b"")
+    return re.compile(rb"^(?:" + no_row + rb")(?:\n|(?<=[^\n])\Z)", re.MULTILINE)
 
 
 def decode_lines(

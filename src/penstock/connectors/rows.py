@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
 from penstock.connectors.lines import decode_lines, json_row_reader
 from penstock.connectors.values import as_json
 from penstock.model.boxes import Source
@@ -42,6 +42,14 @@ class SpoolFile(Slice):
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
         lines = bytes(data).removesuffix(b"\n").split(b"\n")
         return decode_lines(source.schema, lines, self.row, json_row_reader(source.schema))
+
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        del source, data
+        return self.rows
+
+    def location(self, seq: int) -> Location | None:
+        # The spool is nobody's file: only the number of the row says something.
+        return Location("", seq + 1) if self.row <= seq < self.row + self.rows else None
 
     def weight(self) -> int:
         return self.rows * 20

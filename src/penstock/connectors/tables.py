@@ -7,13 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.contract import Decoded
+from penstock.connectors.contract import Decoded, Location
 from penstock.model.types import SEQ
 
 Refusal = tuple[str, str, int]
 """The text of a row, why it was refused, and its place in arrival order."""
 
-REFUSED = pa.schema([("raw", pa.string()), ("reason", pa.string()), ("offset", pa.int64())])
+REFUSED = pa.schema(
+    [("raw", pa.string()), ("reason", pa.string()), ("offset", pa.int64()), ("tuples", pa.int64())]
+)
 NOTHING_REFUSED = REFUSED.empty_table()
 SEQ_BITS = 40
 """A file, or a partition of a topic, may hold 2**40 rows: `_seq` is its number and the row's place in it."""
@@ -22,6 +24,15 @@ SEQ_BITS = 40
 def first_seq(number: int, row: int = 0) -> int:
     """The `_seq` of a row of a numbered file."""
     return (number << SEQ_BITS) + row
+
+
+def location_in(path: str, number: int, seq: int) -> Location | None:
+    """The line of a numbered file to which a `_seq` belongs.
+
+    >>> location_in("cars.csv", 2, first_seq(2, 6))
+    Location(file='cars.csv', line=7)
+    """
+    return Location(path, seq - first_seq(number) + 1) if seq >> SEQ_BITS == number else None
 
 
 def with_seq(table: pa.Table, places: np.ndarray) -> pa.Table:
@@ -34,8 +45,8 @@ def counted_from(table: pa.Table, first: int) -> Decoded:
     return Decoded(with_seq(table, np.arange(first, first + table.num_rows)), NOTHING_REFUSED)
 
 
-def refused_rows(refusals: Iterable[Refusal]) -> pa.Table:
-    """Refused rows as a table."""
-    columns = list(zip(*refusals, strict=True)) or [(), (), ()]
+def refused_rows(refusals: Iterable[Refusal], tuples: int = 1) -> pa.Table:
+    """Refused rows as a table; `tuples`: how many each stands for."""
+    columns = list(zip(*((*refusal, tuples) for refusal in refusals), strict=True)) or [()] * len(REFUSED)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, REFUSED, strict=True)]
     return pa.Table.from_arrays(arrays, schema=REFUSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,8 +14,13 @@ from penstock.store.points.manifest import point_path
 
 
 def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
-    """Rename boxes whose names the network already uses: unnamed boxes count from one in every network."""
-    for name in [n for n in sub.network.nodes if n not in (*sub.inputs, *sub.points) and n in network.nodes]:
+    """Rename unnamed boxes, which count from one in every query, and boxes whose names the network uses.
+
+    So the figures of two attached queries stay apart.
+    """
+    own = [node for node in sub.network.nodes.values() if node.name not in (*sub.inputs, *sub.points)]
+    unnamed = {node.name for node in own if re.fullmatch(rf"{node.kind}_\d+", node.name)}
+    for name in [node.name for node in own if node.name in unnamed or node.name in network.nodes]:
         number = 1
         while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in network.nodes:
             number += 1

@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.progress_listener import TriggerListener
 from penstock.store.catalog.catalog import Catalog
-from penstock.store.catalog.record_types import BoxCount, Latency, TrainRecord
+from penstock.store.catalog.record_types import BoxCount, Latency, SourceAccount, TrainRecord
 
 _TRAINS = 32  # rates cover this many trains
 _WINDOW = 512  # latency samples kept for each output
@@ -57,6 +57,7 @@ class Status:
     latency: dict[str, Latency]
     dead: int
     flows: dict[str, BoxFlow] = field(default_factory=dict)
+    accounts: dict[str, SourceAccount] = field(default_factory=dict)  # over all time, by source
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,10 @@ class TrainRecords:
         self._running: dict[str, _Running] = {}
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
+        self._accounts: dict[str, SourceAccount] = dict(self.catalog.accounts())
         self._flows: dict[str, deque[_BoxTrain]] = {}
         self._latency: dict[str, deque[float]] = {}
-        self._recorded: dict[str, float] = {}  # when, on the monotonic clock
+        self._told: dict[str, float] = {}
         self._epochs: dict[str, int] = {}  # of diffused joins
         self._trigger: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -134,19 +136,35 @@ class TrainRecords:
 
     def train_done(self, done: TrainDone) -> None:
         """Record a committed train."""
-        now, wall = time.monotonic(), time.time()
+        now = time.time()
         boxes = tuple(_box_count(done.commit, name) for name in done.commit.counts)
-        record = TrainRecord(done.subnetwork, done.ticket.train, done.started, wall, done.ticket.rows, boxes)
+        accounts = tuple(
+            SourceAccount(name, *astuple(account)) for name, account in done.commit.accounts.items()
+        )
+        train, rows = done.ticket.train, done.ticket.rows
+        record = TrainRecord(done.subnetwork, train, done.started, now, rows, boxes, accounts)
         with self._lock:
+            again = self._published_again(record)
             self._note(done, now)
-            for count in boxes:
+            for count in () if again else boxes:
                 self._boxes[count.box] = _sum(self._boxes.get(count.box, BoxCount(count.box)), count)
                 if not done.ticket.empty:
                     self._flows.setdefault(count.box, deque(maxlen=_TRAINS)).append(_BoxTrain(now, count))
-            self.dead += done.commit.dead
-            self._outputs(done, now, wall)
+            for account in () if again else accounts:
+                source = account.source
+                self._accounts[source] = self._accounts.get(source, SourceAccount(source)) + account
+            self.dead += 0 if again else done.commit.dead
+            self._outputs(done, now)
         self.catalog.record_train(record)
         self._spread(done)
+
+    def _published_again(self, record: TrainRecord) -> bool:
+        """Whether the catalog has this train already: a crash cut it off after its commit."""
+        if record.subnetwork in self._running:
+            return False
+        last = self.catalog.trains(record.subnetwork, last=1)
+        known = [(train.train, train.accounts, sorted(train.boxes, key=_name)) for train in last]
+        return known == [(record.train, record.accounts, sorted(record.boxes, key=_name))]
 
     def _spread(self, done: TrainDone) -> None:
         """Record when a diffused join changed its scheme, and what was measured before."""
@@ -163,12 +181,12 @@ class TrainRecords:
         mine = self._running.setdefault(done.subnetwork, _Running())
         mine.recent.append((now, done.ticket.rows))
         mine.rows, mine.trains = mine.rows + done.ticket.rows, done.ticket.train + 1
-        mine.train, mine.length = done.seconds, done.ticket.rows
+        mine.train, mine.length = now - done.started, done.ticket.rows
         if set(done.ticket.idle) - set(mine.idle):
             self.event("idle", done.subnetwork, inputs=done.ticket.idle)
         mine.idle = tuple(done.ticket.idle)
 
-    def _outputs(self, done: TrainDone, now: float, wall: float) -> None:
+    def _outputs(self, done: TrainDone, now: float) -> None:
         """Latency from arrival to sink of the oldest tuple behind those that left now.
 
         It includes the way through the points above and the time spent in a backlog.
@@ -178,10 +196,10 @@ class TrainRecords:
             return
         for name in done.left:
             samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
-            samples.append(max(0.0, wall - since))
-            if now - self._recorded.get(name, -_LATENCY_EVERY) >= _LATENCY_EVERY:
-                self._recorded[name] = now
-                latency = Latency.of(name, wall, samples)
+            samples.append(max(0.0, now - since))
+            if now - self._told.get(name, 0.0) >= _LATENCY_EVERY:
+                self._told[name] = now
+                latency = Latency.of(name, now, samples)
                 if latency is not None:
                     self.catalog.record_latency(latency)
 
@@ -189,14 +207,15 @@ class TrainRecords:
         """The current status."""
         with self._lock:
             subs = tuple(self._status(name) for name in queries)
-            now, wall = time.monotonic(), time.time()
-            latency = {name: Latency.of(name, wall, samples) for name, samples in self._latency.items()}
+            now = time.time()
+            latency = {name: Latency.of(name, now, samples) for name, samples in self._latency.items()}
             return Status(
                 subs,
                 dict(self._boxes),
                 {name: figures for name, figures in latency.items() if figures is not None},
                 self.dead,
                 {name: _flow(passed, now) for name, passed in self._flows.items()},
+                dict(self._accounts),
             )
 
     def _status(self, name: str) -> SubnetworkStatus:
@@ -224,6 +243,10 @@ class TrainRecords:
         with contextlib.suppress(Exception):  # the session may be gone already
             self._spark.streams.removeListener(self._listener)
         self.catalog.close()
+
+
+def _name(count: BoxCount) -> str:
+    return count.box
 
 
 def _sum(one: BoxCount, other: BoxCount) -> BoxCount:

@@ -21,6 +21,8 @@ from penstock.store.file_names import number_of, numbered_part
 
 _MICROSECONDS = re.compile(r" -?\d+ us\b")
 
+_TUPLES = b"tuples"
+
 SCHEMA = pa.schema(
     [
         ("raw", pa.string()),
@@ -29,6 +31,9 @@ SCHEMA = pa.schema(
         ("offset", pa.string()),
         ("box", pa.string()),
         ("train", pa.int64()),
+        ("tuples", pa.int64()),  # 1, or what a refused piece of a file holds
+        ("file", pa.string()),
+        ("line", pa.int64()),  # of the file, from 1; the row of a Parquet file
     ]
 )
 
@@ -39,13 +44,14 @@ class DeadLetters:
     Any process may read it. It can be pickled, so tasks may write.
     """
 
-    def __init__(self, root: Path | str, *, sync: bool = True) -> None:
-        self.path, self._sync = Path(root) / "dead_letters", sync
+    def __init__(self, root: Path | str) -> None:
+        self.path = Path(root) / "dead_letters"
 
     def append(self, subnetwork: str, train: int, letters: pa.Table, *, part: int | str = 0) -> int:
-        """Write the letters of one partition of a train; returns how many there are.
+        """Write the letters of one partition of a train; returns how many tuples they stand for.
 
-        Columns: raw, reason, source, offset, box. A missing one is null, and `train` is filled in.
+        Columns: raw, reason, source, offset, box, tuples, file, line. A missing one is null, `tuples` is then
+        1, and `train` is filled in.
         """
         path = self._file(subnetwork, train, part)
         if letters.num_rows == 0:
@@ -53,9 +59,11 @@ class DeadLetters:
             return 0
         path.parent.mkdir(parents=True, exist_ok=True)
         sink = pa.BufferOutputStream()
-        pq.write_table(_conform(letters, train), sink)
-        durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
-        return int(letters.num_rows)
+        table = _conform(letters, train)
+        tuples = int(pc.sum(table.column("tuples")).as_py())
+        pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink)
+        durable.write_bytes(path, memoryview(sink.getvalue()))
+        return tuples
 
     def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:
         """Letters of the trains after `after`, up to `through` if given, by sub-network, train and part."""
@@ -63,7 +71,7 @@ class DeadLetters:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
-        """Count letters by 'reason', 'box' or 'source', most frequent first.
+        """Count refused tuples by 'reason', 'box' or 'source', most frequent first.
 
         Late tuples count under one reason, whatever their times.
         """
@@ -73,13 +81,14 @@ class DeadLetters:
             )
         counted: Counter[str] = Counter()
         for path in self._files(subnetwork, -1, None):
-            for pair in pc.value_counts(_read(path)[column]).to_pylist():
-                counted[_MICROSECONDS.sub("", str(pair["values"] or ""))] += pair["counts"]
+            letters = _read(path)
+            for value, tuples in zip(letters[column].to_pylist(), letters["tuples"].to_pylist(), strict=True):
+                counted[_MICROSECONDS.sub("", str(value or ""))] += tuples
         return dict(counted.most_common())
 
     def count(self, subnetwork: str | None = None) -> int:
-        """How many letters there are, from the files' footers alone. The run's limit uses this."""
-        return sum(_rows(path) for path in self._files(subnetwork, -1, None))
+        """How many tuples were refused, from the files' footers alone. The run's limit uses this."""
+        return sum(_tuples(path) for path in self._files(subnetwork, -1, None))
 
     def _file(self, subnetwork: str, train: int, part: int | str) -> Path:
         name = part if isinstance(part, int) else quote(part, safe="")
@@ -115,8 +124,9 @@ def _conform(letters: pa.Table, train: int) -> pa.Table:
         for f in SCHEMA
     ]
     table = pa.table(columns, schema=SCHEMA)
-    at = SCHEMA.get_field_index("train")
-    return table.set_column(at, SCHEMA.field(at), pa.repeat(pa.scalar(train, pa.int64()), table.num_rows))
+    at, tuples = SCHEMA.get_field_index("train"), SCHEMA.get_field_index("tuples")
+    table = table.set_column(at, SCHEMA.field(at), pa.repeat(pa.scalar(train, pa.int64()), table.num_rows))
+    return table.set_column(tuples, SCHEMA.field(tuples), pc.fill_null(table.column(tuples), 1))
 
 
 def _read(path: Path) -> pa.Table:
@@ -126,10 +136,10 @@ def _read(path: Path) -> pa.Table:
         raise _torn(path, error) from None
 
 
-def _rows(path: Path) -> int:
+def _tuples(path: Path) -> int:
     try:
-        return int(pq.read_metadata(path).num_rows)
-    except (pa.ArrowInvalid, OSError) as error:
+        return int((pq.read_metadata(path).metadata or {})[_TUPLES])
+    except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
         raise _torn(path, error) from None
 
 

@@ -23,7 +23,6 @@ from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.trains.query import SubnetworkQuery
-from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.boxes import Output, Source
 from penstock.model.formats.memory import Memory
 from penstock.model.formats.rows import Rows
@@ -81,8 +80,17 @@ def run_on_spark(
                 for name in sub.inputs
                 if name in net.sources
             }
-            settings = QuerySettings(partitions, once=True, close=final, fuse=fuse, inputs=inputs)
-            query = SubnetworkQuery(sub, spark, root, steering, settings)
+            query = SubnetworkQuery(
+                sub,
+                spark,
+                root,
+                steering,
+                partitions=partitions,
+                once=True,
+                close=final,
+                fuse=fuse,
+                inputs=inputs,
+            )
             crank(query, drop_rates, schemes)
         return _result(root, net, sinks)
 

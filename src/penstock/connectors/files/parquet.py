@@ -13,11 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.contract import Decoded, Input, Position, RefusedInput, Slice, Taken
+from penstock.connectors.contract import Decoded, Input, Location, Position, RefusedInput, Slice, Taken
 from penstock.connectors.files.file_log import FileLog
-from penstock.connectors.tables import counted_from, first_seq
+from penstock.connectors.tables import counted_from, first_seq, location_in
 from penstock.model.boxes import Source
-from penstock.model.errors import PenstockError
 from penstock.model.formats.files import Files
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
@@ -54,8 +53,15 @@ class RowGroups(Slice):
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
         return self._decoded(source, from_ipc(data))
 
-    def tuples(self, source: Source) -> Decoded:
-        return self._decoded(source, self._table())
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        del source, data  # the footer has told
+        return self.rows
+
+    def counted_tuples(self, source: Source) -> tuple[Decoded, int]:
+        return self._decoded(source, self._table()), self.rows
+
+    def location(self, seq: int) -> Location | None:
+        return location_in(self.path, self.file, seq)
 
     def _table(self) -> pa.Table:
         with pq.ParquetFile(self.path) as file:
@@ -92,6 +98,13 @@ class WholeParquet(Slice):
         table = pq.read_table(pa.BufferReader(data), columns=types.names)
         return counted_from(table.select(types.names).cast(types, safe=False), first_seq(self.file))
 
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        del source, data  # the footer has told
+        return self.rows
+
+    def location(self, seq: int) -> Location | None:
+        return location_in(self.path, self.file, seq)
+
     def weight(self) -> int:
         return self.rows * _ROW_BYTES
 
@@ -115,6 +128,12 @@ class _Cut:
         """
         mixed = any(isinstance(s, RowGroups) or _same_name(s.path, path) for s in self.slices)
         return self.at.group == 0 and rows <= self.left and not mixed
+
+    def refuse(self, path: str, reason: str, rows: int = 1) -> None:
+        """Refuse the whole file; if nobody knows how many rows it has, it counts as one."""
+        offset = first_seq(self.at.file)
+        self.refused.append({"raw": path, "reason": reason, "offset": offset, "tuples": rows, "file": path})
+        self.next_file()
 
     def next_file(self) -> None:
         self.at = ParquetPosition(self.at.file + 1)
@@ -149,10 +168,13 @@ class ParquetFiles(Input[ParquetPosition]):
         """Take the next piece or refuse the file. False: it belongs to the next train."""
         number, path = cut.at.file, self._log.known[cut.at.file].path
         try:
-            footer = _footer(path, self._source.schema)
-        except PenstockError as error:
-            cut.refused.append({"raw": path, "reason": str(error), "offset": first_seq(number)})
-            cut.next_file()
+            footer, columns = _footer(path)
+            misfit = _misfit(columns, self._source.schema)
+        except (pa.ArrowInvalid, OSError) as error:
+            cut.refuse(path, f"not a readable Parquet file: {str(error).splitlines()[0]}")
+            return True
+        if misfit is not None:
+            cut.refuse(path, misfit, footer.num_rows)
             return True
         rows = footer.num_rows - cut.at.row
         if cut.takes_whole(path, rows):
@@ -175,20 +197,26 @@ class ParquetFiles(Input[ParquetPosition]):
             cut.next_file()
 
 
-def _footer(path: str, schema: Schema) -> pq.FileMetaData:
-    try:
-        with pq.ParquetFile(path) as file:
-            columns, footer = file.schema_arrow, file.metadata
-    except (pa.ArrowInvalid, OSError) as error:
-        raise PenstockError(f"not a readable Parquet file: {str(error).splitlines()[0]}") from None
+def _footer(path: str) -> tuple[pq.FileMetaData, pa.Schema]:
+    with pq.ParquetFile(path) as file:
+        return file.metadata, file.schema_arrow
+
+
+def rows_now(path: str) -> int:
+    """The number of rows that a file's footer shows at this moment."""
+    return int(pq.read_metadata(path).num_rows)
+
+
+def _misfit(columns: pa.Schema, schema: Schema) -> str | None:
+    """Why a file with these columns cannot be read as the source's; None if it can."""
     missing = [c.name for c in schema if c.name not in columns.names]
     if missing:
-        raise PenstockError(f"the file lacks the column '{missing[0]}'; it has: {', '.join(columns.names)}")
+        return f"the file lacks the column '{missing[0]}'; it has: {', '.join(columns.names)}"
     for wanted in arrow_schema(schema, hidden=False):
         have = columns.field(wanted.name).type
         if have != wanted.type and not _reads_as(have, wanted.type):
-            raise PenstockError(f"column '{wanted.name}' is {have}, expected {wanted.type}")
-    return footer
+            return f"column '{wanted.name}' is {have}, expected {wanted.type}"
+    return None
 
 
 def _reads_as(have: pa.DataType, want: pa.DataType) -> bool:

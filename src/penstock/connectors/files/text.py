@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
 from penstock.connectors.files.csv_decode import decode_csv
 from penstock.connectors.files.file_log import FileLog
 from penstock.connectors.files.json_decode import decode_json
-from penstock.connectors.tables import first_seq
+from penstock.connectors.lines import count_lines
+from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files
 
@@ -52,14 +53,27 @@ class ByteRange(Slice):
             return file.read(self.end - self.start)
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        text, first = bytes(data), first_seq(self.file, self.line)
+        assert isinstance(source.format, Files)
+        decode = decode_csv if isinstance(source.format, Csv) else decode_json
+        first = first_seq(self.file, self.line + self.header)
+        return decode(source.schema, source.format.options, self._rows(data), first)
+
+    def offered(self, source: Source, data: bytes | memoryview) -> int:
+        assert isinstance(source.format, Files)
+        options = dict(source.format.options) if isinstance(source.format, Csv) else {}
+        return count_lines(self._rows(data), options.get("comment", "").encode())
+
+    def _rows(self, data: bytes | memoryview) -> bytes:
+        """The text without byte order mark and header."""
+        text = bytes(data)
         if self.line == 0:
             text = text.removeprefix(_BOM)
         for _ in range(self.header):
-            text, first = text.partition(b"\n")[2], first + 1
-        assert isinstance(source.format, Files)
-        decode = decode_csv if isinstance(source.format, Csv) else decode_json
-        return decode(source.schema, source.format.options, text, first)
+            text = text.partition(b"\n")[2]
+        return text
+
+    def location(self, seq: int) -> Location | None:
+        return location_in(self.path, self.file, seq)
 
     def weight(self) -> int:
         return self.end - self.start

@@ -21,8 +21,15 @@ from penstock.model.errors import NetworkError
 from penstock.model.types import SEQ, STAMP, StreamType
 
 MIN = -(2**63) + 1  # the horizon when nothing is known
+# `tuples`: how many a letter stands for. Only a file, or a part of one, stands for more than one.
 DEAD_SCHEMA = pa.schema(
-    [("raw", pa.string()), ("reason", pa.string()), ("offset", pa.int64()), ("box", pa.string())]
+    [
+        ("raw", pa.string()),
+        ("reason", pa.string()),
+        ("offset", pa.int64()),
+        ("box", pa.string()),
+        ("tuples", pa.int64()),
+    ]
 )
 
 
@@ -116,7 +123,7 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str], box: str) -> pa.Table:
     >>> import pyarrow as pa
     >>> rows = pa.table({"vid": [7], "_ts": [0], "_seq": [3]})
     >>> dead_letters(rows, ["late: ..."], "minutes").to_pylist()
-    [{'raw': '{"vid": 7}', 'reason': 'late: ...', 'offset': 3, 'box': 'minutes'}]
+    [{'raw': '{"vid": 7}', 'reason': 'late: ...', 'offset': 3, 'box': 'minutes', 'tuples': 1}]
     """
     if not rows.num_rows:
         return DEAD_SCHEMA.empty_table()
@@ -129,6 +136,7 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str], box: str) -> pa.Table:
         pa.array(reasons, pa.string()),
         rows.column(SEQ),
         pa.array([box] * rows.num_rows),
+        pa.array([1] * rows.num_rows, pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from penstock.engine.contract.account import Account
 from penstock.engine.contract.cost import BoxCost
 from penstock.model.diffused.roles import Report
 from penstock.store.points.manifest import DataFile
@@ -42,13 +43,11 @@ class Commit:
     points: dict[str, PointPart] = field(default_factory=dict)
     # By box: 'in', 'out', 'dead', and what else a box counts under a name of its own (`ColumnLatch.figures`).
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
-    dead: int = 0
+    dead: int = 0  # tuples, not letters: one letter may stand for a whole file
     finished: float = 0.0
     joins: dict[str, tuple[Report, ...]] = field(default_factory=dict)  # from the servers of diffused joins
     costs: dict[str, BoxCost] = field(default_factory=dict)
-    epoch: int = 0  # of the owner that wrote it
-    # The version of the state that the next train starts from: stage -> partition -> name.
-    state: dict[str, dict[str, str]] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)  # by source
 
     def plain(self) -> dict[str, Any]:
         """For the disk."""
@@ -64,5 +63,6 @@ class Commit:
                 "points": {name: PointPart.of(part) for name, part in plain["points"].items()},
                 "joins": {name: tuple(map(Report.of, reports)) for name, reports in plain["joins"].items()},
                 "costs": {name: BoxCost(**cost) for name, cost in plain["costs"].items()},
+                "accounts": {name: Account(**account) for name, account in plain["accounts"].items()},
             }
         )

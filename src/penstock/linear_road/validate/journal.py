@@ -8,7 +8,8 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 import duckdb
 
@@ -21,7 +22,7 @@ class Journal:
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
         con.execute(_TABLE)
-        self.finished: dict[str, object] = {
+        self.found: dict[str, Any] = {
             unit: json.loads(state) for unit, state in con.execute("FROM finished").fetchall()
         }
         """What an earlier run had finished when this one began."""
@@ -36,7 +37,7 @@ class Journal:
         >>> done
         [0]
         """
-        if unit not in self.finished:
+        if unit not in self.found:
             self.begin()
             work()
             self.commit(unit)
@@ -45,7 +46,7 @@ class Journal:
         """Begin a unit that is committed by hand."""
         self._con.execute("BEGIN")
 
-    def commit(self, unit: str, state: Mapping[str, object] | None = None) -> None:
+    def commit(self, unit: str, state: Any = None) -> None:
         """Record a unit as done, or its progress, together with all that was written since `begin`."""
         self._con.execute("INSERT OR REPLACE INTO finished VALUES (?, ?)", [unit, json.dumps(state)])
         self._con.execute("COMMIT")

@@ -28,12 +28,13 @@ from penstock.store.catalog.record_types import (
     Latency,
     NetworkVersion,
     NodeRecord,
+    SourceAccount,
     StorageLocation,
     Topology,
     Totals,
     TrainRecord,
 )
-from penstock.store.catalog.tables import COUNTED, FORGET_LATENCIES, FORMAT, LATENCY, ROLL_UP, TABLES
+from penstock.store.catalog.tables import ACCOUNT, COUNTED, FORGET_LATENCIES, FORMAT, LATENCY, ROLL_UP, TABLES
 from penstock.store.errors import StoreError
 
 SqlValue = None | int | float | str
@@ -163,17 +164,15 @@ class Catalog:
         """Record what a train did; a replayed train replaces its first attempt."""
         sub, train = record.subnetwork, record.train
         with self._writing() as db:
-            db.execute("DELETE FROM box_counts WHERE subnetwork = ? AND train = ?", (sub, train))
+            for table in ("box_counts", "accounts"):
+                db.execute(f"DELETE FROM {table} WHERE subnetwork = ? AND train = ?", (sub, train))
             row = (sub, train, record.start, record.end, record.rows_in, record.duration)
             db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?)", row)
             boxes = [(sub, train, *astuple(count)) for count in record.boxes]
             db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", boxes)
+            accounts = [(sub, train, *astuple(account)) for account in record.accounts]
+            db.executemany("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", accounts)
             self._roll_up(db, sub)
-
-    def has_train(self, subnetwork: str, train: int) -> bool:
-        """Whether a train is recorded."""
-        sql = "SELECT 1 FROM trains WHERE subnetwork = ? AND train = ?"
-        return bool(self._rows(sql, subnetwork, train))
 
     def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
         # Sum up in batches of a tenth: doing it for every train would cost more than the record itself.
@@ -192,7 +191,15 @@ class Catalog:
             last,
         )
         records = [
-            TrainRecord(subnetwork, train, start, end, rows_in, self._boxes(subnetwork, train))
+            TrainRecord(
+                subnetwork,
+                train,
+                start,
+                end,
+                rows_in,
+                self._boxes(subnetwork, train),
+                self._accounts(subnetwork, train),
+            )
             for train, start, end, rows_in in rows
         ]
         return records[::-1]
@@ -200,6 +207,15 @@ class Catalog:
     def _boxes(self, subnetwork: str, train: int) -> tuple[BoxCount, ...]:
         sql = f"SELECT {COUNTED} FROM box_counts WHERE subnetwork = ? AND train = ? ORDER BY box"
         return tuple(_box_count(row) for row in self._rows(sql, subnetwork, train))
+
+    def _accounts(self, subnetwork: str, train: int) -> tuple[SourceAccount, ...]:
+        sql = f"SELECT {ACCOUNT} FROM accounts WHERE subnetwork = ? AND train = ? ORDER BY source"
+        return tuple(SourceAccount(*row) for row in self._rows(sql, subnetwork, train))
+
+    def accounts(self) -> dict[str, SourceAccount]:
+        """What became of the tuples that each source offered, over all time."""
+        rows = self._rows(f"SELECT {ACCOUNT} FROM account_totals ORDER BY source")
+        return {row[0]: SourceAccount(*row) for row in rows}
 
     def totals(self) -> dict[str, Totals]:
         """Trains, tuples and time of each sub-network, over all time."""

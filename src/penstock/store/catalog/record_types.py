@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 
@@ -78,6 +78,23 @@ class BoxCount:
 
 
 @dataclass(frozen=True)
+class SourceAccount:
+    """What became of the tuples that a source offered, in one train or over all time."""
+
+    source: str
+    offered: int = 0
+    let_in: int = 0
+    dead: int = 0  # refused at entry as malformed or without a time
+    late: int = 0
+    shed: int = 0
+
+    def __add__(self, other: SourceAccount) -> SourceAccount:
+        """Both together, under the name of the first."""
+        pairs = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return SourceAccount(self.source, *(one + two for one, two in pairs))
+
+
+@dataclass(frozen=True)
 class TrainRecord:
     """A committed train of a sub-network: when, how much, how long, and what each box did."""
 
@@ -87,6 +104,7 @@ class TrainRecord:
     end: float
     rows_in: int
     boxes: tuple[BoxCount, ...] = ()
+    accounts: tuple[SourceAccount, ...] = ()
 
     @property
     def duration(self) -> float:

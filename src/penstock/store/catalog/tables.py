@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 4
+FORMAT = 5
 
 TABLES = """
 CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
@@ -19,6 +19,12 @@ CREATE TABLE box_counts (
     subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
     dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
     PRIMARY KEY (subnetwork, train, box)) WITHOUT ROWID;
+CREATE TABLE accounts (
+    subnetwork TEXT, train INTEGER, source TEXT, offered INTEGER, let_in INTEGER, dead INTEGER, late INTEGER,
+    shed INTEGER, PRIMARY KEY (subnetwork, train, source)) WITHOUT ROWID;
+CREATE TABLE past_accounts (
+    subnetwork TEXT, source TEXT, offered INTEGER, let_in INTEGER, dead INTEGER, late INTEGER, shed INTEGER,
+    PRIMARY KEY (subnetwork, source)) WITHOUT ROWID;
 CREATE TABLE past_trains (
     subnetwork TEXT PRIMARY KEY, trains INTEGER, rows_in INTEGER, duration REAL) WITHOUT ROWID;
 CREATE TABLE past_counts (
@@ -34,6 +40,11 @@ CREATE VIEW totals AS
   SELECT subnetwork, sum(trains) AS trains, sum(rows_in) AS rows_in, sum(duration) AS duration FROM (
     SELECT subnetwork, trains, rows_in, duration FROM past_trains
     UNION ALL SELECT subnetwork, 1, rows_in, duration FROM trains) GROUP BY subnetwork;
+CREATE VIEW account_totals AS
+  SELECT source, sum(offered) AS offered, sum(let_in) AS let_in, sum(dead) AS dead, sum(late) AS late,
+         sum(shed) AS shed FROM (
+    SELECT source, offered, let_in, dead, late, shed FROM past_accounts
+    UNION ALL SELECT source, offered, let_in, dead, late, shed FROM accounts) GROUP BY source;
 CREATE VIEW selectivities AS
   SELECT box, sum(rows_in) AS rows_in, sum(rows_out) AS rows_out, sum(dead) AS dead, sum(dropped) AS dropped,
          max(estimated) AS estimated, sum(wall) AS wall, sum(cpu) AS cpu,
@@ -43,6 +54,7 @@ CREATE VIEW selectivities AS
   GROUP BY box;
 """
 
+ACCOUNT = "source, offered, let_in, dead, late, shed"
 COUNTED = "box, rows_in, rows_out, dead, dropped, estimated, wall, cpu"
 LATENCY = "output, time, samples, p50, p95, p99, max"
 
@@ -58,8 +70,14 @@ INSERT INTO past_counts
   ON CONFLICT DO UPDATE SET rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,
     dead = dead + excluded.dead, dropped = dropped + excluded.dropped,
     estimated = max(estimated, excluded.estimated), wall = wall + excluded.wall, cpu = cpu + excluded.cpu;
+INSERT INTO past_accounts
+  SELECT subnetwork, source, sum(offered), sum(let_in), sum(dead), sum(late), sum(shed)
+  FROM accounts WHERE subnetwork = :s AND train <= :t GROUP BY subnetwork, source
+  ON CONFLICT DO UPDATE SET offered = offered + excluded.offered, let_in = let_in + excluded.let_in,
+    dead = dead + excluded.dead, late = late + excluded.late, shed = shed + excluded.shed;
 DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
-DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t
+DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t;
+DELETE FROM accounts WHERE subnetwork = :s AND train <= :t
 """
 
 FORGET_LATENCIES = """

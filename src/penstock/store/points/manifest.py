@@ -137,10 +137,9 @@ class Head:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The records of one connection point's directory. `sync`: new entries survive a power cut."""
+    """The records of one connection point's directory."""
 
     path: Path
-    sync: bool = True
 
     @property
     def data(self) -> Path:
@@ -214,14 +213,7 @@ class Manifest:
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def tell(self, head: Head, *, surely: bool = False) -> None:
-        """Announce the newest entry. An owner that was followed must not take the announcement back.
-
-        `surely`: the log has just been listed, so it is the announcement that is wrong.
-        """
-        known = None if surely else self.head()
-        if known is not None and (known.latest, known.edition) > (head.latest, head.edition):
-            return
+    def tell(self, head: Head) -> None:
         # Not flushed: HEAD is a hint that the log can rebuild.
         durable.write_record(self.path / "HEAD", vars(head), sync=False)
 
@@ -238,7 +230,7 @@ class Manifest:
         return PointEntry.from_json(durable.read_record(self.entry_path(number)))
 
     def write_entry(self, entry: PointEntry) -> None:
-        durable.write_record(self.entry_path(entry.number), entry.as_json(), sync=self.sync)
+        durable.write_record(self.entry_path(entry.number), entry.as_json())
 
     def generation(self) -> int:
         """The number of the newest base, 0 if there is none yet."""
@@ -257,9 +249,7 @@ class Manifest:
         return numbered(self.path / BASES, generation)
 
     def write_base(self, base: Base) -> None:
-        # On a file system without locks two passes may run at once. Only one may switch.
-        if not durable.create_record(self.base_path(base.generation), base.as_json()):
-            raise StoreError(f"{self.path}: another process has just compacted this connection point")
+        durable.write_record(self.base_path(base.generation), base.as_json())
 
 
 def point_path(root: Path | str, name: str) -> Path:

@@ -43,11 +43,11 @@ def taken(source: Any, tmp_path: Path) -> list[Any]:
 
 def admitted(spark: Any, source: Any, slices: list[Any]) -> tuple[list[Any], list[Any], Any]:
     watch = Watch()
-    frame = admit_files(spark, source, slices, HORIZON, Guards(), watch)
+    frame = admit_files(spark, source, slices, HORIZON, Guards(), watch, counted=False)
     rows = frame.select("v", "t", "_ts", "_seq").collect()
     letters = [
         (json.loads(raw)["v"], json.loads(raw)["t"], reason, offset, box)
-        for raw, reason, offset, box in zip(*watch.dead().to_pydict().values(), strict=True)
+        for raw, reason, offset, box, _ in zip(*watch.dead().to_pydict().values(), strict=True)
     ]
     counts = watch.counts("s")
     return sorted(map(tuple, rows), key=str), sorted(letters, key=str), (counts["rows"], counts["newest"])

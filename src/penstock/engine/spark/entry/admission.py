@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Slice
-from penstock.connectors.files.parquet import WholeParquet
+from penstock.connectors.files.parquet import WholeParquet, rows_now
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
@@ -23,13 +23,14 @@ from penstock.engine.spark.entry.slice_placement import spread
 from penstock.engine.spark.entry.stamping import stamped
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout, behind
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.trains.watch import OFFERED, LetterSql, Watch
 from penstock.model.boxes import Filter, Map, Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network
 
 DEAD = "_dead"
-_DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING>"
+_SLICE_BITS = 20  # a task has fewer slices than 2**20
+_DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING, tuples: BIGINT>"
 
 
 def ddl(schema: Schema, *, hidden: bool = True) -> str:
@@ -92,10 +93,13 @@ def admit_files(
     horizon: int,
     guards: Guards,
     watch: Watch,
+    *,
+    counted: bool,
 ) -> DataFrame:
     """Admit the tuples of whole Parquet files.
 
-    If the footers give the number of null timestamps and their range, Spark checks no tuple.
+    If the footers give the number of null timestamps and their range, Spark checks no tuple. It then counts
+    them only if `counted`: counting breaks its generated code into pieces.
     """
     paths = [s.path for s in slices]
     frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
@@ -109,9 +113,13 @@ def admit_files(
     if known and not guards.cases:
         letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
         if letters is not None:
-            watch.know(source.name, rows=sum(s.rows for s in slices), newest=_newest(slices, horizon))
+            watch.know(source.name, newest=_newest(slices, horizon))
             watch.tell(letters)
             plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
+            if counted:
+                plain = watch.on(plain, source.name, rows="count(1)")
+            else:
+                watch.know(source.name, rows=sum(rows_now(s.path) for s in slices))
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
     proven = source.timestamp is None or (known and all(all_in_time(s, horizon) for s in slices))
     own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), late_case(time, horizon)]
@@ -149,7 +157,12 @@ def _guarded(
     ]
     why = "CASE " + " ".join(f"WHEN {when} THEN {text}" for when, text in cases) + " END"
     raw = raw_text(source.schema)
-    letter = (f"coalesce({DEAD}.raw, {raw})", f"coalesce({DEAD}.offset, {SEQ})") if packed else (raw, SEQ)
+    own_first = [
+        f"coalesce({DEAD}.raw, {raw})",
+        f"coalesce({DEAD}.offset, {SEQ})",
+        f"coalesce({DEAD}.tuples, 1L)",
+    ]
+    letter = LetterSql(*own_first) if packed else LetterSql(raw, SEQ)
     # A tuple that a box refuses was admitted nevertheless.
     let_in = (
         STAMP
@@ -157,7 +170,8 @@ def _guarded(
         else f"CASE WHEN {{why}} IS NULL OR NOT startswith({{why}}, '0:') THEN {STAMP} END"
     )
     boxes = (source.name, *(box for box, _, _ in guards.cases))
-    return watch.guard(frame, source.name, why, letter, boxes, more, rows="count(1)", newest=f"max({let_in})")
+    rows = f"count_if({DEAD} IS NULL OR {DEAD}.reason <> '{OFFERED}')" if packed else "count(1)"
+    return watch.guard(frame, source.name, why, letter, boxes, more, rows=rows, newest=f"max({let_in})")
 
 
 def raw_text(schema: Schema) -> str:
@@ -209,16 +223,26 @@ class Unpack:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                for slice_ in self.parts[part]:
-                    yield from self._tuples(slice_)
+                for i, slice_ in enumerate(self.parts[part]):
+                    yield from self._tuples(slice_, (part << _SLICE_BITS) + i)
 
-    def _tuples(self, slice_: Slice) -> Iterator[pa.RecordBatch]:
+    def _tuples(self, slice_: Slice, number: int) -> Iterator[pa.RecordBatch]:
         types = arrow_schema(self.source.schema)
         dead_type = pa.struct(list(DEAD_SCHEMA))
         full = pa.schema([*types, pa.field(DEAD, dead_type)])
-        admitted = in_time(self.source, stamped(self.source, slice_.tuples(self.source)), self.horizon)
-        table, dead = admitted.tuples.cast(types), admitted.dead
+        decoded, offered = slice_.counted_tuples(self.source)
+        admitted = in_time(self.source, stamped(self.source, decoded), self.horizon)
+        table = admitted.tuples.cast(types)
+        dead = pa.concat_tables([admitted.dead, _offered_row(number, offered)])
         yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
-        if dead.num_rows:
-            blank = [pa.nulls(dead.num_rows, f.type) for f in types]
-            yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)
+        blank = [pa.nulls(dead.num_rows, f.type) for f in types]
+        yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)
+
+
+def _offered_row(number: int, offered: int) -> pa.Table:
+    """How many tuples a slice offers, sent along with its letters.
+
+    The number of the slice makes the row unique: if a task ran twice, the row comes twice and shows it.
+    """
+    row = {"raw": "", "reason": OFFERED, "offset": number, "box": "", "tuples": offered}
+    return pa.Table.from_pylist([row], schema=DEAD_SCHEMA)

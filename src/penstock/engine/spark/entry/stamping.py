@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.connectors.contract import Decoded
-from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.arrow.logic import DEAD_SCHEMA, dead_letters
 from penstock.model.boxes import Source
-from penstock.model.types import SEQ, STAMP
+from penstock.model.types import STAMP
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,8 @@ def stamped(source: Source, decoded: Decoded) -> Admitted:
     table = table.add_column(at, STAMP, stamps)
     if not stamps.null_count:
         return Admitted(table, dead)
-    missing = _without_time(table.filter(pc.is_null(stamps)), source.name)
+    timeless = table.filter(pc.is_null(stamps))
+    missing = dead_letters(timeless, ["timestamp is null"] * timeless.num_rows, source.name)
     return Admitted(table.filter(pc.is_valid(stamps)), pa.concat_tables([dead, missing]))
 
 
@@ -40,12 +40,5 @@ def _letters(refused: pa.Table, source: str) -> pa.Table:
     """Refused rows as dead letters of the source."""
     if not refused.num_rows:
         return DEAD_SCHEMA.empty_table()
-    return refused.append_column("box", pa.array([source] * refused.num_rows)).cast(DEAD_SCHEMA)
-
-
-def _without_time(rows: pa.Table, source: str) -> pa.Table:
-    visible = [name for name in rows.column_names if not name.startswith("_")]
-    raw = [json.dumps(row, default=str) for row in rows.select(visible).to_pylist()]
-    count = rows.num_rows
-    columns = [raw, ["timestamp is null"] * count, rows.column(SEQ), [source] * count]
-    return pa.table(dict(zip(DEAD_SCHEMA.names, columns, strict=True)), schema=DEAD_SCHEMA)
+    boxes = pa.array([source] * refused.num_rows)
+    return refused.append_column("box", boxes).select(DEAD_SCHEMA.names).cast(DEAD_SCHEMA)

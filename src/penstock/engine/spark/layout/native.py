@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from penstock.engine.spark.entry.admission import raw_text
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.layout.expressions import to_spark
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.trains.watch import LetterSql, Watch
 from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, STAMP, Schema, StreamType
 
@@ -64,7 +64,8 @@ def _map(box: NativeBox) -> DataFrame:
 
 
 def _watched(node: Node, frame: DataFrame, schema: Schema, failure: str, watch: Watch) -> DataFrame:
-    return watch.guard(frame, node.name, f"concat('0:', {failure})", (raw_text(schema), SEQ), (node.name,))
+    letter = LetterSql(raw_text(schema), SEQ)
+    return watch.guard(frame, node.name, f"concat('0:', {failure})", letter, (node.name,))
 
 
 def _drop(box: NativeBox) -> DataFrame:

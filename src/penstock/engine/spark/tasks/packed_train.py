@@ -91,16 +91,18 @@ class PackedStageTask(StageTask):
         return tables, None
 
     def _unpacked(self, batches: Iterable[Any]) -> Any:
-        """The source's tuples, in the order of their deliveries, and its dead letters."""
+        """The source's tuples in the order of deliveries, its dead letters, and how many were offered."""
         assert self.root is not None
-        tables, dead = [], []
+        tables, dead, offered = [], [], 0
         for batch in batches:
             chunks = batch.column("chunk")
             for i, slice_ in enumerate(self._slices_of(batch)):
                 if slice_ is None:
                     continue  # a partition without files still has its task
                 # Use the buffer itself: copying megabytes into Python bytes costs time.
-                admitted = stamped(self.root, slice_.decode(self.root, _view(chunks, i)))
+                chunk = _view(chunks, i)
+                admitted = stamped(self.root, slice_.decode(self.root, chunk))
+                offered += slice_.offered(self.root, chunk)
                 tables.append(admitted.tuples)
                 dead.append(admitted.dead)
         full = sorted((table for table in tables if table.num_rows), key=_first_seq)
@@ -108,7 +110,7 @@ class PackedStageTask(StageTask):
         whole = schema.empty_table() if not full else full[0]
         if len(full) > 1:
             whole = pa.concat_tables(full).combine_chunks()
-        return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table())
+        return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table(), offered)
 
     def _slices_of(self, batch: Any) -> list[Slice | None]:
         """The slice in each record, by the name of its file."""
@@ -117,14 +119,14 @@ class PackedStageTask(StageTask):
     def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
         tables, rooted = begun
         state = self._state(partition)
-        held = self._held(state)
+        held = state.at(self.train - 1) if state else None
         stage_run = StageRun(self, held.boxes if held else self._make(), tables)
         if rooted is not None:
             self._enter(stage_run, *rooted)
         stage_run.run()
         # Write answers before state: readers get them sooner, and a replay produces the same answers.
-        record, rows = self._outgoing(stage_run, partition)
-        record |= self._kept_record(partition, self._keep(state, held))
+        record, rows = self._outgoing(stage_run, partition, 0)
+        record["state_bytes"] = self._keep(state, held)
         if rooted is not None:
             record["newest"] = _newest(rooted[0])
         mine = self.labels[partition]
@@ -137,11 +139,12 @@ class PackedStageTask(StageTask):
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
         calm()
 
-    def _enter(self, stage_run: StageRun, table: Any, dead: Any) -> None:
+    def _enter(self, stage_run: StageRun, table: pa.Table, dead: pa.Table, offered: int) -> None:
         assert self.root is not None
         name, bad = self.root.name, dead.num_rows
         stage_run.tables[name] = table
-        stage_run.counts[name] = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
+        counts = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
+        stage_run.counts[name] = {**counts, "offered": offered}
         if bad:
             stage_run.dead.append(dead)
 

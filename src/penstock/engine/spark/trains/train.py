@@ -7,17 +7,16 @@ nothing doubled.
 
 from __future__ import annotations
 
-import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.contract.account import Account, check_accounts
 from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
@@ -27,54 +26,37 @@ from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.engine.spark.layout.plan import behind, lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun
-from penstock.engine.spark.tasks.state import check_state
+from penstock.engine.spark.tasks.state import stage_base
 from penstock.engine.spark.trains.estimates import Estimates
+from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import ConnectionPoint, Node
-from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
-from penstock.store.errors import MissingFileError
 from penstock.store.points.point import PointWriter
-
-State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
-Done = Callable[[Ticket, Commit, Outcome], None]
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """How trains run, and who owns the checkpoint; see QuerySettings."""
-
-    partitions: int = 2
-    fuse: bool = True
-    epoch: int = 0
-    follows_dead: bool = False
-    sync: bool = False
 
 
 class Trains:
-    """Runs the trains of one sub-network; `directory` is its own under the checkpoint."""
+    """Runs the trains of one sub-network; `place` is its directory under the checkpoint."""
 
     def __init__(
         self,
         sub: SubNetwork,
         spark: SparkSession,
         checkpoint: Path,
-        settings: TrainSettings | None = None,
-        done: Done | None = None,
+        *,
+        partitions: int,
+        fuse: bool = True,
+        done: Callable[[Ticket, Commit, Outcome], None] | None = None,
     ) -> None:
-        settings = settings or TrainSettings()
         self.sub, self.net, self.spark, self.checkpoint = sub, sub.network, spark, checkpoint
-        self.directory = checkpoint / "queries" / sub.name
-        self.sync, self.partitions = settings.sync, settings.partitions
-        self.log = TrainLog(self.directory, settings.epoch, sync=settings.sync)
-        self.log.take_over(follows_dead=settings.follows_dead)
-        self.log.check()
-        self.run = _run_of(self.directory)
-        self.layout = lay_out(sub, fuse=settings.fuse)
+        self.place = checkpoint / "queries" / sub.name
+        self.log = TrainLog(self.place)
+        self.run = _run_of(self.place)
+        self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
         self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
@@ -82,69 +64,36 @@ class Trains:
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
-        last = self.log.commit(self.log.last_commit())
-        self.outputs = Outputs(self.net, sub.outputs, self.run, sync=self.sync)
+        last = self.log.commit(self.log.last())
+        self.outputs = Outputs(self.net, sub.outputs, self.run)
         self.outputs.start(last.moves if last is not None else ())
-        self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
+        self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
-        self.state = self._state_after(last)
+        committed = self._committed()
+        self.bases = {
+            s.name: stage_base(self.place / "state" / s.name, committed)
+            for s in self.layout.stages
+            if s.stateful
+        }
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
-        self._must_not_be_ahead()
-        self.dead_letters = DeadLetters(checkpoint, sync=self.sync)
+        self.dead_letters = DeadLetters(checkpoint)
         self._tails = {name: behind(self.net, self.net.nodes[name].inputs[0]) for name in sub.outputs}
         self.estimates = Estimates()
-        self._sources = {name: _source_of(self.net, name) for name in self.net.nodes}
+        self._origins = LetterOrigins(self.net)
 
     def _writer(self, node: Node) -> PointWriter:
         key = node.key if isinstance(node, ConnectionPoint) else None
-        schema = self.net.types[node.name].schema
-        return PointWriter(self.checkpoint, node.name, schema, key, sync=self.sync)
+        return PointWriter(self.checkpoint, node.name, self.net.types[node.name].schema, key)
 
-    def _must_not_be_ahead(self) -> None:
-        """Refuse a log that has lost its end: its points hold trains that it does not know."""
-        last = self.log.last_commit()
-        for name, writer in self.writers.items():
-            if writer.latest() > last:
-                raise MissingFileError(
-                    f"connection point '{name}' holds train {writer.latest()}, "
-                    f"but the last commit in {self.directory} is that of train {last}: records are lost",
-                    hint="restore the checkpoint from a copy, or start with a new one",
-                )
-
-    # -- state
-
-    def state_folder(self, stage: str) -> Path:
-        """Where a stage keeps its state."""
-        return self.directory / "state" / stage
-
-    def _state_after(self, commit: Commit | None) -> State:
-        """The state that the next train starts from. Refuses to start if it is not there."""
-        if commit is None:
-            return {}
-        void = voided(self.directory)
-        stages = [stage.name for stage in self.layout.stages if stage.stateful]
-        state = {
-            stage: commit.state[stage]
-            for stage in stages
-            if stage in commit.state and void.get(stage) != commit.train
-        }
-        for stage, tokens in state.items():
-            check_state(self.state_folder(stage), commit.train, tokens)
-        return state
-
-    def forget_state(self) -> None:
-        """Discard the state of boxes. The next start begins with empty state."""
-        void_state(self.directory, self.state)
-        shutil.rmtree(self.directory / "state", ignore_errors=True)
-
-    # -- trains
+    def _committed(self) -> int:
+        last = self.log.last()
+        return last if last < 0 or self.log.commit(last) is not None else last - 1
 
     def __call__(self, train: int) -> None:
         """Run a train by its ticket and publish it; a committed one is only published."""
         ticket = self.log.ticket(train)
         if ticket is None:
-            self.log.must_own()
-            raise MissingFileError(f"{self.directory}: the ticket of train {train} is missing")
+            raise FileNotFoundError(f"{self.place}: the ticket of train {train} is missing")
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
@@ -154,33 +103,18 @@ class Trains:
             self.done(ticket, commit, outcome)
         crash_point("train-published")
 
-    def publish_again(self, train: int) -> tuple[Ticket, Commit] | None:
-        """Publish a committed train once more; None if it is known to be published."""
-        if _published(self.directory) == train or self.log.last() > train:
-            return None
-        ticket, commit = self.log.ticket(train), self.log.commit(train)
-        assert ticket is not None, train
-        assert commit is not None, train
-        self._publish(ticket, commit)
-        return ticket, commit
-
-    def note_published(self, train: int) -> None:
-        """Note at the end of a run that its last train is published, so that the next one need not do it."""
-        write_record(self.directory / _PUBLISHED, {"train": train}, sync=False)
-
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)
         try:
             running.run()
-        except Exception:
-            self.log.must_own()  # whoever was followed fails for that reason, whatever it ran into
-            raise
         finally:
             running.release()
         outcome.left = self._left(outcome)
         self._count_points(outcome)
+        accounts = self._accounts(ticket, outcome)
+        check_accounts(accounts, ticket.train)
         crash_point("train-before-commit")
-        dead = self._dead(ticket, outcome)
+        dead = self._origins.letters(ticket, outcome.dead)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
         # Readers of a point may rely on the horizon that this train itself has acted on.
         quiet = asleep(self.net, ticket.idle)
@@ -194,15 +128,13 @@ class Trains:
             tuple(outcome.moves),
             points,
             outcome.counts,
-            dead.num_rows,
+            int(pc.sum(dead.column("tuples")).as_py() or 0),
             time.time(),
             {name: tuple(reports) for name, reports in outcome.joins.items()},
             outcome.costs,
-            self.log.epoch,
-            outcome.state,
+            accounts,
         )
         self.log.write_commit(commit)
-        self.state = outcome.state
         crash_point("train-after-commit")
         for name, tables in outcome.rows.items():
             self.outputs.deliver(self.terminals(name), pa.concat_tables(tables))
@@ -222,14 +154,13 @@ class Trains:
         counted = {name: counts.get("out", 0) for name, counts in outcome.counts.items()} | outcome.written
         return {name for name, tail in self._tails.items() if counted.get(tail, 0)}
 
-    def _dead(self, ticket: Ticket, outcome: Outcome) -> pa.Table:
-        """The train's dead letters, each with its source."""
-        tables = [table.cast(DEAD_SCHEMA) for table in outcome.dead]
-        for name, files in ticket.refused.items():
-            tables.append(pa.Table.from_pylist([{**f, "box": name} for f in files], schema=DEAD_SCHEMA))
-        dead = pa.concat_tables(tables) if tables else DEAD_SCHEMA.empty_table()
-        sources = [self._sources.get(box, "") for box in dead.column("box").to_pylist()]
-        return dead.append_column("source", pa.array(sources, pa.string()))
+    def _accounts(self, ticket: Ticket, outcome: Outcome) -> dict[str, Account]:
+        """What became of the tuples that each source offered; whole files that were refused count too."""
+        for name, pieces in refused_pieces(ticket).items():
+            tuples = sum(piece.get("tuples", 1) for piece in pieces)
+            outcome.count(name, **{"offered": tuples, "in": tuples, "dead": tuples})
+        sources = [name for name in self.sub.inputs if name in self.net.sources]
+        return {name: Account.of_counts(outcome.counts.get(name, {})) for name in sources}
 
     def _publish(self, ticket: Ticket, commit: Commit) -> None:
         self.outputs.publish(commit.moves)
@@ -246,54 +177,21 @@ class Trains:
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
-        ends = []
+        found = []
         for reader in self.net.readers(name):
             if not self.net.nodes[reader].is_box:
-                ends += [reader, *self.terminals(reader)]
-        return ends
+                found += [reader, *self.terminals(reader)]
+        return found
 
 
-_PUBLISHED, _VOID = "published.json", "void_state.json"
-
-
-def void_state(directory: Path, stages: Iterable[str]) -> None:
-    """Note that the state of these stages after the last commit is void: the next train starts without it."""
-    last = TrainLog(directory).last_commit()
-    write_record(directory / _VOID, voided(directory) | dict.fromkeys(stages, last))
-
-
-def voided(directory: Path) -> dict[str, int]:
-    """By stage: the train after which its state is void."""
-    try:
-        return dict(read_record(directory / _VOID))
-    except FileNotFoundError:
-        return {}
-
-
-def _published(directory: Path) -> int:
-    try:
-        return int(read_record(directory / _PUBLISHED)["train"])
-    except FileNotFoundError:
-        return -1
-
-
-def _run_of(directory: Path) -> str:
+def _run_of(place: Path) -> str:
     """An identifier that tells this directory's output files from those of any other.
 
     It is made with the directory and kept as long.
     """
-    path = directory / "run.json"
+    path = place / "run.json"
     try:
         return str(read_record(path)["run"])
     except FileNotFoundError:
         write_record(path, {"run": uuid.uuid4().hex[:8]})
         return str(read_record(path)["run"])
-
-
-def _source_of(net: Network, name: str) -> str:
-    """The source of a box's tuples, if there is only one: tuples do not record where they came from."""
-    node = net.nodes[name]
-    if not node.inputs:
-        return name
-    sources = {_source_of(net, up) for up in node.inputs}
-    return sources.pop() if len(sources) == 1 else ""

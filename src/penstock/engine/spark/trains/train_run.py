@@ -124,7 +124,8 @@ class TrainRun:
             "an input gives whole files or packed slices, not both in one train"
         )
         if files:
-            return admit_files(spark, node, files, horizon, guards, self.watch)
+            self.outcome.count(node.name, offered=sum(s.rows for s in files))
+            return admit_files(spark, node, files, horizon, guards, self.watch, counted=self.sampled)
         parallelism = self.trains.partitions
         return admit_packed(spark, node, slices, horizon, guards, self.watch, parallelism=parallelism)
 
@@ -221,8 +222,8 @@ class TrainRun:
             entry_fields=[self._entry_schema(e, i in partials) for i, e in enumerate(stage.entries)],
             leaving=[self._leaving(n) for n in stage.nodes if self.trains.terminals(n)],
             guards=guarded(net, stage),
-            state_root=str(self.trains.state_folder(stage.name)),
-            state_tokens=self.trains.state.get(stage.name, {}),
+            state_root=str(self.trains.place / "state" / stage.name),
+            state_base=self.trains.bases.get(stage.name, -1),
             train=train,
             horizons={n: self._input_horizons(n) for n in stage.nodes},
             lateness=[self._lateness(e) for e in stage.entries],
@@ -230,8 +231,7 @@ class TrainRun:
             joins=self.ticket.joins,
             final=self.ticket.final,
             stateful=stage.stateful,
-            epoch=self.trains.started,
-            sync=self.trains.sync,
+            epoch=self.trains.epoch,
             partials=partials,
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
         )
@@ -339,15 +339,17 @@ class TrainRun:
         dead = self.watch.dead()
         if dead.num_rows:
             self.outcome.dead.append(dead)
-        refused = Counter(dead.column("box").to_pylist())
-        late = Counter(dead.filter(pc.starts_with(dead.column("reason"), "late: ")).column("box").to_pylist())
+        letters = Counter(dead.column("box").to_pylist())
+        refused = _tuples_by_box(dead)
+        late = _tuples_by_box(dead.filter(pc.starts_with(dead.column("reason"), "late: ")))
         # Boxes in stages have counted their output; they may feed a native box.
         out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
         for name in self.trains.sub.inputs:
-            rows = self.watch.counts(name).get("rows", 0)
-            out[name] = rows - refused[name]
+            out[name] = self.watch.counts(name).get("rows", 0) - letters[name]
+            offered = {"offered": self.watch.offered(name)} if name in self.net.sources else {}
+            came = out[name] + refused[name]
             self.outcome.count(
-                name, **{"in": rows, "out": out[name], "dead": refused[name], "late": late[name]}
+                name, **{"in": came, "out": out[name], "dead": refused[name], "late": late[name]}, **offered
             )
         for name in self.layout.native:
             if refused[name]:
@@ -386,6 +388,14 @@ class TrainRun:
     def _share(self, node: Node) -> float | None:
         """The selectivity of a drop box follows from its rate, which may change with every train."""
         return 1.0 - self.ticket.drop_rates.get(node.name, node.rate) if isinstance(node, Drop) else None
+
+
+def _tuples_by_box(dead: pa.Table) -> Counter[str]:
+    """How many tuples each box refused: a letter may stand for many."""
+    tuples: Counter[str] = Counter()
+    for box, number in zip(dead.column("box").to_pylist(), dead.column("tuples").to_pylist(), strict=True):
+        tuples[box] += number
+    return tuples
 
 
 def _tagged(frames: list[DataFrame], entries: list[StageInput], *, spread: bool = False) -> DataFrame:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
@@ -20,6 +20,15 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 
 _PATIENCE = 1.0  # seconds to wait for counts after a job
 LETTERS = "letters"
+OFFERED = "#offered"
+
+
+class LetterSql(NamedTuple):
+    """SQL for a letter: the tuple's raw text, its offset, and how many tuples it stands for."""
+
+    raw: str
+    offset: str
+    tuples: str = "1L"
 
 
 @dataclass
@@ -36,6 +45,7 @@ class Watch:
 
     _on: dict[str, _Observed] = field(default_factory=dict)
     _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _fetched: dict[str, dict[str, Any]] = field(default_factory=dict)
     _letters: list[pa.Table] = field(default_factory=list)
 
     def on(self, frame: DataFrame, name: str, boxes: Sequence[str] = (), **metrics: str) -> DataFrame:
@@ -49,28 +59,28 @@ class Watch:
         frame: DataFrame,
         name: str,
         why: str,
-        letter: tuple[str, str],
+        letter: LetterSql,
         boxes: Sequence[str],
         more: Sequence[str] = (),
         **metrics: str,
     ) -> DataFrame:
         """Keep only valid tuples; the others become letters.
 
-        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL for the
-        tuple's raw text and its offset. `more`: columns to be added on the way. `{why}` in a metric stands
-        for the reason's column.
+        `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the
+        letter's fields. `more`: columns to be added on the way. `{why}` in a metric stands for the reason's
+        column. A letter whose reason is OFFERED is none: it says how many tuples a task had to decode.
         """
         column = f"_why{len(self._on)}"
         marked = frame.selectExpr("*", *more, f"{why} AS {column}")
-        raw, offset = letter
-        made = f"named_struct('raw', {raw}, 'why', {column}, 'offset', {offset})"
+        fields = f"'raw', {letter.raw}, 'why', {column}, 'offset', {letter.offset}, 'tuples', {letter.tuples}"
+        struct = f"named_struct({fields})"
         metrics = {key: text.replace("{why}", column) for key, text in metrics.items()}
-        metrics[LETTERS] = f"collect_list(CASE WHEN {column} IS NOT NULL THEN {made} END)"
+        metrics[LETTERS] = f"collect_list(CASE WHEN {column} IS NOT NULL THEN {struct} END)"
         return self.on(marked, name, boxes, **metrics).where(f"{column} IS NULL")
 
     def know(self, name: str, **counts: Any) -> None:
-        """Record a count that need not be measured."""
-        self._known[name] = counts
+        """Record counts that need not be measured."""
+        self._known.setdefault(name, {}).update(counts)
 
     def tell(self, letters: pa.Table) -> None:
         """Add dead letters that are already known."""
@@ -78,9 +88,14 @@ class Watch:
 
     def counts(self, name: str) -> dict[str, Any]:
         """The counts; {} where nothing was watched."""
-        if name in self._on and name not in self._known:
-            self._known[name] = self._fetch(self._on[name])
-        return self._known.get(name, {})
+        if name in self._on and name not in self._fetched:
+            self._fetched[name] = self._fetch(self._on[name])
+        return {**self._fetched.get(name, {}), **self._known.get(name, {})}
+
+    def offered(self, name: str) -> int:
+        """How many tuples the tasks of a source had to decode, by their own count."""
+        letters = self.counts(name).get(LETTERS, ())
+        return sum(row["tuples"] for row in letters if _reason(row) == OFFERED)
 
     def dead(self) -> pa.Table:
         """All letters of the train."""
@@ -88,13 +103,14 @@ class Watch:
             (row, observed.boxes)
             for name, observed in self._on.items()
             for row in self.counts(name).get(LETTERS, ())
+            if _reason(row) != OFFERED
         ]
-        rows = [(row["raw"], row["why"].partition(":"), row["offset"], boxes) for row, boxes in letters]
         columns = [
-            [raw for raw, *_ in rows],
-            [why[2] for _, why, *_ in rows],
-            [offset for _, _, offset, _ in rows],
-            [boxes[int(why[0])] for _, why, _, boxes in rows],
+            [row["raw"] for row, _ in letters],
+            [_reason(row) for row, _ in letters],
+            [row["offset"] for row, _ in letters],
+            [boxes[int(row["why"].partition(":")[0])] for row, boxes in letters],
+            [row["tuples"] for row, _ in letters],
         ]
         picked_up = pa.table(
             [pa.array(c, f.type) for c, f in zip(columns, DEAD_SCHEMA, strict=True)], schema=DEAD_SCHEMA
@@ -116,6 +132,11 @@ class Watch:
     def _counted_apart(observed: _Observed) -> dict[str, Any]:
         row: dict[str, Any] = observed.frame.agg(*observed.columns).collect()[0].asDict()
         return row
+
+
+def _reason(letter: Any) -> str:
+    reason: str = letter["why"].partition(":")[2]
+    return reason
 
 
 def _repeated(letters: Sequence[Any]) -> bool:

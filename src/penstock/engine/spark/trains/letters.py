@@ -1,0 +1,91 @@
+"""The dead letters of a train, each with its source, and with its file and line where these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from penstock.connectors.contract import Location, RefusedInput, Slice
+from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.contract.ticket import Ticket
+from penstock.model.boxes import Drop, Filter, GroupBy, Map, Source
+from penstock.model.writing.network import Network
+
+_PASS_ON = (Filter, Map, Drop, GroupBy)  # boxes whose tuples keep the `_seq` of their source
+
+
+class LetterOrigins:
+    """Where the tuples of each box of a sub-network come from."""
+
+    def __init__(self, net: Network) -> None:
+        self._sources = {name: _source_of(net, name) for name in net.nodes}
+        self._direct = {name: _direct_source(net, name) for name in net.nodes}
+
+    def letters(self, ticket: Ticket, dead: Iterable[pa.Table]) -> pa.Table:
+        """All letters of a train: those of its boxes, and what the ticket itself leaves out."""
+        tables = [DEAD_SCHEMA.empty_table(), *(table.cast(DEAD_SCHEMA) for table in dead)]
+        letters = self._located(ticket, pa.concat_tables(tables))
+        pieces = [
+            {"tuples": 1, **piece, "box": source, "source": source}
+            for source, refused in refused_pieces(ticket).items()
+            for piece in refused
+        ]
+        return pa.concat_tables([letters, pa.Table.from_pylist(pieces, schema=letters.schema)])
+
+    def _located(self, ticket: Ticket, dead: pa.Table) -> pa.Table:
+        boxes = dead.column("box").to_pylist()
+        slices = {name: [s for s in parts if isinstance(s, Slice)] for name, parts in ticket.slices.items()}
+        finders = {box: _Finder(slices.get(self._direct.get(box, ""), ())) for box in set(boxes)}
+        locations = [
+            finders[box].location(seq)
+            for box, seq in zip(boxes, dead.column("offset").to_pylist(), strict=True)
+        ]
+        columns = {
+            "source": pa.array([self._sources.get(box, "") for box in boxes], pa.string()),
+            "file": pa.array([at.file or None if at else None for at in locations], pa.string()),
+            "line": pa.array([at.line if at else None for at in locations], pa.int64()),
+        }
+        for name, column in columns.items():
+            dead = dead.append_column(name, column)
+        return dead
+
+
+def refused_pieces(ticket: Ticket) -> Mapping[str, Sequence[RefusedInput]]:
+    """The files and pieces of files that the train does not read, by source."""
+    return ticket.refused
+
+
+class _Finder:
+    """Finds the slice that a tuple came from: most often it is that of the letter before."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        self._slices, self._last = slices, slices[:1]
+
+    def location(self, seq: int | None) -> Location | None:
+        if seq is None:
+            return None
+        for piece in (*self._last, *self._slices):
+            location = piece.location(seq)
+            if location is not None:
+                self._last = [piece]
+                return location
+        return None
+
+
+def _source_of(net: Network, name: str) -> str:
+    """The source of a box's tuples, if there is only one: tuples do not record where they came from."""
+    node = net.nodes[name]
+    if not node.inputs:
+        return name
+    sources = {_source_of(net, up) for up in node.inputs}
+    return sources.pop() if len(sources) == 1 else ""
+
+
+def _direct_source(net: Network, name: str) -> str:
+    """The source whose `_seq` the tuples of this box still carry, or none."""
+    node = net.nodes[name]
+    if isinstance(node, Source):
+        return name
+    passes_on = isinstance(node, _PASS_ON) and getattr(node, "function", None) is None
+    return _direct_source(net, node.inputs[0]) if passes_on else ""
