@@ -84,6 +84,10 @@ class Adaptation:
     switches: dict[str, int]
 
 
+_BALANCED_NODES = 10
+"""The nodes of SE3, all of which host both joins."""
+
+
 def scaling(setup: Setup, progress: ReportProgress = lambda *_: None) -> Scaling:
     """SE1 and SE2 (Fig. 4, 5): throughput and utilisation against servers per join."""
     sizes, worlds = setup.sizes(), {seed: _world(setup, seed) for seed in setup.seeds()}
@@ -91,11 +95,11 @@ def scaling(setup: Setup, progress: ReportProgress = lambda *_: None) -> Scaling
     # the longest runs first, so that no core waits at the end
     todo = [(s, p, c) for p in reversed(range(len(sizes))) for c in CURVES for s in worlds]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = pool.map(lambda t: _ssp(setup, *worlds[t[0]], t[0], sizes[t[1]], *CURVES[t[2]]), todo)
+        runs = pool.map(lambda t: _ssp(setup, worlds[t[0]], sizes[t[1]], *CURVES[t[2]]), todo)
         for done, ((_, index, curve), run) in enumerate(zip(todo, runs, strict=True), 1):
             curves[curve][:, index] += _figures(run) / setup.repeats
             progress("SE1 SE2", done, len(todo))
-    llf = sum((_figures(_llf(setup, *worlds[seed], seed)) for seed in worlds), np.zeros(2)) / setup.repeats
+    llf = sum((_figures(_llf(setup, world)) for world in worlds.values()), np.zeros(2)) / setup.repeats
     return Scaling(
         sizes,
         {curve: figures[0].tolist() for curve, figures in curves.items()},
@@ -107,10 +111,11 @@ def scaling(setup: Setup, progress: ReportProgress = lambda *_: None) -> Scaling
 def balance(setup: Setup, progress: ReportProgress = lambda *_: None) -> Balance:
     """SE3 (Fig. 6): two joins on ten nodes, SSP over all ten."""
     rates = draw_rates(2, setup.seconds, setup.seed)
-    cluster, tuples = heterogeneous(10, setup.seed), arrivals(rates, setup.seconds, setup.seed)
-    ssp = _ssp(setup, cluster, rates, tuples, setup.seed, 10)
+    tuples = arrivals(rates, setup.seconds, setup.seed)
+    world = _World(heterogeneous(_BALANCED_NODES, setup.seed), rates, tuples, setup.seed)
+    ssp = _ssp(setup, world, _BALANCED_NODES)
     progress("SE3", 1, 2)
-    llf = _llf(setup, cluster, rates, tuples, setup.seed)
+    llf = _llf(setup, world)
     progress("SE3", 2, 2)
     return Balance(ssp.utilisation.tolist(), llf.utilisation.tolist())
 
@@ -119,18 +124,16 @@ def adaptation(setup: Setup, progress: ReportProgress = lambda *_: None) -> Adap
     """SE4 (Fig. 7): rates change every 500 s; static against adaptive with both rules, and LLF."""
     seed, scheme = setup.seed, setup.scheme
     rates = draw_rates(setup.joins, setup.seconds, seed, setup.change_every)
-    cluster, tuples = (
-        heterogeneous(setup.nodes, seed),
-        arrivals(rates, setup.seconds, seed, setup.change_every),
-    )
+    tuples = arrivals(rates, setup.seconds, seed, setup.change_every)
+    world = _World(heterogeneous(setup.nodes, seed), rates, tuples, seed)
     hosts = random_hosts(setup.joins, min(setup.adaptive_servers, setup.nodes), setup.nodes, seed)
     runs = {}
     for name in ("static", "higher", "lower"):
         runs[name] = simulate(
-            cluster, tuples, hosts, replace(scheme, master=name), bin_seconds=setup.bin_seconds
+            world.cluster, tuples, hosts, replace(scheme, master=name), bin_seconds=setup.bin_seconds
         )
         progress("SE4", len(runs), 4)
-    runs["llf"] = _llf(setup, cluster, rates, tuples, seed)
+    runs["llf"] = _llf(setup, world)
     progress("SE4", 4, 4)
     bins = len(runs["static"].operations)
     times = [(n + 1) * setup.bin_seconds for n in range(bins)]
@@ -141,32 +144,33 @@ def adaptation(setup: Setup, progress: ReportProgress = lambda *_: None) -> Adap
     )
 
 
-def _world(setup: Setup, seed: int) -> tuple[Cluster, np.ndarray, Arrivals]:
+@dataclass(frozen=True)
+class _World:
+    """What a scheme is tried on: a cluster, the rates of the streams, and the tuples that arrive."""
+
+    cluster: Cluster
+    rates: np.ndarray
+    tuples: Arrivals
+    seed: int
+
+
+def _world(setup: Setup, seed: int) -> _World:
     rates = draw_rates(setup.joins, setup.seconds, seed)
-    return heterogeneous(setup.nodes, seed), rates, arrivals(rates, setup.seconds, seed)
+    return _World(heterogeneous(setup.nodes, seed), rates, arrivals(rates, setup.seconds, seed), seed)
 
 
-def _ssp(
-    setup: Setup,
-    cluster: Cluster,
-    rates: np.ndarray,
-    tuples: Arrivals,
-    seed: int,
-    k: int,
-    rule: str = "higher",
-    expiry: str = "eager",
-) -> SimulatedRun:
+def _ssp(setup: Setup, world: _World, k: int, rule: str = "higher", expiry: str = "eager") -> SimulatedRun:
     """The rates do not change here, so the rule's choice is made once."""
-    hosts = random_hosts(rates.shape[1], k, cluster.size, seed)
+    hosts = random_hosts(world.rates.shape[1], k, world.cluster.size, world.seed)
     scheme = replace(setup.scheme, master="static", expiry=expiry)
-    first = chosen_first(rates[0], rule)
-    return simulate(cluster, tuples, hosts, scheme, first=first, bin_seconds=setup.bin_seconds)
+    first = chosen_first(world.rates[0], rule)
+    return simulate(world.cluster, world.tuples, hosts, scheme, first=first, bin_seconds=setup.bin_seconds)
 
 
-def _llf(setup: Setup, cluster: Cluster, rates: np.ndarray, tuples: Arrivals, seed: int) -> SimulatedRun:
-    hosts = least_loaded_hosts(cluster, rates[0], setup.scheme.window, seed)
+def _llf(setup: Setup, world: _World) -> SimulatedRun:
+    hosts = least_loaded_hosts(world.cluster, world.rates[0], setup.scheme.window, world.seed)
     scheme = replace(setup.scheme, master="static")
-    return simulate(cluster, tuples, hosts, scheme, bin_seconds=setup.bin_seconds)
+    return simulate(world.cluster, world.tuples, hosts, scheme, bin_seconds=setup.bin_seconds)
 
 
 def _figures(run: SimulatedRun) -> np.ndarray:

@@ -47,6 +47,7 @@ class Lateness:
         """
         if not self.late:
             return None
+        # Weighted by rows: a second with many tuples counts for many.
         late = np.array(self.late) * 1000
         order = np.argsort(late, kind="stable")
         share = np.cumsum(np.array(self.rows)[order]) / sum(self.rows)

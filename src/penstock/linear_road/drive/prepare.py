@@ -310,6 +310,7 @@ class _Packer:
         t0 = self.seconds[0] if self.plan.begin is None else self.plan.begin
         index = self._index(t0, self.seconds[-1] + 1)
         for group, (part, name) in enumerate(zip(self._parts(), self._names(), strict=True)):
+            # On disk before the manifest that vouches for it.
             sync_file(part)
             part.replace(self.out / name)
             with whole_file(self.out / f"{name}.npy") as path, path.open("wb") as stream:
@@ -394,6 +395,7 @@ def half_of(values: Ints) -> Int64s:
         np.flatnonzero((kind[1:] != POSITION_REPORT) & (kind[:-1] == POSITION_REPORT) & (vid[1:] == vid[:-1]))
         + 1
     )
+    # A request names no direction; the report that carries it does.
     half[follows] = half[follows - 1]
     return half
 

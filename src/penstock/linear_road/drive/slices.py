@@ -195,6 +195,7 @@ def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
     >>> half_plan(stored=4, expressways=2.5, groups=2)
     [[(0, 0), (0, 1)], [(0, 2), (0, 3), (1, 0)]]
     """
+    # Halves are stored in order of expressway and direction, so two neighbours are one expressway.
     units = [divmod(u, stored) for u in range(round(2 * expressways))]
     roads = [units[u : u + 2] for u in range(0, len(units), 2)]
     if not 1 <= groups <= len(roads):
@@ -239,6 +240,7 @@ def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Bytes:
 def _assemble_parquet(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Bytes:
     decoded: dict[int, list[Int32s]] = {}
     for _, part in parts:
+        # Copies share their stored slice: decode it once.
         if id(part) not in decoded:
             decoded[id(part)] = decode(part.data)
     return encode([_column(parts, decoded, copies, j) for j in range(len(COLUMNS))])

@@ -32,9 +32,9 @@ BUCKETS = 1 << _BITS
 Codes = npt.NDArray[np.uint32]
 """Vehicles, numbered by `codes`."""
 
-Run = tuple[Codes, Int64s]
+SortedRun = tuple[Codes, Int64s]
 """Vehicles in ascending order, and the amount of each."""
-_NOTHING: Run = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
+_NOTHING: SortedRun = (np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
 
 def codes(vid: Ints) -> Codes:
@@ -56,8 +56,8 @@ class Accounts:
     """The accounts of one partition of the vehicles."""
 
     def __init__(self) -> None:
-        self._sums: dict[int, Run] = {}  # bucket -> charges of its vehicles, up to the run `_merged`
-        self._runs: dict[int, Run] = {}  # number of a train -> its charges, until all buckets have them
+        self._sums: dict[int, SortedRun] = {}  # bucket -> charges of its vehicles, up to the run `_merged`
+        self._runs: dict[int, SortedRun] = {}  # number of a train -> its charges, until all buckets have them
         self._merged = np.full(BUCKETS, -1, np.int64)  # bucket -> the last run that it has
         self._parts: Mapping[str, pa.Table] = {}
         self._changed: dict[str, pa.Table | None] = {}
@@ -91,17 +91,17 @@ class Accounts:
         """The runs that some bucket does not have yet."""
         return range(int(self._merged.min()) + 1, self._next)
 
-    def _run(self, number: int) -> Run:
+    def _run(self, number: int) -> SortedRun:
         if number not in self._runs:
             self._runs[number] = self._read(f"run/{number}")
         return self._runs[number]
 
-    def _bucket(self, number: int) -> Run:
+    def _bucket(self, number: int) -> SortedRun:
         if number not in self._sums:
             self._sums[number] = self._read(f"bucket/{number}") if self._merged[number] >= 0 else _NOTHING
         return self._sums[number]
 
-    def _read(self, name: str) -> Run:
+    def _read(self, name: str) -> SortedRun:
         part = self._parts[name]
         return column(part, "vehicle").view(np.uint32), column(part, "amount").view(np.int64)
 
@@ -137,7 +137,7 @@ class Accounts:
             balances += np.where(self._merged[bucket] < number, amounts(*self._run(number), vehicle), 0)
         return balances
 
-    def _add(self, run: Run) -> None:
+    def _add(self, run: SortedRun) -> None:
         """Add a run, and merge all runs so far into the bucket whose turn it is."""
         number, oldest = self._next, self._unmerged.start
         self._runs[number] = run
@@ -154,11 +154,11 @@ class Accounts:
             self._changed[f"run/{gone}"] = None
 
 
-def _part(run: Run) -> pa.Table:
+def _part(run: SortedRun) -> pa.Table:
     return pa.table({"vehicle": run[0], "amount": run[1]})
 
 
-def _within(run: Run, bucket: int) -> Run:
+def _within(run: SortedRun, bucket: int) -> SortedRun:
     """A bucket's share of a run."""
     # The end of the last bucket does not fit 32 bits, so its end is the end of the run.
     ends = np.array([bucket, (bucket + 1) % BUCKETS], np.uint32) << np.uint32(32 - _BITS)
@@ -184,7 +184,7 @@ class _Fresh:
         balances: Int64s = self.sums[last] - self.sums[first]
         return balances
 
-    def run(self) -> Run:
+    def run(self) -> SortedRun:
         vehicle = (self.key >> np.uint64(32)).astype(np.uint32)
         first = _firsts(vehicle)
         return vehicle[first], np.diff(self.sums[np.append(first, len(vehicle))])
@@ -209,7 +209,7 @@ def amounts(known: Codes, amount: Int64s, vehicle: Codes) -> Int64s:
     return np.where(known[at] == vehicle, amount[at], 0)
 
 
-def merged(runs: Sequence[Run]) -> Run:
+def merged(runs: Sequence[SortedRun]) -> SortedRun:
     """Merge runs into one, adding amounts of the same vehicle.
 
     >>> first, second = (np.array([3, 7]), np.array([50, 60])), (np.array([7, 9]), np.array([1, 2]))

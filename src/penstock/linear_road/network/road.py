@@ -7,6 +7,7 @@ vehicle.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import penstock as ps
@@ -46,7 +47,7 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
     past = None if history is None else str(load_history(Path(history)))
     daily, travel = _daily(net, asked, past), _travel(net, asked, past)
 
-    for name, stream in _answers(tolls, balances, daily, travel).items():
+    for name, stream in _answers(tolls, balances, daily, travel):
         sink = ps.stamped(ps.csv(str(Path(answers) / name)), stamp)
         net.output(name, stream, to=sink, qos=_within(DELAYS[name]))
     return net
@@ -54,7 +55,7 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
 
 def _answers(
     tolls: ps.Stream, balances: ps.Stream, daily: ps.Stream, travel: ps.Stream
-) -> dict[str, ps.Stream]:
+) -> Iterator[tuple[str, ps.Stream]]:
     """The finished rows of each output. `Emit` holds the Time until the answer leaves and gets its stamp."""
     notices, alerts = tolls.filter("Kind = 0", name="notices"), tolls.filter("Kind = 1", name="alarms")
     fields = {
@@ -64,13 +65,9 @@ def _answers(
         "daily": (daily, ("Time", "Emit", "QID", "Bal")),
         "travel": (travel, ("Time", "Emit", "QID", "TravelTime", "Toll")),
     }
-    return {
-        name: stream.select(
-            {"Type": str(kind)} | {column: "Time" if column == "Emit" else column for column in columns},
-            name=f"{name}_rows",
-        )
-        for kind, (name, (stream, columns)) in enumerate(fields.items())
-    }
+    for kind, (name, (stream, columns)) in enumerate(fields.items()):
+        expressions = {column: "Time" if column == "Emit" else column for column in columns}
+        yield name, stream.select({"Type": str(kind), **expressions}, name=f"{name}_rows")
 
 
 def _within(seconds: int) -> ps.QoS:
@@ -115,8 +112,10 @@ def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.S
     ):
         moves = tracked.filter("Moves > 0", name="moves").group_by("XWay", name="moves_by_expressway")
         figures = minutes.group_by("XWay", name="figures_by_expressway")
-        places = wrecks.group_by("XWay", name="accidents_by_expressway")
-        return ps.column_latch([moves, figures, places], tolls.Tolls, produces=tolls.PRODUCES, name="quote")
+        accidents = wrecks.group_by("XWay", name="accidents_by_expressway")
+        return ps.column_latch(
+            [moves, figures, accidents], tolls.Tolls, produces=tolls.PRODUCES, name="quote"
+        )
 
 
 def _accounts(net: ps.Network, tolls: ps.Stream, asked: ps.Stream) -> ps.Stream:

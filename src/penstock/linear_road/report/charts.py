@@ -96,6 +96,7 @@ def slopes(samples: Samples, name: Total) -> list[float]:
 
 
 def _minutes(samples: Samples) -> list[float]:
+    # A slope belongs to the later of its two samples, so the first sample has no point.
     return [sample["wall"] / 60 for sample in samples[1:]]
 
 

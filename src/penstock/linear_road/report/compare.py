@@ -59,6 +59,7 @@ def load(file: Path) -> JsonObject:
 
 def kind_of(result: JsonObject) -> str | None:
     """`rating`, `run`, or None for anything else."""
+    # Ratings of other systems may have no `kind`, but they have a rating and trials.
     if "rating" in result and "trials" in result:
         return "rating"
     return KINDS.get(str(result.get("kind")))

@@ -62,6 +62,7 @@ class LiveView(AbstractContextManager["LiveView"]):
         if self._live is None:
             self._live = Live(console=_console, refresh_per_second=4, transient=True)
             self._live.start()
+        # Only a shown view reads answer files: a rating must not pay for it.
         self._answers.look(progress.new_files())
         self._live.update(live_table(progress, self._answers))
 

@@ -106,7 +106,7 @@ def _rows(files: tuple[Path, ...], form: str) -> str:
     listed = ", ".join(_quoted(str(file)) for file in files)
     if form == "parquet":
         return f"read_parquet([{listed}])"
-    # Ignore rows that break the format.
+    # Rows that break the format are no cars: skip them instead of failing.
     types = ", ".join(f"'{name}': 'INTEGER'" for name in COLUMNS)
     return (
         f"read_csv([{listed}], header = false, auto_detect = false, delim = ',', ignore_errors = true, "
@@ -116,6 +116,7 @@ def _rows(files: tuple[Path, ...], form: str) -> str:
 
 def busiest(road: Road) -> int:
     """The minute to show first: the one with the most to see."""
+    # Accidents first, then tolls; of equal minutes the last, when the road is fullest.
     return max(
         road.minutes, key=lambda m: (len(road.minutes[m]["accident"]) > 0, len(road.minutes[m]["toll"]), m)
     )
@@ -166,6 +167,7 @@ def _segment(
 ) -> str:
     x = _LEFT + seg * _WIDTH
     fill = _NOBODY if speed is None else colour(speed[0])
+    # The least toll is still visible, and the highest bar stays below the strip above.
     bar = 0 if toll is None else min(10, 2 + toll // 400)
     hidden = "" if accident else " visibility=hidden"
     return (

@@ -88,6 +88,7 @@ def cut(rows_by_second: Int64s, most: int = ROWS_PER_FILE) -> tuple[Slice, ...]:
     before = np.concatenate([[0], np.cumsum(rows_by_second)])
     minutes = np.append(np.arange(0, seconds, 60), seconds)
     step = 60 if np.diff(before[minutes]).max() <= most else 1
+    # Whole minutes make file names easy to read; a crowded run is cut at any second.
     slices, start = [], 0
     while start < seconds:
         fits = int(np.searchsorted(before, before[start] + most, side="right")) - 1

@@ -71,6 +71,7 @@ def _name_second_trips(names: list[Int32s], times: Sequence[TripTimes], here: in
     done = np.arange(len(names[there]))
     givers = done[(times[there].exit >= 0) & ~_is_second(done) & (done % _SOURCES == source)]
     givers = givers[np.argsort(times[there].exit[givers], kind="stable")]
+    # Both lists are in order of time, so one walk pairs them: the next taker gets the next free vehicle.
     free = iter(zip(givers.tolist(), times[there].exit[givers].tolist(), strict=True))
     giver, left = next(free, (-1, 0))
     for taker in takers.tolist():
