@@ -107,7 +107,7 @@ def run_diffused(
     ):
         run.wait(600)
         query = next(iter(run.queries.values()))
-    log = TrainLog(query.trains.place)
+    log = TrainLog(query.trains.directory)
     commits = [c for c in (log.commit(n) for n in range(log.last() + 1)) if c is not None and c.joins]
     full = [c.joins["pairs"] for c in commits[:-1]]
     work_of_last = [r.operations for r in full[-1]]

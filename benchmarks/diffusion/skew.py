@@ -136,7 +136,7 @@ def run_ours(spark: Any, way: str, case: Case, work: Path, chosen: argparse.Name
         runtime.wait(900)
         query = next(iter(runtime.queries.values()))
         trains = seconds_of(query.query)
-    log = TrainLog(query.trains.place)
+    log = TrainLog(query.trains.directory)
     run = JoinRun(way, took.wall, took.cpu, trains, (begin, time.time()))
     tickets = [t for t in (log.ticket(n) for n in range(log.last() + 1)) if t is not None]
     commits = [c for c in (log.commit(n) for n in range(log.last() + 1)) if c is not None]

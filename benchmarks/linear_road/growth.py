@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,16 +73,15 @@ def parse() -> argparse.Namespace:
 
 
 def plan_of(chosen: argparse.Namespace, folder: Path) -> RatePlan:
-    small = {"base": 1, "length_of_day": 20, "days": 7, "minutes": 1}
-    full = {"base": chosen.base, "minutes": 15}
-    return RatePlan(
+    plan = RatePlan(
         folder,
         trial_minutes=chosen.minutes,
         warm_up=chosen.warm_up,
         set=chosen.set,
         seed=chosen.seed,
-        **(small if chosen.quick else full),
+        base=chosen.base,
     )
+    return replace(plan, base=1, traffic_minutes=20, days=7, minutes=1) if chosen.quick else plan
 
 
 def main() -> int:

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,15 @@ def parse() -> argparse.Namespace:
     return chosen
 
 
+def plan_of(chosen: argparse.Namespace, folder: Path) -> RatePlan:
+    plan = RatePlan(folder, set=chosen.set, seed=chosen.seed, base=chosen.base)
+    return replace(plan, base=1, traffic_minutes=20, days=7, minutes=5) if chosen.quick else plan
+
+
 def main() -> int:
     chosen = parse()
-    small = {"base": 1, "length_of_day": 20, "days": 7, "minutes": 5}
     with recording("linear-road-recovery", chosen, L=chosen.xways) as record, scratch() as folder:
-        size = small if chosen.quick else {"base": chosen.base}
-        plan = RatePlan(folder, set=chosen.set, seed=chosen.seed, **size)
+        plan = plan_of(chosen, folder)
         record.config |= plan.as_json()
         prepared = prepare_set(plan, lambda _name, _done, _total: None, os.cpu_count() or 1)
         figures = measure(prepared, chosen.xways, chosen.kill_after, chosen.rest, folder / "run")

@@ -109,3 +109,11 @@ def test_every_result_has_one_form():
         assert set(result) >= KEYS, file
         assert set(result) <= {*KEYS, "written", "converted_from", "note"}, file
         assert file.name.startswith(f"{result['benchmark']}"), file
+
+
+@pytest.mark.parametrize("name", ["growth", "recovery"])
+def test_a_quick_rating_is_small(name, tmp_path, monkeypatch):
+    script = import_module(f"benchmarks.linear_road.{name}")
+    monkeypatch.setattr("sys.argv", [name, "--quick"])
+    plan = script.plan_of(script.parse(), tmp_path)
+    assert (plan.base, plan.traffic_minutes, plan.days) == (1, 20, 7)

@@ -66,7 +66,7 @@ def test_nothing_is_read_twice_when_a_view_is_added(tmp_path):
         net = stateless(tmp_path / "in", view=view)
         take(checkpoint, net)
         (sub,) = settled(checkpoint, split(net))
-        query = SubnetworkQuery(sub, None, checkpoint, Steering(AsSoonAsPossible()), partitions=2)
+        query = SubnetworkQuery(sub, None, checkpoint, Steering(AsSoonAsPossible()))
         tickets.append((query.last, query.next_ticket()))
     assert tickets == [(-1, True), (0, False)]
 

@@ -45,6 +45,17 @@ def run(
     dead_letter_limit: Annotated[
         int | None, typer.Option(help="Fail when more tuples than this had to be refused.")
     ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Take over the checkpoint from a process that still uses it."),
+    ] = False,
+    durability: Annotated[
+        str,
+        typer.Option(
+            help="What the checkpoint survives: the death of any 'process', or a 'power' cut too, which "
+            "costs a flush to disk for each record."
+        ),
+    ] = "process",
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run a network. Ctrl-C finishes the current train and stops.
@@ -55,6 +66,7 @@ def run(
         network = load_network(net)
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
+        from penstock.store.durable import known_durability
 
         checkpoint_dir = checkpoint or Path(".penstock") / network.name
         policy = AsSoonAsPossible(train, interval)
@@ -66,6 +78,8 @@ def run(
             policy=policy,
             dead_letter_limit=dead_letter_limit,
             master=master,
+            take_over=take_over,
+            durability=known_durability(durability),
         )
         with StopSignal().on_signals() as stop:
             try:

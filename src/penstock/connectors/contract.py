@@ -223,11 +223,15 @@ class Input(ABC, Generic[_Position]):
 
 @dataclass(frozen=True)
 class Target:
-    """Which output a sink writes. `run` distinguishes the files of this run from those of any other."""
+    """Which output a sink writes. `run` distinguishes the files of this run from those of any other.
+
+    `sync`: what is written must survive a power cut.
+    """
 
     output: str
     schema: Schema
     run: str
+    sync: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,18 @@ class RateInput(Input[RatePosition]):
         del directory  # the position is enough
         assert isinstance(source.format, Rate)
         self._rate = source.format.rows_per_second
+        self._origin: float | None = None  # wall time when the monotonic clock was 0, as this run sees it
+
+    def _now(self, position: RatePosition | None) -> int:
+        """Wall time in microseconds that goes on evenly, whatever happens to the clock."""
+        if self._origin is None:
+            # After a restart go on from the last row, even if the clock was set back before it.
+            least = 0.0 if position is None else position.start / _SECOND + position.row / self._rate
+            self._origin = max(time.time(), least) - time.monotonic()
+        return int((self._origin + time.monotonic()) * _SECOND)
 
     def take(self, position: RatePosition | None, limit: int) -> Taken:
-        now = int(time.time() * _SECOND)
+        now = self._now(position)
         position = position or RatePosition(now)
         start, first = position.start, position.row
         count = max(0, min(limit, int((now - start) * self._rate / _SECOND) - first))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.diffusion.experiments import Adaptation, Balance, Scaling
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _NAMES = {
     "higher": "SSP, master: faster stream",
@@ -94,7 +98,7 @@ def plot_adaptation(adaptation: Adaptation, folder: Path) -> list[Path]:
     return [_save(figure, axes, folder / "se4.svg")]
 
 
-def _axes(title: str, x: str, y: str) -> tuple[Any, Any]:
+def _axes(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -106,7 +110,7 @@ def _axes(title: str, x: str, y: str) -> tuple[Any, Any]:
     return figure, axes
 
 
-def _save(figure: Any, axes: Any, path: Path) -> Path:
+def _save(figure: Figure, axes: Axes, path: Path) -> Path:
     from matplotlib import pyplot as plt
 
     axes.set_ylim(bottom=0)

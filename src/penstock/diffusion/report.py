@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 from penstock.diffusion.claims import Claim, adaptation_claims, as_markdown, balance_claims, scaling_claims
-from penstock.diffusion.experiments import ReportProgress, Setup, adaptation, balance, scaling
+from penstock.diffusion.experiments import (
+    Adaptation,
+    Balance,
+    ReportProgress,
+    Scaling,
+    Setup,
+    adaptation,
+    balance,
+    scaling,
+)
 from penstock.diffusion.plots import plot_adaptation, plot_balance, plot_scaling
 from penstock.model.errors import PenstockError, did_you_mean
 
 EXPERIMENTS = ("SE1", "SE2", "SE3", "SE4")
+FigureT = TypeVar("FigureT", Scaling, Balance, Adaptation)
+
+
+@dataclass(frozen=True)
+class _Step(Generic[FigureT]):
+    """One run that serves some experiments: how to measure, what to claim, what to draw."""
+
+    names: tuple[str, ...]
+    measure: Callable[[Setup, ReportProgress], FigureT]
+    judge: Callable[[FigureT], list[Claim]]
+    plot: Callable[[FigureT, Path], object]
+
+    def run(
+        self, setup: Setup, folder: Path, progress: ReportProgress
+    ) -> tuple[dict[str, object], list[Claim]]:
+        """The figures and the claims; the pictures go to the folder."""
+        begin = time.perf_counter()
+        figure = self.measure(setup, progress)
+        figures = asdict(figure) | {"took_seconds": round(time.perf_counter() - begin, 2)}
+        self.plot(figure, folder)
+        return figures, self.judge(figure)
+
+
 _STEPS = (
-    (("SE1", "SE2"), scaling, scaling_claims, plot_scaling),
-    (("SE3",), balance, balance_claims, plot_balance),
-    (("SE4",), adaptation, adaptation_claims, plot_adaptation),
+    _Step(("SE1", "SE2"), scaling, scaling_claims, plot_scaling),
+    _Step(("SE3",), balance, balance_claims, plot_balance),
+    _Step(("SE4",), adaptation, adaptation_claims, plot_adaptation),
 )
 
 
@@ -47,15 +80,12 @@ def report(
     """Run what is asked for and write `se1.svg` ... `se4.svg` (and .png), `table.md`, `figures.json`."""
     folder.mkdir(parents=True, exist_ok=True)
     claims: list[Claim] = []
-    figures: dict[str, Any] = {"setup": asdict(setup)}
-    for names, run, judge, plot in _STEPS:
-        if not set(names) & set(only):
-            continue
-        begin = time.perf_counter()
-        figure: Any = run(setup, progress)
-        figures[names[0]] = asdict(figure) | {"took_seconds": round(time.perf_counter() - begin, 2)}
-        claims += [claim for claim in judge(figure) if claim.id in only]
-        plot(figure, folder)
+    figures: dict[str, object] = {"setup": asdict(setup)}
+    for step in _STEPS:
+        if set(step.names) & set(only):
+            figures[step.names[0]], judged = step.run(setup, folder, progress)
+            # A step may serve two experiments of which only one was asked for.
+            claims += [claim for claim in judged if claim.id in only]
     figures["claims"] = [asdict(claim) for claim in claims]
     (folder / "table.md").write_text(as_markdown(claims))
     (folder / "figures.json").write_text(json.dumps(figures, indent=1))

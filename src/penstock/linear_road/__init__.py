@@ -24,7 +24,7 @@ Everything that these refuse is a LinearRoadError. Arasu et al., "Linear Road", 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.linear_road.demo import Demo, run_demo
@@ -96,12 +96,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock.linear_road' has no attribute '{name}'")
     module, _, attribute = _HOMES[name].partition(":")
-    return getattr(import_module(f"penstock.linear_road.{module}"), attribute)
+    value: object = getattr(import_module(f"penstock.linear_road.{module}"), attribute)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
+from penstock.engine.spark.trains.train import void_state
 from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
 from penstock.model.writing.network import Network
@@ -191,6 +192,7 @@ def _delete_state(checkpoint: Path, lost: BoxFacts, boxes: BoxFacts) -> None:
         str(f["place"]) for f in boxes.values()
     }:
         home, stage = state_dir.split("/", 1)
+        void_state(checkpoint / "queries" / home, [stage])
         shutil.rmtree(checkpoint / "queries" / home / "state" / stage, ignore_errors=True)
 
 

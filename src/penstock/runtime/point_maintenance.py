@@ -42,14 +42,15 @@ class PointMaintenance:
         self._thread.start()
         return self
 
-    def stop(self) -> None:
+    def stop(self, *, last_round: bool = True) -> None:
         """End the thread and run one last round.
 
         Call it after the trains have stopped, so that the round sees them all.
         """
         self._stop.set()
         self._thread.join(60)
-        self.once(ended=True)
+        if last_round:
+            self.once(ended=True)
 
     def _loop(self) -> None:
         while not self._stop.wait(self._every):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,15 @@ from penstock.engine.contract.policy import TrainPolicy
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.writing.network import Network
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, split
 from penstock.runtime.box_facts import BoxFacts, facts
 from penstock.runtime.train_records import TrainRecords
+from penstock.store.durable import Durability
+from penstock.store.ownership import Ownership
 
 Prepare = Callable[[SubnetworkQuery], None]
 TrainListener = Callable[[TrainDone], None]
@@ -36,7 +39,9 @@ class RunSettings:
     partitions: int
     fuse: bool = True
     dead_letter_limit: int | None = None
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic  # measures intervals; never set back
+    durability: Durability = "process"
+    take_over: bool = False  # from an owner of the checkpoint that lives
 
 
 class RunningQueries:
@@ -56,6 +61,7 @@ class RunningQueries:
         self._steering: dict[str, Steering] = {}
         self._listeners: list[TrainListener] = []
         self._lock = threading.RLock()
+        self._owner: Ownership | None = None  # while it runs
 
     def running_records(self) -> TrainRecords:
         """The records of the run; without a run, nothing can be attached or inspected."""
@@ -82,29 +88,35 @@ class RunningQueries:
     ) -> SubnetworkQuery:
         """Start the query of a sub-network.
 
-        `given` passes trains or inputs of its own kind, see SubnetworkQuery.
+        `given` passes trains or inputs of its own kind, see QuerySettings.
         """
-        settings = self.settings
-        steering = Steering(settings.policy, self.drop_rates, settings.clock)
+        steering = Steering(self.settings.policy, self.drop_rates, self.settings.clock)
         query = SubnetworkQuery(
             sub,
             self._spark,
             self.checkpoint,
             self._steering.setdefault(sub.name, steering),
-            partitions=settings.partitions,
-            once=self.once,
-            close=self.close,
-            fuse=settings.fuse,
-            listen=self._train_done,
-            lease=lease,
-            upstream_done=lambda: self._upstream_done(sub),
-            **given,
+            replace(self._query_settings(sub), lease=lease, **given),
         )
         if prepare is not None:
             prepare(query)
         self.queries[sub.name] = query
-        self.running_records().location(sub.name, query.trains.place)
+        self.running_records().location(sub.name, query.trains.directory)
         return query.start()
+
+    def _query_settings(self, sub: SubNetwork) -> QuerySettings:
+        owner, settings = self._owner, self.settings
+        return QuerySettings(
+            partitions=settings.partitions,
+            once=self.once,
+            close=self.close,
+            fuse=settings.fuse,
+            epoch=0 if owner is None else owner.epoch,
+            follows_dead=owner is not None and owner.follows_dead,
+            sync=settings.durability == "power",
+            upstream_done=lambda: self._upstream_done(sub),
+            listen=self._train_done,
+        )
 
     def too_many_dead_letters(self) -> bool:
         """Whether more tuples were refused than the run allows."""
@@ -112,7 +124,10 @@ class RunningQueries:
         return limit is not None and self.records is not None and self.records.dead > limit
 
     def _train_done(self, done: TrainDone) -> None:
-        self.running_records().train_done(done)
+        records = self.running_records()
+        if done.again and records.catalog.has_train(done.subnetwork, done.ticket.train):
+            return
+        records.train_done(done)
         for listener in self._listeners:
             listener(done)
         if self.too_many_dead_letters():

@@ -27,6 +27,8 @@ from penstock.runtime.steering import Steered
 from penstock.runtime.train_records import Status, TrainRecords
 from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
+from penstock.store.durable import Durability, known_durability
+from penstock.store.ownership import own
 
 _LOOK = 0.02  # seconds between two looks while waiting
 
@@ -39,6 +41,10 @@ class Runtime(Attaching, Steered):
     `dead_letter_limit` fails the run when more tuples than that are refused. `policy` decides the length of
     trains, see `penstock.engine.contract.policy`. `nice` lowers the priority of a session of our own below
     that of this process.
+
+    One process owns a checkpoint; a second one is refused unless the first is dead or it is told to
+    `take_over`. With `durability="power"` whatever counts is flushed to disk, so it survives a power cut;
+    with "process" it survives the death of any process.
     """
 
     def __init__(
@@ -53,12 +59,22 @@ class Runtime(Attaching, Steered):
         partitions: int | None = None,
         fuse: bool = True,
         dead_letter_limit: int | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
         master: str | None = None,
         nice: int = 0,
+        durability: Durability = "process",
+        take_over: bool = False,
     ) -> None:
         width = partitions or max(2, os.cpu_count() or 2)
-        settings = RunSettings(policy or AsSoonAsPossible(), width, fuse, dead_letter_limit, clock)
+        settings = RunSettings(
+            policy or AsSoonAsPossible(),
+            width,
+            fuse,
+            dead_letter_limit,
+            clock,
+            known_durability(durability),
+            take_over,
+        )
         if close and not once:
             raise PenstockError(
                 "`close` needs `once`: a run that goes on has no end to close windows at",
@@ -73,7 +89,19 @@ class Runtime(Attaching, Steered):
     # -- start and stop
 
     def start(self) -> Self:
-        """Start all sub-networks; the first train runs as soon as there is input."""
+        """Start all sub-networks; the first train runs as soon as there is input.
+
+        Refuses if another process owns the checkpoint.
+        """
+        self._owner = own(self.checkpoint, take_over=self.settings.take_over)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _start(self) -> None:
         self.subs = settled(self.checkpoint, split(self.network))
         claim(self.checkpoint, self.network, self.subs, self.box_facts(self.subs))
         self._take_session()
@@ -82,7 +110,6 @@ class Runtime(Attaching, Steered):
         for sub in self.subs:
             self.begin(sub)
         self._maintenance = PointMaintenance(self).start()
-        return self
 
     def _take_session(self) -> None:
         """Use the given session, the one already running, or one of our own, which we end."""
@@ -95,13 +122,22 @@ class Runtime(Attaching, Steered):
             for query in list(self.queries.values()):
                 query.stop()
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        try:
             if self._maintenance is not None:
-                self._maintenance.stop()  # the last round sees the last trains
-        if self.records is not None:
-            self.records.close()
-        if self._ours and self._spark is not None:
-            self._spark.stop()
-            self._spark, self._ours = None, False
+                followed = self._owner is not None and self._owner.followed
+                self._maintenance.stop(last_round=not followed)  # the last round sees the last trains
+                self._maintenance = None
+            if self.records is not None:
+                self.records.close()
+            if self._ours and self._spark is not None:
+                self._spark.stop()
+                self._spark, self._ours = None, False
+        finally:
+            if self._owner is not None:
+                self._owner.release()
 
     def finish(self) -> None:
         """Declare the input complete: read what is there, close all windows and end.
@@ -159,6 +195,8 @@ class Runtime(Attaching, Steered):
 
     def check(self) -> None:
         """Raise what went wrong in any sub-network, or if too many tuples were refused."""
+        if self._owner is not None:
+            self._owner.check()
         for query in list(self.queries.values()):
             query.check()
         if self.too_many_dead_letters():

@@ -103,7 +103,7 @@ class TrainRecords:
         self._accounts: dict[str, SourceAccount] = dict(self.catalog.accounts())
         self._flows: dict[str, deque[_BoxTrain]] = {}
         self._latency: dict[str, deque[float]] = {}
-        self._told: dict[str, float] = {}
+        self._recorded: dict[str, float] = {}  # when, on the monotonic clock
         self._epochs: dict[str, int] = {}  # of diffused joins
         self._trigger: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -136,13 +136,13 @@ class TrainRecords:
 
     def train_done(self, done: TrainDone) -> None:
         """Record a committed train."""
-        now = time.time()
+        now, wall = time.monotonic(), time.time()
         boxes = tuple(_box_count(done.commit, name) for name in done.commit.counts)
         accounts = tuple(
             SourceAccount(name, *astuple(account)) for name, account in done.commit.accounts.items()
         )
         train, rows = done.ticket.train, done.ticket.rows
-        record = TrainRecord(done.subnetwork, train, done.started, now, rows, boxes, accounts)
+        record = TrainRecord(done.subnetwork, train, done.started, wall, rows, boxes, accounts)
         with self._lock:
             again = self._published_again(record)
             self._note(done, now)
@@ -154,7 +154,7 @@ class TrainRecords:
                 source = account.source
                 self._accounts[source] = self._accounts.get(source, SourceAccount(source)) + account
             self.dead += 0 if again else done.commit.dead
-            self._outputs(done, now)
+            self._outputs(done, now, wall)
         self.catalog.record_train(record)
         self._spread(done)
 
@@ -181,12 +181,12 @@ class TrainRecords:
         mine = self._running.setdefault(done.subnetwork, _Running())
         mine.recent.append((now, done.ticket.rows))
         mine.rows, mine.trains = mine.rows + done.ticket.rows, done.ticket.train + 1
-        mine.train, mine.length = now - done.started, done.ticket.rows
+        mine.train, mine.length = done.seconds, done.ticket.rows
         if set(done.ticket.idle) - set(mine.idle):
             self.event("idle", done.subnetwork, inputs=done.ticket.idle)
         mine.idle = tuple(done.ticket.idle)
 
-    def _outputs(self, done: TrainDone, now: float) -> None:
+    def _outputs(self, done: TrainDone, now: float, wall: float) -> None:
         """Latency from arrival to sink of the oldest tuple behind those that left now.
 
         It includes the way through the points above and the time spent in a backlog.
@@ -196,10 +196,10 @@ class TrainRecords:
             return
         for name in done.left:
             samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
-            samples.append(max(0.0, now - since))
-            if now - self._told.get(name, 0.0) >= _LATENCY_EVERY:
-                self._told[name] = now
-                latency = Latency.of(name, now, samples)
+            samples.append(max(0.0, wall - since))
+            if now - self._recorded.get(name, -_LATENCY_EVERY) >= _LATENCY_EVERY:
+                self._recorded[name] = now
+                latency = Latency.of(name, wall, samples)
                 if latency is not None:
                     self.catalog.record_latency(latency)
 
@@ -207,8 +207,8 @@ class TrainRecords:
         """The current status."""
         with self._lock:
             subs = tuple(self._status(name) for name in queries)
-            now = time.time()
-            latency = {name: Latency.of(name, now, samples) for name, samples in self._latency.items()}
+            now, wall = time.monotonic(), time.time()
+            latency = {name: Latency.of(name, wall, samples) for name, samples in self._latency.items()}
             return Status(
                 subs,
                 dict(self._boxes),

@@ -44,8 +44,8 @@ class DeadLetters:
     Any process may read it. It can be pickled, so tasks may write.
     """
 
-    def __init__(self, root: Path | str) -> None:
-        self.path = Path(root) / "dead_letters"
+    def __init__(self, root: Path | str, *, sync: bool = True) -> None:
+        self.path, self._sync = Path(root) / "dead_letters", sync
 
     def append(self, subnetwork: str, train: int, letters: pa.Table, *, part: int | str = 0) -> int:
         """Write the letters of one partition of a train; returns how many tuples they stand for.
@@ -62,7 +62,7 @@ class DeadLetters:
         table = _conform(letters, train)
         tuples = int(pc.sum(table.column("tuples")).as_py())
         pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink)
-        durable.write_bytes(path, memoryview(sink.getvalue()))
+        durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
         return tuples
 
     def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:

@@ -1,8 +1,9 @@
 """Files that are either whole or absent; anything else is detected.
 
-A file is written under a temporary name, flushed to disk and renamed; then its directory is flushed. A
-process killed at any moment leaves the old file, the new one, or a `.tmp` that no reader looks at. Records
-carry a checksum, so a file torn by a disk or a careless copy is refused.
+A file is written under a temporary name and renamed. A process killed at any moment leaves the old file, the
+new one, or a `.tmp` that no reader looks at. With `sync`, the file is flushed to disk before it is renamed,
+and its directory afterwards; then a power cut leaves no more choice than a kill. Records carry a checksum, so
+a file torn by a disk or a careless copy is refused.
 """
 
 from __future__ import annotations
@@ -11,18 +12,58 @@ import fcntl
 import itertools
 import json
 import os
+import socket
 import threading
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from penstock.model.errors import PenstockError
 from penstock.store.errors import CorruptFileError, MissingFileError
 
 TEMPORARY = ".tmp"
 _counter = itertools.count()
+_HOST = socket.gethostname()[:32].replace("/", "_")
+
+Durability = Literal["process", "power"]
+"""What a checkpoint survives: the death of a process, or a power cut as well (every record is flushed)."""
+
+
+def known_durability(text: str) -> Durability:
+    """Check the name of a durability.
+
+    >>> known_durability("power")
+    'power'
+    """
+    for durability in get_args(Durability):
+        if text == durability:
+            return durability  # type: ignore[no-any-return]
+    raise PenstockError(f"durability '{text}' is not known", expected="'process' or 'power'")
+
+
+class FileLayer:
+    """The calls that decide what a crash leaves. Tests put a layer here that loses or refuses writes."""
+
+    def write(self, path: Path, data: bytes | memoryview) -> None:
+        path.write_bytes(data)
+
+    def replace(self, path: Path, target: Path) -> None:
+        path.replace(target)
+
+    def link(self, path: Path, target: Path) -> None:
+        os.link(path, target)
+
+    def sync_file(self, path: Path) -> None:
+        _flush(path, os.O_RDONLY)
+
+    def sync_directory(self, path: Path) -> None:
+        _flush(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+layer = FileLayer()
 
 
 def checksum(data: bytes | memoryview) -> int:
@@ -50,13 +91,12 @@ def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> It
     >>> answers.read_text()
     '0,1'
     """
-    # Use pid, thread and counter: orphans of a killed driver may be writing the same name at the same time.
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.{next(_counter)}{TEMPORARY}")
+    aside = _aside(path)
     try:
         yield aside
         if sync:
             sync_file(aside)
-        aside.replace(path)
+        layer.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
@@ -67,7 +107,40 @@ def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> It
 def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync_parent: bool = True) -> None:
     """Write a whole file or nothing; the options are those of `whole_file`."""
     with whole_file(path, sync=sync, sync_parent=sync_parent) as aside:
-        aside.write_bytes(data)
+        layer.write(aside, data)
+
+
+def create(path: Path, data: bytes, *, sync: bool = True) -> bool:
+    """Write a whole file unless there is one of this name; False: there is, with another content.
+
+    Of several processes, on any hosts, exactly one succeeds.
+
+    >>> import tempfile
+    >>> epoch = Path(tempfile.mkdtemp()) / "epoch"
+    >>> create(epoch, b"mine"), create(epoch, b"yours"), epoch.read_bytes()
+    (True, False, b'mine')
+    """
+    aside = _aside(path)
+    try:
+        layer.write(aside, data)
+        if sync:
+            sync_file(aside)
+        try:
+            layer.link(aside, path)
+        except FileExistsError:
+            # A network file system may repeat a call that has succeeded.
+            return path.read_bytes() == data
+    finally:
+        aside.unlink(missing_ok=True)
+    if sync:
+        sync_directory(path.parent)
+    return True
+
+
+def _aside(path: Path) -> Path:
+    # Use host, pid, thread and counter: others may be writing the same name at the same time.
+    own = f"{_HOST}.{os.getpid()}.{threading.get_ident()}.{next(_counter)}"
+    return path.with_name(f".{path.name}.{own}{TEMPORARY}")
 
 
 def write_text(path: Path, text: str, *, sync: bool = True) -> None:
@@ -77,12 +150,12 @@ def write_text(path: Path, text: str, *, sync: bool = True) -> None:
 
 def sync_file(path: Path) -> None:
     """Flush a file that was written by other means."""
-    _flush(path, os.O_RDONLY)
+    layer.sync_file(path)
 
 
 def sync_directory(path: Path) -> None:
     """Flush a directory, so that the names in it survive a power cut."""
-    _flush(path, os.O_RDONLY | os.O_DIRECTORY)
+    layer.sync_directory(path)
 
 
 def _flush(path: Path, flags: int) -> None:
@@ -126,13 +199,22 @@ def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> N
     """Write a small JSON record with its own length and checksum in front.
 
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "position.json"
-    >>> write_record(place, {"train": 7})
-    >>> read_record(place)
+    >>> position = Path(tempfile.mkdtemp()) / "position.json"
+    >>> write_record(position, {"train": 7})
+    >>> read_record(position)
     {'train': 7}
     """
+    write_bytes(path, _record_bytes(body), sync=sync)
+
+
+def create_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> bool:
+    """Write a record unless there is one of this name; False: there is, with another content."""
+    return create(path, _record_bytes(body), sync=sync)
+
+
+def _record_bytes(body: Mapping[str, Any]) -> bytes:
     text = json.dumps(body, separators=(",", ":")).encode()
-    write_bytes(path, b"%08x %d\n" % (checksum(text), len(text)) + text + b"\n", sync=sync)
+    return b"%08x %d\n" % (checksum(text), len(text)) + text + b"\n"
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -174,17 +256,22 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
         os.close(descriptor)  # closing releases the lock, also when the process is killed
 
 
+_litter: dict[Path, float] = {}
+"""Temporary files, and when this process first saw each, on the monotonic clock."""
+
+
 def remove_litter(directory: Path, *, seconds: float = 600.0) -> int:
     """Delete temporary files of killed processes.
 
-    Only files too old to be still written are deleted.
+    Only files that this process has known for so many seconds are deleted: nobody can still be writing them.
+    Their own times say nothing, because the clock may have been set.
     """
-    removed = 0
-    for path in directory.glob(f".*{TEMPORARY}"):
-        try:
-            if time.time() - path.stat().st_mtime > seconds:
-                path.unlink()
-                removed += 1
-        except FileNotFoundError:
-            continue
+    removed, now = 0, time.monotonic()
+    present = set(directory.glob(f".*{TEMPORARY}"))
+    for path in [path for path in _litter if path.parent == directory and path not in present]:
+        del _litter[path]
+    for path in present:
+        if now - _litter.setdefault(path, now) > seconds:
+            path.unlink(missing_ok=True)
+            removed += 1
     return removed

@@ -23,3 +23,11 @@ class HistoryLostError(StoreError):
 
 class LeaseLostError(StoreError):
     """A reader's lease expired and was removed; what the reader had not read may be gone."""
+
+
+class OwnedError(StoreError):
+    """Another process owns the checkpoint."""
+
+
+class FencedError(StoreError):
+    """Another process has taken over the checkpoint from this one."""

@@ -6,6 +6,8 @@ network of feeds and vectorised boxes is tested in milliseconds, and profiled wi
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,7 @@ from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.slice_placement import by_group
 from penstock.engine.spark.tasks.packed_train import _NAMES, PackedStageTask, PackedTrainRun, ReadTask, Record
 from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 
@@ -64,7 +67,7 @@ def _records(batch: pa.RecordBatch) -> list[Record]:
 class DryRun:
     """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is.
 
-    `listen`: called after each committed train, as `Runtime.on_train` does.
+    `listen`: called after each committed train, as `Runtime.on_train` does. `epoch`: of the owner.
     """
 
     def __init__(
@@ -75,26 +78,21 @@ class DryRun:
         length: int = 500_000,
         partitions: int = 2,
         fuse: bool = True,
+        epoch: int = 0,
         listen: Callable[[TrainDone], None] = lambda _done: None,
     ) -> None:
         (sub,) = split(network)
         steering = Steering(AsSoonAsPossible(length))
-        self.query = SubnetworkQuery(
-            sub,
-            None,  # type: ignore[arg-type]
-            checkpoint,
-            steering,
-            partitions=partitions,
-            once=True,
-            close=True,
-            fuse=fuse,
-            listen=listen,
-        )
+        settings = QuerySettings(partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen)
+        self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
         self.query.trains.train_run = DryTrainRun
+        # Tasks freeze the collector of their worker. Here that is this process, which must free its modules
+        # at the end: DuckDB's bindings print each object that is still there.
+        atexit.register(gc.unfreeze)
 
     def train(self) -> bool:
         """Run one train; False: there is no more."""
-        if self.query._committed < self.query.last:
+        if not self.query.drained():
             self.query.tick(None, self.query.last)  # one that a crash has left behind
             return True
         while not self.query.finished.is_set():

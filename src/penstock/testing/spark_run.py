@@ -23,6 +23,7 @@ from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.trains.query import SubnetworkQuery
+from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.boxes import Output, Source
 from penstock.model.formats.memory import Memory
 from penstock.model.formats.rows import Rows
@@ -80,17 +81,8 @@ def run_on_spark(
                 for name in sub.inputs
                 if name in net.sources
             }
-            query = SubnetworkQuery(
-                sub,
-                spark,
-                root,
-                steering,
-                partitions=partitions,
-                once=True,
-                close=final,
-                fuse=fuse,
-                inputs=inputs,
-            )
+            settings = QuerySettings(partitions, once=True, close=final, fuse=fuse, inputs=inputs)
+            query = SubnetworkQuery(sub, spark, root, steering, settings)
             crank(query, drop_rates, schemes)
         return _result(root, net, sinks)
 

@@ -56,6 +56,7 @@ class Spark:
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.engine.contract.steering import Steering
         from penstock.engine.spark.trains.query import SubnetworkQuery
+        from penstock.engine.spark.trains.query_settings import QuerySettings
 
         self.queries = [
             SubnetworkQuery(
@@ -63,8 +64,11 @@ class Spark:
                 self.spark,
                 self.place,
                 Steering(AsSoonAsPossible(), clock=lambda: self.clock.now() / 1e6),
-                partitions=2,
-                inputs={n: Given(self.place / n, self.rows[n]) for n in sub.inputs if n in self.net.sources},
+                QuerySettings(
+                    inputs={
+                        n: Given(self.place / n, self.rows[n]) for n in sub.inputs if n in self.net.sources
+                    }
+                ),
             )
             for sub in split(self.net)
         ]

@@ -100,7 +100,7 @@ def test_state_holds_only_the_last_minute(tmp_path):
     delivered(tmp_path / "rows.dat", tmp_path)
     run = dry(tmp_path, length=1)
     run.all()
-    folder = run.query.trains.place / "state" / "rows" / "0"
+    folder = run.query.trains.directory / "state" / "rows" / "0"
     assert 60 <= len(list(folder.glob("*.parts"))) <= 80
     newest = max(folder.glob("*.parts"))
     size = int.from_bytes(newest.read_bytes()[8:16], "little")

@@ -36,7 +36,7 @@ def test_golden_answers_and_refused_rows(tmp_path):
     assert sorted(lines(out)) == sorted(lines(GOLDEN / "expected.csv"))
     with (GOLDEN / "refused.csv").open(newline="") as file:
         wanted = [(int(row["line"]), row["why"], row["raw"]) for row in csv.DictReader(file)]
-    assert [(row["line"], row["why"], row["raw"]) for row in verdict.refused] == wanted
+    assert [(row.line, row.why, row.raw) for row in verdict.refused] == wanted
 
 
 @needs_data

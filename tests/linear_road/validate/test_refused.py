@@ -25,7 +25,7 @@ GOOD = report(10, 1, 100)
 def whys(tmp_path, rows: list[str]) -> list[tuple[int, str]]:
     source = tmp_path / "rows.dat"
     source.write_text("\n".join(rows) + "\n")
-    return [(row["line"], row["why"]) for row in validate(source).refused]
+    return [(row.line, row.why) for row in validate(source).refused]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_parquet_rows_are_the_same_rows(tmp_path):
     source = tmp_path / "rows.parquet"
     pq.write_table(pa.table(dict(zip(COLUMNS, columns, strict=True))), source)
     found = validate(source).refused
-    assert [(row["line"], row["why"], row["raw"]) for row in found] == [
+    assert [(row.line, row.why, row.raw) for row in found] == [
         (2, "speed out of range", rows[1]),
         (3, "report repeated", rows[2]),
     ]

@@ -52,6 +52,10 @@ def run(
     most_behind: Annotated[
         float | None, typer.Option("--most-behind", help="Give up when this many seconds behind.")
     ] = None,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Take over the run from a process that still uses it."),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops.
@@ -74,6 +78,7 @@ def run(
             end=end,
             scored_from=scored_from,
             most_behind=most_behind,
+            take_over=take_over,
         )
         record = run_with_live_view(plan, quiet=quiet)
     show_run(record, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Mapping
@@ -92,6 +91,17 @@ def serve(
             max=19,
         ),
     ] = NICE,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Take over the checkpoint from a process that still uses it."),
+    ] = False,
+    durability: Annotated[
+        str,
+        typer.Option(
+            help="What the checkpoint survives: the death of any 'process', or a 'power' cut too, which "
+            "costs a flush to disk for each record."
+        ),
+    ] = "process",
     master: Annotated[
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,
@@ -107,12 +117,21 @@ def serve(
         from penstock.http.access import Access
         from penstock.http.server import take_port
         from penstock.standing.limits import Limits
+        from penstock.store.durable import known_durability
 
         access = Access.of(host, token or (), allow_host or ())
         limits = Limits(queries=max_queries, rows=max_rows, seconds=max_seconds)
         listener = take_port(host, port)
         policy = AsSoonAsPossible(train, interval)
-        runtime = _runtime(net, checkpoint, policy=policy, master=master, nice=nice)
+        runtime = _runtime(
+            net,
+            checkpoint,
+            policy=policy,
+            master=master,
+            nice=nice,
+            take_over=take_over,
+            durability=known_durability(durability),
+        )
         options = {"limits": limits, "memory": memory << 20, "keep": keep, "stale_after": stale_after}
         _serve(runtime, listener, access, options)
 
@@ -174,9 +193,6 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
     with StandingQueries(runtime, **options) as service:
-        # A collection looks at all objects and stops everybody meanwhile. Those from the start stay anyway.
-        gc.collect()
-        gc.freeze()
         url, queries = url_of(listener), len(service.list())
         typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
         serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))

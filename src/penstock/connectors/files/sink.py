@@ -24,6 +24,8 @@ import pyarrow.parquet as pq
 from penstock.connectors.contract import Target, TaskSink, Written
 from penstock.connectors.files.int_csv import int_csv
 from penstock.model.formats.files import Files
+from penstock.store import durable
+from penstock.store.errors import MissingFileError
 from penstock.store.file_names import STAGING, final_file, staged_file, staged_nameless
 
 Choices = Mapping[str, str]
@@ -58,12 +60,17 @@ class FilesSink(TaskSink):
         aside = staged_nameless(self.to.path)
         self._write(table if self.to.stamp is None else self.to.stamp.call(table), aside)
         with contextlib.suppress(FileExistsError):
-            os.link(aside, final)
+            durable.layer.link(aside, Path(final))
         aside.unlink()
+        if self.target.sync:
+            durable.sync_directory(Path(final).parent)
 
     def _write(self, table: pa.Table, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _WRITERS[self.to.name](table, path, dict(self.to.options))
+        if self.target.sync:
+            durable.sync_file(path)
+            durable.sync_directory(path.parent)
 
     def final(self, train: int, part: int) -> str:
         """The final path of a file of this output."""
@@ -71,22 +78,32 @@ class FilesSink(TaskSink):
         return final_file(self.to.path, owner, train, part, self.to.name)
 
 
-def publish(moves: Iterable[Iterable[str]]) -> None:
-    """Move staged files into place; files already moved stay there."""
-    emptied = set()
+def publish(moves: Iterable[Iterable[str]], *, sync: bool = False) -> None:
+    """Move staged files into place; files already moved stay there. `sync`: they survive a power cut."""
+    emptied, filled = set(), set()
     for staged, final in moves:
         folder = Path(staged).parent
         if folder.parent.name == STAGING:
             emptied.add(folder)  # Spark's writer has its own folder
-        if Path(staged).exists():
-            Path(final).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(staged, final)  # noqa: PTH105 - replace on purpose: a replay overwrites with the same rows
-        elif not Path(final).exists():
-            raise FileNotFoundError(
-                f"{final}: committed, but neither it nor its staged file {staged} is there"
-            )
+        _move(Path(staged), Path(final))
+        filled.add(Path(final).parent)
+    for folder in filled if sync else ():
+        durable.sync_directory(folder)
     for folder in emptied:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(staged: Path, final: Path) -> None:
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        durable.layer.replace(staged, final)  # a replay overwrites with the same rows
+    except FileNotFoundError:
+        # It was moved before, maybe at this moment by another owner of the checkpoint.
+        if not final.exists():
+            raise MissingFileError(
+                f"{final}: committed, but neither it nor its staged file {staged} is there",
+                hint="restore the output folder, or start with a new checkpoint and new folders",
+            ) from None
 
 
 def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: float = 3600.0) -> None:

@@ -48,6 +48,9 @@ class Commit:
     joins: dict[str, tuple[Report, ...]] = field(default_factory=dict)  # from the servers of diffused joins
     costs: dict[str, BoxCost] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)  # by source
+    epoch: int = 0  # of the owner that wrote it
+    # The version of the state that the next train starts from: stage -> partition -> name.
+    state: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """For the disk."""

@@ -36,6 +36,7 @@ class Ticket:
     since: float | None = None  # when the oldest tuple that this train is about came to the network
     # Files that cannot be read, by source.
     refused: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
+    epoch: int = 0  # of the owner that wrote it
 
     @property
     def empty(self) -> bool:

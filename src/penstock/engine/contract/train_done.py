@@ -24,3 +24,5 @@ class TrainDone:
     left: frozenset[str] = frozenset()  # outputs that tuples have left by
     shown: tuple[str, ...] = ()  # files that their tasks made visible before the commit
     state_bytes: int = 0  # written for the state of boxes
+    seconds: float = 0.0  # that the train took, by a clock that is never set
+    again: bool = False  # committed by an earlier run, and only published now

@@ -21,7 +21,16 @@ from pathlib import Path
 import numpy as np
 
 from penstock.linear_road.describe.minutes import Accident, HalfMinute, MinuteFigures, Minutes
-from penstock.linear_road.rows.fields import REPORT_EVERY, TYPES
+from penstock.linear_road.rows.arrays import Bools, Int32s, Int64s
+from penstock.linear_road.rows.csv_rows import TIME_FIELD, TYPE_FIELD
+from penstock.linear_road.rows.fields import (
+    ENTRANCE_LANE,
+    EXIT_LANE,
+    POSITION_REPORT,
+    REPORT_EVERY,
+    SEGMENTS,
+    TYPES,
+)
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
 from penstock.linear_road.rows.read_blocks import RefusedRow, Rows, refused_rows, seconds_of, size_of
@@ -31,7 +40,7 @@ from penstock.store.durable import whole_file
 Progress = Callable[[str, int, int], None]
 SHOWN = 10
 """How many of the rows that break the format are shown."""
-_SECONDS = 10_800
+_SECONDS, _TOP_SPEED = 10_800, 100
 
 
 @dataclass(frozen=True)
@@ -40,18 +49,18 @@ class Description:
 
     name: str
     counts: dict[int, int]
-    rate: np.ndarray
+    rate: Int64s
     """Reports by second, up to the last one."""
     vehicles: int
     trips: int
     second_trips: int
     second_trips_elsewhere: int
     trips_not_from_ramp: int
-    lanes: np.ndarray
-    speeds: np.ndarray
+    lanes: Int64s
+    speeds: Int64s
     """Reports by speed 0..100, lanes 1..3."""
-    entrances: np.ndarray
-    exits: np.ndarray
+    entrances: Int64s
+    exits: Int64s
     """Trips by segment of their first report, and of their report on the exit ramp."""
     minutes: MinuteFigures
     accidents: tuple[Accident, ...]
@@ -122,12 +131,12 @@ class _Dirt:
 
 
 class _State:
-    """All counts up to a place in the input."""
+    """All counts up to some row of the input."""
 
     def __init__(self, dirt: _Dirt) -> None:
         self.dirt = dirt
-        self.tally, self.minutes = _Tally(), Minutes()
-        self.held: list[np.ndarray] = []
+        self.counted, self.minutes = _Counts(), Minutes()
+        self.held: list[Int64s] = []
         """Reports of the half minute that is not over yet."""
         self.origin, self.last = 0, -1
         self.resumed = False
@@ -137,9 +146,10 @@ class _State:
         assert rows.seconds is not None
         self.dirt.add(rows)
         values = rows.accepted()
-        self.tally.count(values[:, 0])
-        reports = values[values[:, 0] == 0].astype(np.int64)
-        cuts = np.flatnonzero(np.diff(reports[:, 1] // REPORT_EVERY)) + 1
+        self.counted.count(values[:, TYPE_FIELD])
+        reports = values[values[:, TYPE_FIELD] == POSITION_REPORT].astype(np.int64)
+        # A block holds whole seconds, but may end or begin within a half minute.
+        cuts = np.flatnonzero(np.diff(reports[:, TIME_FIELD] // REPORT_EVERY)) + 1
         for start, end in pairwise([0, *cuts.tolist(), len(reports)]):
             if start < end:
                 self._hold(reports[start:end])
@@ -148,9 +158,9 @@ class _State:
     def finish(self, name: str) -> Description:
         """Close the last half minute and return the figures."""
         self._close()
-        return self.tally.finish(name, self.minutes, self.dirt)
+        return self.counted.finish(name, self.minutes, self.dirt)
 
-    def _hold(self, part: np.ndarray) -> None:
+    def _hold(self, part: Int64s) -> None:
         if self.held and _half(part) != _half(self.held[0]):
             self._close()
         self.held.append(part)
@@ -158,45 +168,46 @@ class _State:
     def _close(self) -> None:
         if self.held:
             half = HalfMinute.sort(_half(self.held[0]), np.concatenate(self.held))
-            self.tally.add(half, self.minutes.add(half))
+            self.counted.add(half, self.minutes.add(half))
             self.held = []
 
 
-def _half(reports: np.ndarray) -> int:
-    return int(reports[0, 1]) // REPORT_EVERY
+def _half(reports: Int64s) -> int:
+    return int(reports[0, TIME_FIELD]) // REPORT_EVERY
 
 
-class _Tally:
+class _Counts:
     """Figures that do not depend on minutes: counts, rates, trips."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
         self.rate = np.zeros(_SECONDS + REPORT_EVERY, np.int64)
-        self.lanes = np.zeros(5, np.int64)
-        self.speeds = np.zeros(101, np.int64)
-        self.entrances = np.zeros(100, np.int64)
-        self.exits = np.zeros(100, np.int64)
+        self.lanes = np.zeros(EXIT_LANE + 1, np.int64)
+        self.speeds = np.zeros(_TOP_SPEED + 1, np.int64)
+        self.entrances = np.zeros(SEGMENTS, np.int64)
+        self.exits = np.zeros(SEGMENTS, np.int64)
         self.trips_not_from_ramp = 0
-        self.trips: list[np.ndarray] = []
+        self.trips: list[Int64s] = []
 
-    def count(self, types: np.ndarray) -> None:
+    def count(self, types: Int32s) -> None:
         for kind, count in zip(*np.unique(types, return_counts=True), strict=True):
             self.counts[int(kind)] += int(count)
 
-    def add(self, half: HalfMinute, first: np.ndarray) -> None:
+    def add(self, half: HalfMinute, first: Bools) -> None:
         start = half.number * REPORT_EVERY
         self.rate[start : start + REPORT_EVERY] += np.bincount(half.time - start, minlength=REPORT_EVERY)
-        self.lanes += np.bincount(half.lane, minlength=5)
-        travelling = (half.lane >= 1) & (half.lane <= 3)
-        self.speeds += np.bincount(half.speed[travelling], minlength=101)
-        self.entrances += np.bincount(half.seg[first], minlength=100)
-        self.exits += np.bincount(half.seg[half.lane == 4], minlength=100)
-        self.trips_not_from_ramp += int(np.count_nonzero(half.lane[first] != 0))
+        self.lanes += np.bincount(half.lane, minlength=EXIT_LANE + 1)
+        travelling = (half.lane > ENTRANCE_LANE) & (half.lane < EXIT_LANE)
+        self.speeds += np.bincount(half.speed[travelling], minlength=_TOP_SPEED + 1)
+        self.entrances += np.bincount(half.seg[first], minlength=SEGMENTS)
+        self.exits += np.bincount(half.seg[half.lane == EXIT_LANE], minlength=SEGMENTS)
+        self.trips_not_from_ramp += int(np.count_nonzero(half.lane[first] != ENTRANCE_LANE))
         self.trips.append(np.stack([half.vid[first], half.xway[first]]))
 
     def finish(self, name: str, minutes: Minutes, dirt: _Dirt) -> Description:
         trips = np.concatenate([np.empty((2, 0), np.int64), *self.trips], axis=1)
         vehicles, each = np.unique(trips[0], return_counts=True)
+        # A vehicle seen on two expressways makes two different pairs.
         elsewhere = len(np.unique(trips, axis=1).T) - len(vehicles)
         figures = minutes.finish()
         return Description(

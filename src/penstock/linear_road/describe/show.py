@@ -5,24 +5,57 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from penstock.linear_road.describe.describe import Description
-from penstock.linear_road.rows.fields import TYPES
+from penstock.linear_road.rows.arrays import Floats, Int64s
+from penstock.linear_road.rows.fields import FEET_PER_SEGMENT, SEGMENTS, TYPES
 from penstock.store.durable import whole_file, write_text
 
 _NAMES = {0: "position reports", 2: "balance requests", 3: "daily requests", 4: "travel requests"}
 _DPI = 80
 
 
-def figures(description: Description) -> dict[str, Any]:
+class Figures(TypedDict):
+    """All figures of an input, as `--json` writes them."""
+
+    input: str
+    counts: dict[str, int]
+    requests_share: float
+    seconds: int
+    rate_at: dict[str, float]
+    rate_mean: float
+    rate_end: float
+    vehicles: int
+    trips: int
+    second_trips: int
+    second_trips_on_another_expressway: int
+    trips_not_from_ramp: int
+    reports_by_lane: list[int]
+    speed_histogram: list[int]
+    entrances_by_segment: list[int]
+    exits_by_segment: list[int]
+    cars_per_segment_minute: list[int]
+    mean_speed_by_minute: list[float | None]
+    toll_notices: int
+    toll_notices_above_0: int
+    mean_toll: float
+    accident_alerts: int
+    accidents: list[dict[str, object]]
+    dirt: dict[str, int]
+    first_dirt: list[dict[str, object]]
+
+
+def figures(description: Description) -> Figures:
     """All figures as plain values, as `--json` writes them."""
     d, minutes = description, description.minutes
     notices, reports = sum(minutes.notices), d.counts[0]
@@ -77,17 +110,19 @@ def tables(description: Description) -> Iterator[Table]:
 def _counts(d: Description) -> Table:
     table = Table("what", "count", title=d.name)
     f = figures(d)
-    rows: list[tuple[str, Any]] = [(_NAMES[kind], d.counts[kind]) for kind in TYPES]
-    rows += [(name, f[name]) for name in ("vehicles", "trips", "second_trips")]
+    rows = [(_NAMES[kind], d.counts[kind]) for kind in TYPES]
+    rows += [("vehicles", d.vehicles), ("trips", d.trips), ("second trips", d.second_trips)]
     rows += [("... on another expressway", d.second_trips_elsewhere)]
     rows += [("trips that do not start on the ramp", d.trips_not_from_ramp)]
     rows += [("toll notices", f["toll_notices"]), ("... above 0", f["toll_notices_above_0"])]
     rows += [("accident alerts", f["accident_alerts"]), ("accidents", len(d.accidents))]
     rows += [("rows that break the format", sum(d.dirt.values()))]
-    for name, value in rows:
-        table.add_row(name.replace("_", " "), f"{value:,}")
-    for name in ("requests_share", "rate_mean", "rate_end", "mean_toll"):
-        table.add_row(name.replace("_", " "), f"{f[name]:,.3f}")
+    for name, count in rows:
+        table.add_row(name, f"{count:,}")
+    means = [("requests share", f["requests_share"]), ("rate mean", f["rate_mean"])]
+    means += [("rate end", f["rate_end"]), ("mean toll", f["mean_toll"])]
+    for name, value in means:
+        table.add_row(name, f"{value:,.3f}")
     return table
 
 
@@ -107,7 +142,7 @@ def _over_time(d: Description) -> Table:
     return table
 
 
-def _histogram(title: str, counts: np.ndarray, width: int) -> Table:
+def _histogram(title: str, counts: Int64s, width: int) -> Table:
     table = Table("from", "count", "", title=title)
     binned = np.add.reduceat(counts, np.arange(0, len(counts), width))
     most = max(int(binned.max()), 1)
@@ -122,7 +157,9 @@ def _accidents(d: Description) -> Table:
     )
     for a in d.accidents[:50]:
         who = " ".join(map(str, a.vehicles[:4]))
-        table.add_row(*map(str, (a.xway, a.dir, a.lane, a.pos // 5280, a.pos, who, a.detected, a.cleared)))
+        table.add_row(
+            *map(str, (a.xway, a.dir, a.lane, a.pos // FEET_PER_SEGMENT, a.pos, who, a.detected, a.cleared))
+        )
     return table
 
 
@@ -136,7 +173,7 @@ def _dirt(d: Description) -> Table:
 
 
 def plot_directory(path: Path) -> Path:
-    """The default place for pictures: a writable generated directory, else a folder in the current one.
+    """The default folder for pictures: a writable generated directory, else a folder in the current one.
 
     Never beside a foreign file, because its directory belongs to somebody else. The mode bits decide, not
     `os.access`, which lets root write what is marked read-only.
@@ -165,14 +202,15 @@ def _save(figure: Figure, final: Path) -> Path:
     return final
 
 
-def _figure(title: str, columns: int = 1) -> tuple[Figure, Any]:
+def _figure(title: str, columns: int = 1) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(5.0 * columns if columns > 1 else 7.0, 3.6), layout="constrained")
     figure.suptitle(title)
-    return figure, figure.subplots(1, columns)
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 def _draw_rate(d: Description) -> Figure:
-    figure, axes = _figure(f"{d.name}: position reports per second")
+    figure, (axes,) = _figure(f"{d.name}: position reports per second")
+    # Long runs are drawn as means of ten seconds: single seconds would be a thick band.
     step = 10 if len(d.rate) > 600 else 1
     whole = d.rate[: len(d.rate) // step * step].reshape(-1, step).mean(axis=1)
     axes.plot(np.arange(len(whole)) * step / 60, whole)
@@ -181,25 +219,42 @@ def _draw_rate(d: Description) -> Figure:
     return figure
 
 
-def _heat(figure: Figure, axes: Any, values: list[np.ndarray], label: str, **scale: Any) -> None:
+@dataclass(frozen=True)
+class _Scale:
+    """The colours of a heat map, its least and largest value, and what they mean."""
+
+    label: str
+    colours: str
+    least: float = 0
+    largest: float | None = None
+
+
+def _heat(figure: Figure, axes: Sequence[Axes], values: list[Floats], scale: _Scale) -> None:
     by_minute = np.stack(values)
     for way, (axis, name) in enumerate(zip(axes, ("east", "west"), strict=True)):
         picture = axis.pcolormesh(
-            np.arange(len(by_minute) + 1), np.arange(101), by_minute[:, way].T, rasterized=True, **scale
+            np.arange(len(by_minute) + 1),
+            np.arange(SEGMENTS + 1),
+            by_minute[:, way].T,
+            # A heat map of three hours as vectors would be 36,000 shapes.
+            rasterized=True,
+            cmap=mpl.colormaps[scale.colours],
+            vmin=scale.least,
+            vmax=scale.largest,
         )
         axis.set(xlabel="minute", ylabel="segment", title=name)
-        figure.colorbar(picture, ax=axis, label=label)
+        figure.colorbar(picture, ax=axis, label=scale.label)
 
 
 def _draw_speed(d: Description) -> Figure:
     figure, axes = _figure(f"{d.name}: mean speed by segment and minute", 2)
-    _heat(figure, axes, d.minutes.speed_map, "mph", cmap=mpl.colormaps["RdYlGn"], vmin=0, vmax=70)
+    _heat(figure, axes, d.minutes.speed_map, _Scale("mph", "RdYlGn", largest=70))
     return figure
 
 
 def _draw_tolls(d: Description) -> Figure:
     figure, axes = _figure(f"{d.name}: tolls quoted", 3)
-    _heat(figure, axes[:2], d.minutes.toll_map, "mean toll", cmap=mpl.colormaps["viridis"], vmin=0)
+    _heat(figure, axes[:2], d.minutes.toll_map, _Scale("mean toll", "viridis"))
     share = 100 * np.array(d.minutes.tolled) / np.maximum(d.minutes.notices, 1)
     axes[2].plot(share, label="notices above 0 (%)")
     axes[2].plot(100 * np.array(d.minutes.alerts) / np.maximum(d.minutes.notices, 1), label="with alert (%)")

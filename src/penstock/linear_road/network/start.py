@@ -41,6 +41,7 @@ def road_runtime(
     close: bool = False,
     train_length: int = LENGTH,
     master: str | None = None,
+    take_over: bool = False,
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
@@ -61,6 +62,7 @@ def road_runtime(
         policy=policy,
         partitions=partitions,
         master=master,
+        take_over=take_over,
     )
 
 

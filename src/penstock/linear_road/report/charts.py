@@ -21,7 +21,7 @@ from penstock.linear_road.run.record import SampleFigures, Series
 
 Samples = Sequence[SampleFigures]
 Total = Literal["rows_in", "rows_out", "cpu_s"]
-_SIZE = (7.2, 2.6)
+_SIZE = (9.6, 2.6)
 
 
 def picture(figure: Figure) -> str:
@@ -44,7 +44,7 @@ def response_times(series: Series) -> Figure | None:
         axes.plot(minutes, [_number(seconds) for seconds in times], label=name, color=colour, lw=1)
     axes.axhline(5, color="gray", ls="--", lw=0.8, label="limit of tolls, alerts, balances")
     axes.set_ylim(0, None)
-    axes.legend(loc="upper right", fontsize=7)
+    _legend(axes)
     return figure
 
 
@@ -56,7 +56,7 @@ def rates(samples: Samples) -> Figure | None:
     axes.plot(_minutes(samples), slopes(samples, "rows_in"), label="tuples in", lw=1)
     axes.plot(_minutes(samples), slopes(samples, "rows_out"), label="answers out", lw=1)
     axes.set_ylim(0, None)
-    axes.legend(loc="upper right", fontsize=7)
+    _legend(axes)
     return figure
 
 
@@ -104,9 +104,17 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
+def _legend(axes: Axes) -> None:
+    """A legend beside the title: inside the plot it would cover lines."""
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=7, frameon=False, borderaxespad=0.2
+    )
+
+
 def _axes(title: str, label: str, over: str = "minute of the run") -> tuple[Figure, Axes]:
     figure = Figure(figsize=_SIZE, layout="constrained")
     axes = figure.subplots()
-    axes.set(title=title, xlabel=over, ylabel=label)
+    axes.set(xlabel=over, ylabel=label)
+    axes.set_title(title, loc="left")
     axes.grid(alpha=0.3)
     return figure, axes

@@ -22,12 +22,13 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em;
   color: #222; }
 table { border-collapse: collapse; margin: .8em 0; }
-th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; }
+th, td { padding: .2em .6em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margin-top: 1.6em; }
 .pass { color: #187a2f; font-weight: 600; }
-.fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 13px; }
+.fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 14px; }
 .note { color: #666; font-size: 13px; }
-img { max-width: 100%; } svg { width: 100%; font: 11px system-ui; }
+img { max-width: 100%; } #when { width: 24em; max-width: 60%; vertical-align: middle; }
+svg { width: 100%; font: 11px system-ui; }
 .toll { fill: #2458c5; } .crash { fill: #000; }"""
 
 
@@ -170,7 +171,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table; the first column is text, the others numbers; markup is left as it is."""
     cells = "".join(f"<th{'' if i == 0 else ' class=n'}>{escape(name)}</th>" for i, name in enumerate(head))
     lines = "".join(f"<tr>{''.join(_td(i, value) for i, value in enumerate(row))}</tr>" for row in rows)
-    return f"<table><tr>{cells}</tr>{lines}</table>"
+    return f'<div class="wide"><table><tr>{cells}</tr>{lines}</table></div>'
 
 
 def _td(column: int, value: object) -> str:
@@ -247,7 +248,7 @@ def _trials(trials: Sequence[JsonObject]) -> str:
     """All trials; response times of each type as p50 / p95 / p99 / max in seconds."""
     head = ["L", "tuples/s in", "out", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""]
     note = '<p class="note">Response times: p50 / p95 / p99 / max, in seconds.</p>'
-    return f'<div class="wide">{_table(head, map(_trial, trials))}</div>{note}'
+    return f"{_table(head, map(_trial, trials))}{note}"
 
 
 def _trial(trial: JsonObject) -> list[object]:

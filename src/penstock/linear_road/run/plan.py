@@ -29,6 +29,8 @@ class RunPlan:
     scored_from: int | None = None
     most_behind: float | None = None
     """Give up when this many seconds of input are unanswered; None: never."""
+    take_over: bool = False
+    """Take over the folder from a process that still uses it."""
 
     def __post_init__(self) -> None:
         if not self.speed > 0:

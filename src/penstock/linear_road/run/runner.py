@@ -45,6 +45,7 @@ from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunFolder, open_run_folder
 from penstock.runtime import Runtime, local_session
 from penstock.store.durable import write_text
+from penstock.store.ownership import owned
 
 _LOOK_EVERY = 0.2
 """Seconds between two looks at a running network."""
@@ -81,15 +82,17 @@ def run(
     if folder.finished:
         return folder.record()
     watcher, stop = watcher or Watcher(), stop or threading.Event()
-    try:
-        slices = _slices(plan, folder, watcher.preparing, stop)
-        drive, feed = whole_feed(_drive(plan, folder, slices), slices)
-    except InputError:
-        # A refused input must leave its --out free for another one.
-        if not folder.resumed:
-            folder.discard()
-        raise
-    return _NetworkRun(plan, folder, drive, feed, stop, watcher).run(session)
+    # The whole folder has one owner: a second run would cut slices and deliver rows beside the first.
+    with owned(folder.checkpoint / "run", take_over=plan.take_over):
+        try:
+            slices = _slices(plan, folder, watcher.preparing, stop)
+            drive, feed = whole_feed(_drive(plan, folder, slices), slices)
+        except InputError:
+            # A refused input must leave its --out free for another one.
+            if not folder.resumed:
+                folder.discard()
+            raise
+        return _NetworkRun(plan, folder, drive, feed, stop, watcher).run(session)
 
 
 def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event) -> Slices:
@@ -203,7 +206,13 @@ class _NetworkRun:
         raise_if_stopped(self.stop)
         net = road_network(self.plan.past, self.folder.feed, self.folder.parts)
         raise_if_stopped(self.stop)
-        runtime = road_runtime(net, self.folder.checkpoint, spark=session, partitions=self.feed.groups)
+        runtime = road_runtime(
+            net,
+            self.folder.checkpoint,
+            spark=session,
+            partitions=self.feed.groups,
+            take_over=self.plan.take_over,
+        )
         progress = RunProgress(self.feed, self.folder.feed)
         runtime.on_train(progress.train_done)
         sampler = Sampler(progress.counts)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import duckdb
 import pyarrow as pa
 
 from penstock.linear_road.errors import InputError
+from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.validate.lines import blocks, read_thousandths
 
 LAYOUT: dict[int, tuple[str, ...]] = {
@@ -34,6 +35,12 @@ _SHOWN = 100
 RUN, ANSWERS = "run.json", "answers.csv"
 
 
+class RunFacts(TypedDict, total=False):
+    """What the validator reads of a run.json, whoever wrote it."""
+
+    speed: object
+
+
 @dataclass
 class Answers:
     """What was read besides the tables got_0 .. got_4."""
@@ -41,7 +48,7 @@ class Answers:
     files: list[Path]
     unreadable: int = 0
     unreadable_rows: list[str] = field(default_factory=list)
-    run: dict[str, Any] = field(default_factory=dict)
+    run: RunFacts = field(default_factory=RunFacts)
 
     @property
     def speed(self) -> float | None:
@@ -112,7 +119,7 @@ def _add(con: duckdb.DuckDBPyConnection, answers: Answers, block: bytes) -> None
         con.unregister(name)
 
 
-def _text(block: bytes, starts: Any, line: int) -> str:
+def _text(block: bytes, starts: Int64s, line: int) -> str:
     return block[starts[line] : starts[line + 1]].decode("utf-8", "replace").rstrip("\r\n")
 
 
@@ -129,12 +136,12 @@ def _fits(kind: int) -> str:
     return " AND ".join([f"n = {len(fields) + 1}", f"f0 = {kind * 1000}", *whole, *narrow])
 
 
-def _run(path: Path) -> dict[str, Any]:
+def _run(path: Path) -> RunFacts:
     file = (path if path.is_dir() else path.parent) / RUN
     if not file.is_file():
         return {}
     try:
-        run = json.loads(file.read_text(encoding="utf-8"))
+        run: RunFacts = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"The run description {file} cannot be read: {error}.") from error
     if not isinstance(run, dict):

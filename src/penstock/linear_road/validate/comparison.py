@@ -9,7 +9,6 @@ such trigger). Balances have many right answers: each right one is first replace
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 
@@ -100,7 +99,7 @@ class Fault:
     kind: str
     key: dict[str, int]
     expected: dict[str, int] | None
-    got: dict[str, Any] | None
+    got: dict[str, float] | None
     working: list[str] = field(default_factory=list)
 
 
@@ -239,9 +238,11 @@ def _first(con: duckdb.DuckDBPyConnection, answer: AnswerType, kind: str) -> lis
     return [_fault(answer, kind, dict(zip(names, row, strict=True))) for row in rows.fetchall()]
 
 
-def _fault(answer: AnswerType, kind: str, row: dict[str, Any]) -> Fault:
+def _fault(answer: AnswerType, kind: str, row: dict[str, int]) -> Fault:
     expected = {name: row[f"e_{name}"] for name in answer.values} if row["e_early"] is not None else None
-    got = {name: row[f"g_{name}"] for name in answer.values} if row["g_early"] is not None else None
+    got: dict[str, float] | None = None
+    if row["g_early"] is not None:
+        got = {name: row[f"g_{name}"] for name in answer.values}
     return Fault(kind, {name: row[name] for name in answer.key}, expected, got)
 
 
@@ -254,7 +255,7 @@ def _timed(con: duckdb.DuckDBPyConnection, answer: AnswerType, kind: str, condit
     return [_timed_fault(answer, kind, dict(zip((*answer.key, "emit"), row, strict=True))) for row in rows]
 
 
-def _timed_fault(answer: AnswerType, kind: str, row: dict[str, Any]) -> Fault:
+def _timed_fault(answer: AnswerType, kind: str, row: dict[str, int]) -> Fault:
     key = {name: row[name] for name in answer.key}
     after = row["emit"] / 1000 - row["time"]
     working = [f"emitted {after:.3f} s after its time; allowed are 0 to {answer.limit} s"]

@@ -8,8 +8,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import duckdb
 
@@ -22,7 +21,7 @@ class Journal:
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
         con.execute(_TABLE)
-        self.found: dict[str, Any] = {
+        self.finished: dict[str, object] = {
             unit: json.loads(state) for unit, state in con.execute("FROM finished").fetchall()
         }
         """What an earlier run had finished when this one began."""
@@ -37,7 +36,7 @@ class Journal:
         >>> done
         [0]
         """
-        if unit not in self.found:
+        if unit not in self.finished:
             self.begin()
             work()
             self.commit(unit)
@@ -46,7 +45,7 @@ class Journal:
         """Begin a unit that is committed by hand."""
         self._con.execute("BEGIN")
 
-    def commit(self, unit: str, state: Any = None) -> None:
+    def commit(self, unit: str, state: Mapping[str, object] | None = None) -> None:
         """Record a unit as done, or its progress, together with all that was written since `begin`."""
         self._con.execute("INSERT OR REPLACE INTO finished VALUES (?, ?)", [unit, json.dumps(state)])
         self._con.execute("COMMIT")

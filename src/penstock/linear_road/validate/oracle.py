@@ -103,7 +103,7 @@ def consult(
 ) -> Oracle:
     """Compute every right answer to an input; what the database already holds is not computed again."""
     oracle, journal = Oracle(con), Journal(con)
-    oracle.resumed = bool(journal.found)
+    oracle.resumed = bool(journal.finished)
     journal.once("history", lambda: open_history(con, history))
     for name, step in _steps(oracle, journal, source):
         progress(name, 0)

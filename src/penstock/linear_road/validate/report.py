@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -14,8 +14,44 @@ from rich.text import Text
 from penstock.linear_road.validate.answer_files import Answers
 from penstock.linear_road.validate.comparison import Fault, Result
 from penstock.linear_road.validate.oracle import Oracle
+from penstock.linear_road.validate.refused import Refused
 
 _REFUSED_SHOWN = 10
+
+
+class ResultFigures(TypedDict):
+    """The verdict on one type, in JSON."""
+
+    name: str
+    expected: int
+    got: int
+    right: int
+    wrong: int
+    missing: int
+    extra: int
+    late: int | None
+    limit: int
+    response: dict[str, float]
+    kinds: dict[str, int]
+    passed: bool
+    faults: list[dict[str, object]]
+
+
+class VerdictFigures(TypedDict):
+    """A verdict in JSON."""
+
+    passed: bool
+    input: str
+    reports: int
+    expected: dict[str, int]
+    refused: dict[str, object]
+    response_times: str
+    speed: float | None
+    types: dict[str, ResultFigures]
+    unreadable: dict[str, object]
+    why: list[str]
+    resumed: bool
+    seconds: dict[str, float]
 
 
 @dataclass
@@ -25,7 +61,7 @@ class Verdict:
     input: Path
     reports: int
     expected: dict[int, int]
-    refused: list[dict[str, Any]]
+    refused: list[Refused]
     refused_by_why: dict[str, int]
     seconds: dict[str, float]
     results: list[Result] = field(default_factory=list)
@@ -42,7 +78,7 @@ class Verdict:
         """Whether every check held."""
         return not self.unreadable and all(result.passed for result in self.results)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> VerdictFigures:
         """The whole verdict as plain values."""
         return {
             "passed": self.passed,
@@ -52,7 +88,7 @@ class Verdict:
             "refused": {
                 "count": sum(self.refused_by_why.values()),
                 "by_why": self.refused_by_why,
-                "rows": self.refused,
+                "rows": [asdict(row) for row in self.refused],
             },
             "response_times": self.response_times,
             "speed": self.speed,
@@ -70,7 +106,7 @@ def new_verdict(path: Path, oracle: Oracle) -> Verdict:
         input=path,
         reports=oracle.reports,
         expected={kind: oracle.count(f"expected_{kind}") for kind in range(5)},
-        refused=[asdict(row) for row in oracle.refused],
+        refused=list(oracle.refused),
         refused_by_why=dict(oracle.refused_by_why.most_common()),
         seconds=dict(oracle.seconds),
         resumed=oracle.resumed,
@@ -83,7 +119,7 @@ def add_answers(verdict: Verdict, answers: Answers) -> None:
     verdict.speed = answers.speed
 
 
-def _result_json(result: Result) -> dict[str, Any]:
+def _result_json(result: Result) -> ResultFigures:
     return {
         "name": result.type.name,
         "expected": result.expected,
@@ -126,7 +162,7 @@ def _refused(verdict: Verdict) -> Iterator[RenderableType]:
     counts = ", ".join(f"{count:,} {why}" for why, count in verdict.refused_by_why.items())
     yield Text(f"Input rows refused: {counts}.")
     for row in verdict.refused[:_REFUSED_SHOWN]:
-        yield Text(f"  {row['file']}:{row['line']}: {row['why']}: {row['raw'][:100]}")
+        yield Text(f"  {row.file}:{row.line}: {row.why}: {row.raw[:100]}")
     if len(verdict.refused) > _REFUSED_SHOWN:
         yield Text("  ...")
 
@@ -199,5 +235,5 @@ def _fault(fault: Fault) -> str:
     return "\n".join([f"  {key}: {'; '.join(sides)}", *(f"      {line}" for line in fault.working)])
 
 
-def _values(values: dict[str, Any]) -> str:
+def _values(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())

@@ -6,13 +6,14 @@ own tables, in lines that a person can check by hand against the input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 from penstock.linear_road.validate.comparison import Fault
 from penstock.linear_road.validate.oracle import Oracle
-from penstock.linear_road.validate.rules.travel import legs
+from penstock.linear_road.validate.rules.travel import Leg, legs
 
 _DIRECTIONS = ("east", "west")
 _LISTED = 1000
@@ -170,7 +171,7 @@ def _cars(oracle: Oracle, q: Report, cars: int) -> str:
     return f"Cars in minute {q.minute - 1}: {cars}{f' (vehicles {listed}{_more(rows)})' if rows else ''}."
 
 
-def _more(rows: list[Any]) -> str:
+def _more(rows: Sequence[object]) -> str:
     return ", ..." if len(rows) > _LISTED else ""
 
 
@@ -187,8 +188,7 @@ def _accidents(oracle: Oracle, q: Report, accident: int | None) -> list[str]:
     ).fetchall()
     return [
         f"Accident in minute {q.minute - 1} in segment {accident}, the nearest of {q.seg}..{last}: lane "
-        f"{lane}, position "
-        f"{pos}, vehicles {a} and {b}, stopped together in {since}..{until - 1}."
+        f"{lane}, position {pos}, vehicles {a} and {b}, stopped together in {since}..{until - 1}."
         for lane, pos, a, b, since, until in rows
     ]
 
@@ -203,6 +203,18 @@ def _toll(lav: int, cars: int, accident: int | None, toll: int) -> str:
     return f"Toll {toll} = 2 * ({cars} - 50)^2."
 
 
+class _Request(NamedTuple):
+    """What a request asks."""
+
+    vid: int
+    xway: int
+    sinit: int
+    send: int
+    dow: int
+    tod: int
+    day: int
+
+
 def why_request(oracle: Oracle, kind: int, time: int, qid: int) -> list[str]:
     """The working of the answer to a request."""
     rows = oracle.con.execute(
@@ -212,11 +224,11 @@ def why_request(oracle: Oracle, kind: int, time: int, qid: int) -> list[str]:
     if not rows:
         return [f"There is no request of type {kind} with QID {qid} at {time}."]
     explain = {2: _balance, 3: _daily, 4: _travel}[kind]
-    return [line for row in rows for line in explain(oracle, time, qid, row)]
+    return [line for row in rows for line in explain(oracle, time, qid, _Request(*row))]
 
 
-def _balance(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[str]:
-    vid = row[0]
+def _balance(oracle: Oracle, time: int, qid: int, request: _Request) -> list[str]:
+    vid = request.vid
     charges = oracle.con.execute(
         "SELECT time, toll, xway, seg FROM charges WHERE vid = ? AND time <= ? ORDER BY time", [vid, time]
     ).fetchall()
@@ -232,8 +244,8 @@ def _balance(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[
     ]
 
 
-def _daily(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[str]:
-    vid, xway, day = row[0], row[1], row[6]
+def _daily(oracle: Oracle, time: int, qid: int, request: _Request) -> list[str]:
+    vid, xway, day = request.vid, request.xway, request.day
     journey = oracle.con.execute(
         """SELECT tolls FROM toll_history
            WHERE vid = home_vid($vid, $xway) AND xway = home_xway($xway) AND day = $day""",
@@ -245,23 +257,22 @@ def _daily(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[st
     ]
 
 
-def _travel(oracle: Oracle, time: int, qid: int, row: tuple[Any, ...]) -> list[str]:
-    vid, xway, sinit, send, dow, tod, _ = row
+def _travel(oracle: Oracle, time: int, qid: int, request: _Request) -> list[str]:
+    vid, xway, sinit, send, dow, tod, _ = request
     steps = legs(oracle.con, xway, time, qid)
-    minutes, toll = steps[-1][3] - tod, steps[-1][4]
+    minutes, toll = steps[-1].y - tod, steps[-1].toll
     journey = f"expressway {xway}, {sinit} to {send}, day of week {dow}, minute {tod}"
     outcome = f"{minutes * 60:.3f} s, toll {toll:.3f}"
     lines = [f"Travel request {qid} at {time} of vehicle {vid}: {journey}: {outcome}."]
     for before, after in pairwise(steps):
-        if before[0] == after[0]:
+        if before.id == after.id:
             lines.append(_leg(before, after))
     return lines
 
 
-def _leg(before: Any, after: Any) -> str:
-    _, direction, seg, y, toll, _, _ = before
+def _leg(before: Leg, after: Leg) -> str:
     return (
-        f"Segment {seg} {_DIRECTIONS[direction]} at minute {int(y + 1e-9)}: lav {after[5]:.4f}, cnt "
-        f"{after[6]:.4f}, "
-        f"{after[3] - y:.4f} minutes, toll {after[4] - toll:.4f}."
+        f"Segment {before.seg} {_DIRECTIONS[before.dir]} at minute {int(before.y + 1e-9)}: "
+        f"lav {after.lav:.4f}, cnt {after.cnt:.4f}, "
+        f"{after.y - before.y:.4f} minutes, toll {after.toll - before.toll:.4f}."
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from penstock.http.errors import BusyError
+from penstock.http.slow_work import BusyError
 
 
 class OutgoingAnswers:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -42,6 +42,7 @@ from penstock.standing.serving.freshness import Freshness
 from penstock.standing.serving.registry import Registry, RegistryEntry
 from penstock.standing.serving.stream_feeds import StreamFeeds
 from penstock.standing.stems.data_stem import NEVER
+from penstock.store.ownership import own
 
 _LOG = logging.getLogger("penstock")
 DEFAULT_BUDGET = 2 << 30
@@ -158,19 +159,24 @@ class StandingQueries:
         self.runtime = runtime
         # First what can be refused: a runtime that has begun would have to be stopped again.
         patience = None if stale_after is None else parse_duration(stale_after) / 1e6
-        self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
-        self._owns = runtime.records is None
-        if self._owns:
-            runtime.start()
-        self.freshness = Freshness(runtime, patience)
-        self.freshness.start()
-        self._feeds = StreamFeeds(runtime, parse_duration(keep))
-        self.engine = QueryEngine(
-            self._feeds.infos(), limits=limits, budget=memory, archive=self._feeds.archive
-        )
-        self.broken: dict[str, BrokenQuery] = {}
-        compile_loops()
-        self._restore()
+        with ExitStack() as undo:
+            # One service has the registry and the feeds, beside whoever runs the network.
+            self._ownership = own(runtime.checkpoint / "standing", take_over=runtime.settings.take_over)
+            undo.callback(self._ownership.release)
+            self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
+            self._owns = runtime.records is None
+            if self._owns:
+                runtime.start()
+            self.freshness = Freshness(runtime, patience)
+            self.freshness.start()
+            self._feeds = StreamFeeds(runtime, parse_duration(keep))
+            self.engine = QueryEngine(
+                self._feeds.infos(), limits=limits, budget=memory, archive=self._feeds.archive
+            )
+            self.broken: dict[str, BrokenQuery] = {}
+            compile_loops()
+            self._restore()
+            undo.pop_all()
 
     # -- the interface
 
@@ -292,6 +298,7 @@ class StandingQueries:
         self.registry.close()
         if self._owns:
             self.runtime.stop()
+        self._ownership.release()
 
     def __enter__(self) -> Self:
         return self

@@ -174,6 +174,11 @@ class Catalog:
             db.executemany("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", accounts)
             self._roll_up(db, sub)
 
+    def has_train(self, subnetwork: str, train: int) -> bool:
+        """Whether a train is recorded."""
+        sql = "SELECT 1 FROM trains WHERE subnetwork = ? AND train = ?"
+        return bool(self._rows(sql, subnetwork, train))
+
     def _roll_up(self, db: sqlite3.Connection, subnetwork: str) -> None:
         # Sum up in batches of a tenth: doing it for every train would cost more than the record itself.
         oldest = "SELECT train FROM trains WHERE subnetwork = ? ORDER BY train DESC LIMIT 1 OFFSET ?"

@@ -64,7 +64,7 @@ class Compaction:
 
 
 def compact(
-    root: Path | str, name: str, sizes: Sizes | None = None, *, clock: Clock = time.time
+    root: Path | str, name: str, sizes: Sizes | None = None, *, clock: Clock = time.monotonic
 ) -> Compaction | None:
     """Merge the log of a connection point; None if there is too little to do or another process is merging.
 

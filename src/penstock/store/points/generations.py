@@ -37,7 +37,7 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
     return base
 
 
-def sweep(manifest: Manifest, clock: Clock = time.time, *, grace: float = 600.0) -> int:
+def sweep(manifest: Manifest, clock: Clock = time.monotonic, *, grace: float = 600.0) -> int:
     """Delete retired files that no lease holds, and leftovers of killed processes; returns how many."""
     with durable.locked(manifest.switch_lock):
         oldest = min((lease.generation for lease in reap(manifest, clock)), default=None)

@@ -4,6 +4,9 @@ In Aurora each successor of a queue holds a tail, the oldest tuple it still need
 the tail is a small file with the reader's position, which any process can write next to the table. It expires
 unless it is renewed. With `seconds=None` it stays until released. The network's own sub-networks use such
 leases, because they must find their place after any pause.
+
+Times are on the host's monotonic clock, which nobody can set back. A lease of another host, or of an earlier
+boot, has a clock that says nothing here: it counts as live until it was seen unchanged for its whole length.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Self
 from urllib.parse import quote
 
 from penstock.store import durable
+from penstock.store.boot import boot_id
 from penstock.store.errors import HistoryLostError, LeaseLostError
 from penstock.store.points.manifest import Manifest
 from penstock.store.points.point import PointReader
@@ -31,28 +35,41 @@ class Lease:
     reader: str
     position: int
     generation: int
-    expires: float | None  # wall time in seconds; None: never
+    expires: float | None  # seconds on the clock of its boot; None: never
+    seconds: float | None = None  # how long it lasts after a renewal
+    boot: str = ""
 
-    def live(self, now: float) -> bool:
-        return self.expires is None or now < self.expires
+
+_watched: dict[Path, tuple[float, float]] = {}
+"""Leases of other boots: their `expires`, and when this process first saw it, on its own clock."""
 
 
-def live_leases(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
+def _lives(path: Path, lease: Lease, now: float) -> bool:
+    if lease.expires is None:
+        return True
+    if lease.boot == boot_id():
+        return now < lease.expires
+    expires, seen = _watched.get(path, (None, now))
+    if expires != lease.expires:
+        _watched[path], seen = (lease.expires, now), now
+    return now - seen < (lease.seconds or 0.0)
+
+
+def live_leases(manifest: Manifest, clock: Clock = time.monotonic) -> list[Lease]:
     """The leases that have not expired, by reader."""
     now = clock()
-    return sorted(
-        (lease for lease in _leases(manifest).values() if lease.live(now)), key=lambda lease: lease.reader
-    )
+    live = [lease for path, lease in _leases(manifest).items() if _lives(path, lease, now)]
+    return sorted(live, key=lambda lease: lease.reader)
 
 
-def reap(manifest: Manifest, clock: Clock = time.time) -> list[Lease]:
+def reap(manifest: Manifest, clock: Clock = time.monotonic) -> list[Lease]:
     """Remove expired leases and return the live ones.
 
     Call it under the switch lock, before deleting.
     """
     now, kept = clock(), []
     for path, lease in _leases(manifest).items():
-        if lease.live(now):
+        if _lives(path, lease, now):
             kept.append(lease)
         else:
             path.unlink(missing_ok=True)
@@ -121,7 +138,8 @@ class ReaderLease:
                 expected=f"a renewal within {self._seconds} s",
                 hint="start again from everything retained, or take longer leases",
             )
-        lease = replace(self._lease, expires=None if self._seconds is None else now + self._seconds)
+        expires = None if self._seconds is None else now + self._seconds
+        lease = replace(self._lease, expires=expires)
         if between_trains:
             self._reader.reload()
             lease = replace(lease, position=self._position, generation=self._reader.generation)
@@ -146,7 +164,7 @@ def take_lease(
     *,
     seconds: float | None = 60.0,
     every: float = 1.0,
-    clock: Clock = time.time,
+    clock: Clock = time.monotonic,
 ) -> ReaderLease:
     """Hold everything after `position` (None: everything retained) for a reader of this name.
 
@@ -163,7 +181,8 @@ def take_lease(
                 expected=f"everything after entry {position}",
                 hint="start again from everything retained (no position)",
             )
-        lease = Lease(name, start, reader.generation, None if seconds is None else clock() + seconds)
+        expires = None if seconds is None else clock() + seconds
+        lease = Lease(name, start, reader.generation, expires, seconds, boot_id())
         durable.write_record(_lease_path(reader.manifest, name), vars(lease))
     return ReaderLease(reader, lease, seconds, every, clock)
 

@@ -137,9 +137,10 @@ class Head:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The records of one connection point's directory."""
+    """The records of one connection point's directory. `sync`: new entries survive a power cut."""
 
     path: Path
+    sync: bool = True
 
     @property
     def data(self) -> Path:
@@ -213,7 +214,14 @@ class Manifest:
         except (FileNotFoundError, CorruptFileError):
             return None
 
-    def tell(self, head: Head) -> None:
+    def tell(self, head: Head, *, surely: bool = False) -> None:
+        """Announce the newest entry. An owner that was followed must not take the announcement back.
+
+        `surely`: the log has just been listed, so it is the announcement that is wrong.
+        """
+        known = None if surely else self.head()
+        if known is not None and (known.latest, known.edition) > (head.latest, head.edition):
+            return
         # Not flushed: HEAD is a hint that the log can rebuild.
         durable.write_record(self.path / "HEAD", vars(head), sync=False)
 
@@ -230,7 +238,7 @@ class Manifest:
         return PointEntry.from_json(durable.read_record(self.entry_path(number)))
 
     def write_entry(self, entry: PointEntry) -> None:
-        durable.write_record(self.entry_path(entry.number), entry.as_json())
+        durable.write_record(self.entry_path(entry.number), entry.as_json(), sync=self.sync)
 
     def generation(self) -> int:
         """The number of the newest base, 0 if there is none yet."""
@@ -249,7 +257,9 @@ class Manifest:
         return numbered(self.path / BASES, generation)
 
     def write_base(self, base: Base) -> None:
-        durable.write_record(self.base_path(base.generation), base.as_json())
+        # On a file system without locks two passes may run at once. Only one may switch.
+        if not durable.create_record(self.base_path(base.generation), base.as_json()):
+            raise StoreError(f"{self.path}: another process has just compacted this connection point")
 
 
 def point_path(root: Path | str, name: str) -> Path:

@@ -63,9 +63,10 @@ class PointWriter:
         key: str | None = None,
         *,
         file_rows: int = FILE_ROWS,
+        sync: bool = True,
     ) -> None:
         self.name, self.schema, self.key, self.file_rows = name, schema, key or STAMP, file_rows
-        self.manifest = Manifest(point_path(root, name))
+        self.manifest = Manifest(point_path(root, name), sync)
         self.manifest.create(schema, self.key)
         self._head: Head | None = None
 
@@ -78,9 +79,15 @@ class PointWriter:
         for table in self._batches(entry, tables):
             stem = lambda n: f"{numbered_part(entry, partition)}-{n:04d}"  # noqa: E731
             written += write_files(
-                self.manifest.data, table, self.key, stem, rows=self.file_rows, start=len(written)
+                self.manifest.data,
+                table,
+                self.key,
+                stem,
+                rows=self.file_rows,
+                start=len(written),
+                sync=self.manifest.sync,
             )
-        if written:
+        if written and self.manifest.sync:
             durable.sync_directory(self.manifest.data)
         return written
 
@@ -142,11 +149,11 @@ class PointWriter:
         """Find the newest entry in the log: a kill may have come between its log record and HEAD."""
         head = self.manifest.head() or Head()
         latest = max([*self.manifest.numbers(), self.manifest.base().through])
-        self._tell(Head(latest, head.edition))
+        self._tell(Head(latest, head.edition), surely=True)
         return Head(latest, head.edition)
 
-    def _tell(self, head: Head) -> None:
-        self.manifest.tell(head)
+    def _tell(self, head: Head, *, surely: bool = False) -> None:
+        self.manifest.tell(head, surely=surely)
         self._head = head
 
     def _again(self, committed: PointEntry, head: Head, *, replace: bool) -> PointEntry:

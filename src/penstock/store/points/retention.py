@@ -61,7 +61,7 @@ class _Limit:
 
 
 def retain(
-    root: Path | str, name: str, keep: int, *, clock: Clock = time.time, grace: float = 600.0
+    root: Path | str, name: str, keep: int, *, clock: Clock = time.monotonic, grace: float = 600.0
 ) -> Retention | None:
     """Delete entries wholly older than `keep` microseconds behind the horizon.
 
@@ -142,7 +142,7 @@ def _leading(entries: list[PointEntry], limit: _Limit) -> list[PointEntry]:
 
 
 def maintain(
-    root: Path | str, name: str, keep: int, *, clock: Clock = time.time
+    root: Path | str, name: str, keep: int, *, clock: Clock = time.monotonic
 ) -> tuple[Compaction | None, Retention | None]:
     """One pass of retention and compaction, as the background task runs it.
 

@@ -74,6 +74,7 @@ def write_files(
     *,
     rows: int = FILE_ROWS,
     start: int = 0,
+    sync: bool = True,
 ) -> list[DataFile]:
     """Sort the table and write it as files of at most `rows` rows; the caller flushes the directory."""
     ordered = sort(table, key)
@@ -81,15 +82,17 @@ def write_files(
     # Cut equal pieces, instead of full ones and a tiny last one.
     step = -(-ordered.num_rows // pieces) if ordered.num_rows else 1
     cuts = range(0, ordered.num_rows, step)
-    return [_write(directory, ordered.slice(at, step), key, stem(start + n)) for n, at in enumerate(cuts)]
+    return [
+        _write(directory, ordered.slice(at, step), key, stem(start + n), sync) for n, at in enumerate(cuts)
+    ]
 
 
-def _write(directory: Path, table: pa.Table, key: str, stem: str) -> DataFile:
+def _write(directory: Path, table: pa.Table, key: str, stem: str, sync: bool) -> DataFile:
     data = encode(table)
     crc = durable.checksum(data)
     # The checksum is in the name, so a replay that differs cannot overwrite what was committed.
     file = describe(table, key, f"{stem}-{crc:08x}.parquet", len(data), crc)
-    durable.write_bytes(directory / file.name, data, sync_parent=False)
+    durable.write_bytes(directory / file.name, data, sync=sync, sync_parent=False)
     return file
 
 

@@ -14,12 +14,13 @@ import penstock as ps
 from penstock.connectors.contract import Target, Written
 from penstock.connectors.files.sink import FilesSink, publish, remove_litter
 from penstock.connectors.files.text import ByteRange
-from penstock.engine.spark.trains.train import Trains
+from penstock.engine.spark.trains.train import Trains, TrainSettings
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Json, Parquet, csv
 from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema, arrow_schema
 from penstock.rewrite.subnetworks import split
+from penstock.store.errors import MissingFileError
 from penstock.store.file_names import STAGING
 
 SCHEMA = Schema.parse("time TIMESTAMP, k STRING, v INT")
@@ -59,7 +60,7 @@ def test_publishing_again_does_no_harm(tmp_path):
 def test_a_lost_file_is_not_passed_over(tmp_path):
     moves = staged(tmp_path).write(TABLE, 7, 1).moves
     os.unlink(moves[0][0])  # noqa: PTH108
-    with pytest.raises(FileNotFoundError, match="committed, but neither it nor its staged file"):
+    with pytest.raises(MissingFileError, match="committed, but neither it nor its staged file"):
         publish(moves)
 
 
@@ -110,7 +111,7 @@ def trains(tmp_path, *, place="checkpoint"):
     for name in ("one", "other"):
         cars.output(name, to=ps.parquet(str(tmp_path / "out")))
     (sub,) = split(net)
-    return Trains(sub, None, tmp_path / place, partitions=1)
+    return Trains(sub, None, tmp_path / place, TrainSettings(partitions=1))
 
 
 def written(made, *outputs, train=0):
@@ -129,7 +130,7 @@ def test_a_new_checkpoint_writes_beside_the_files_of_the_old_one(tmp_path):
 def test_a_place_given_up_and_made_anew_is_another(tmp_path):
     first = trains(tmp_path)
     written(first, "one")
-    shutil.rmtree(first.place)  # detached
+    shutil.rmtree(first.directory)  # detached
     written(trains(tmp_path), "one")
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
 

@@ -39,7 +39,7 @@ def run(function, tmp_path, *trains, lateness="0 seconds"):
     (sub,) = split(net)
     (stage,) = lay_out(sub).stages
     schema = arrow_schema(net.types["g"].schema)
-    counts = []
+    counts, tokens = [], {}
     for number, (rows, horizon) in enumerate(trains):
         table = pa.Table.from_pylist(
             [
@@ -59,7 +59,7 @@ def run(function, tmp_path, *trains, lateness="0 seconds"):
             leaving=[],
             guards=guarded(net, stage),
             state_root=str(tmp_path),
-            state_base=-1,
+            state_tokens=tokens,
             train=number,
             horizons=dict.fromkeys(stage.nodes, (horizon * 1000000,)),
             lateness=[None],
@@ -69,7 +69,9 @@ def run(function, tmp_path, *trains, lateness="0 seconds"):
             epoch=str(tmp_path),
         )
         (batch,) = task.run(0, table.to_batches())
-        counts.append(json.loads(batch.to_pylist()[-1]["body"])["counts"])
+        report = json.loads(batch.to_pylist()[-1]["body"])
+        counts.append(report["counts"])
+        tokens = report["state"][stage.name]
     return counts
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from penstock.engine.arrow.logic import logic_for
 from penstock.engine.spark.tasks import state as module
-from penstock.engine.spark.tasks.state import PartitionState, StateError, decode, encode, stage_base
+from penstock.engine.spark.tasks.state import (
+    NO_STATE,
+    PartitionState,
+    StateError,
+    check_state,
+    decode,
+    encode,
+)
 from penstock.model.types import arrow_schema
 from penstock.model.writing.network import Network
 from penstock.testing import collect, examples, rows_source
@@ -19,6 +27,7 @@ from penstock.testing import collect, examples, rows_source
 def _nothing_resident():
     """Each test starts as a fresh worker does."""
     module._RESIDENT.clear()
+    TOKENS.clear()
     yield
     module._RESIDENT.clear()
 
@@ -38,6 +47,23 @@ def counting():
 
 
 NET = counting()
+TOKENS: dict[tuple[str, int, int], str] = {}  # of the versions that were kept, as commits would tell them
+
+
+def token(state: PartitionState, number: int) -> str:
+    return TOKENS.get((state.root, state.partition, number), NO_STATE)
+
+
+def kept(state: PartitionState, held, number: int) -> None:
+    TOKENS[state.root, state.partition, number] = state.keep(held, number).token
+
+
+def at(state: PartitionState, number: int):
+    return state.at(number, token(state, number))
+
+
+def file(state: PartitionState, number: int, kind: str):
+    return state.path((number, token(state, number)), kind)
 
 
 def make():
@@ -50,19 +76,19 @@ def train(state: PartitionState, number: int, keys: str) -> list[tuple[str, int]
 
     What came out, and the state kept as `number`.
     """
-    held = state.at(number - 1)
+    held = at(state, number - 1)
     table = pa.Table.from_pylist(
         [{"time": None, "k": k, "v": 1, "_ts": number, "_seq": number * 100 + i} for i, k in enumerate(keys)],
         schema=arrow_schema(NET.input_types("count")[0].schema),
     )
     out = held.boxes["count"].process([table], (number,), final=False).out
-    state.keep(held, number)
+    kept(state, held, number)
     return [(row["k"], row["seen"]) for row in out.to_pylist()]
 
 
 def fresh_worker(state: PartitionState) -> PartitionState:
     module._RESIDENT.clear()
-    return PartitionState(state.root, state.partition, make, state.base)
+    return PartitionState(state.root, state.partition, make)
 
 
 @pytest.fixture
@@ -96,10 +122,11 @@ def test_another_start_of_the_query_does_not_take_over_what_a_worker_holds(state
     """
     train(state, 0, "a")
     again = PartitionState(state.root, 0, make, epoch="second")
-    assert again.at(0).boxes is not state.at(0).boxes
+    assert at(again, 0).boxes is not at(state, 0).boxes
     for path in (tmp_path / "0").iterdir():
         path.unlink()
-    fresh = PartitionState(state.root, 0, make, base=0, epoch="third")
+    TOKENS.clear()
+    fresh = PartitionState(state.root, 0, make, epoch="third")
     assert train(fresh, 1, "a") == [("a", 1)]
 
 
@@ -113,9 +140,9 @@ def test_snapshots_and_what_they_make_needless(state, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SNAPSHOT_EVERY", 3)
     for number in range(12):
         train(state, number, "a")
-    snapshots = sorted(int(p.stem) for p in (tmp_path / "0").glob("*.snapshot"))
+    snapshots = sorted(int(p.stem[:12]) for p in (tmp_path / "0").glob("*.snapshot"))
     assert len(snapshots) == 2  # the last, and the one before for a replay
-    assert min(int(p.stem) for p in (tmp_path / "0").glob("*.delta")) > snapshots[0]
+    assert min(int(p.stem[:12]) for p in (tmp_path / "0").glob("*.delta")) > snapshots[0]
     # every version since the older snapshot can still be had
     for version in range(snapshots[0], 12):
         assert train(fresh_worker(state), version + 1, "a") == [("a", version + 2)]
@@ -130,47 +157,52 @@ def test_the_newest_train_can_be_replayed_right_after_a_snapshot(state, monkeypa
 
 def test_large_deltas_bring_a_snapshot_early(state, tmp_path, monkeypatch):
     train(state, 0, "a")
-    monkeypatch.setattr(module, "encode", lambda tables, base: encode(tables, base) + bytes(2 << 20))
-    held = state.at(0)
-    state.keep(held, 1)
-    assert [p.stem for p in (tmp_path / "0").glob("*.snapshot")] == [f"{1:012d}"]
+    monkeypatch.setattr(module, "encode", lambda *given: encode(*given) + bytes(2 << 20))
+    kept(state, at(state, 0), 1)
+    assert [p.stem[:12] for p in (tmp_path / "0").glob("*.snapshot")] == [f"{1:012d}"]
 
 
 def test_a_stage_may_begin_late(tmp_path):
-    state = PartitionState(str(tmp_path), 0, make, base=41)
+    state = PartitionState(str(tmp_path), 0, make)
     assert train(state, 42, "a") == [("a", 1)]
     assert train(fresh_worker(state), 43, "a") == [("a", 2)]
-    with pytest.raises(StateError, match="version 42 is missing"):
-        PartitionState(str(tmp_path), 1, make, base=41).at(43)
 
 
-def test_the_base_is_noted_once(tmp_path):
-    assert stage_base(tmp_path / "stage", 6) == 6
-    # later it stands, or files that were lost would be taken for a stage that is new
-    assert stage_base(tmp_path / "stage", 9) == 6
+def test_each_attempt_writes_files_of_its_own(state):
+    """An orphan, or an owner that was followed, runs the same train and must not touch what counts."""
+    train(state, 0, "a")
+    first = token(state, 0)
+    again = PartitionState(state.root, 0, make, epoch="orphan")
+    again.keep(again.at(-1), 0)
+    module._RESIDENT.clear()
+    assert token(state, 0) == first
+    assert train(state, 1, "a") == [("a", 2)]
 
 
-def test_a_missing_delta_is_refused(state, tmp_path):
+def test_a_missing_delta_is_refused(state):
     for number in range(3):
         train(state, number, "a")
-    (tmp_path / "0" / f"{1:012d}.delta").unlink()
-    with pytest.raises(StateError, match=r"the state after train 2 cannot be rebuilt, version 1 is missing"):
-        fresh_worker(state).at(2)
+    check_state(Path(state.root), 2, {"0": token(state, 2)})
+    file(state, 1, "delta").unlink()
+    with pytest.raises(StateError, match=r"the state after train 1 is lost"):
+        at(fresh_worker(state), 2)
+    with pytest.raises(StateError, match=r"the state after train 1 is lost"):
+        check_state(Path(state.root), 2, {"0": token(state, 2)})
 
 
-def test_all_files_missing_is_refused(state, tmp_path):
+def test_all_files_missing_is_refused(state):
     train(state, 0, "a")
-    (tmp_path / "0" / f"{0:012d}.delta").unlink()
-    with pytest.raises(StateError, match="version 0 is missing"):
-        fresh_worker(state).at(0)
+    file(state, 0, "delta").unlink()
+    with pytest.raises(StateError, match="the state after train 0 is lost"):
+        at(fresh_worker(state), 0)
 
 
 @pytest.mark.parametrize("kind", ["delta", "snapshot"])
 @pytest.mark.parametrize("harm", ["torn", "changed", "empty", "longer"])
-def test_a_harmed_file_is_refused(state, tmp_path, monkeypatch, harm, kind):
+def test_a_harmed_file_is_refused(state, monkeypatch, harm, kind):
     monkeypatch.setattr(module, "SNAPSHOT_EVERY", 1 if kind == "snapshot" else 100)
     train(state, 0, "abc")
-    path = tmp_path / "0" / f"{0:012d}.{kind}"
+    path = file(state, 0, kind)
     data = path.read_bytes()
     middle = len(data) // 2
     harmed = {
@@ -180,17 +212,16 @@ def test_a_harmed_file_is_refused(state, tmp_path, monkeypatch, harm, kind):
         "longer": data + b"\0",
     }
     path.write_bytes(harmed[harm])
-    with pytest.raises(StateError, match=f"{path}: the state file is torn or changed"):
-        fresh_worker(state).at(0)
+    with pytest.raises(StateError, match=f"{path}: this file of the state is torn or changed"):
+        at(fresh_worker(state), 0)
 
 
-def test_a_delta_of_another_version_is_refused(state, tmp_path):
+def test_a_delta_of_another_version_is_refused(state):
     for number in range(3):
         train(state, number, "a")
-    folder = tmp_path / "0"
-    (folder / f"{1:012d}.delta").write_bytes((folder / f"{2:012d}.delta").read_bytes())
-    with pytest.raises(StateError, match="is missing"):
-        fresh_worker(state).at(2)
+    file(state, 1, "delta").write_bytes(file(state, 2, "delta").read_bytes())
+    with pytest.raises(StateError, match="the file of another version"):
+        at(fresh_worker(state), 2)
 
 
 class Secret:
@@ -228,26 +259,26 @@ def test_a_part_is_there_when_it_is_first_looked_at_two_hundred_trains_after_a_r
         return {"told": logic_for(net.nodes["told"], net.input_types("told"), net.types["told"])}
 
     def ride(state, number, v):
-        held = state.at(number - 1)
+        held = at(state, number - 1)
         row = {"time": datetime.fromtimestamp(number, UTC), "v": v, "_ts": number * 1_000_000, "_seq": number}
         table = pa.Table.from_pylist([row], schema=schema)
         out = held.boxes["told"].process([table], ((number + 1) * 1_000_000,), final=False).out
-        state.keep(held, number)
+        kept(state, held, number)
         return out["v"].to_pylist()
 
     state = PartitionState(str(tmp_path), 0, boxes, plain=False)
     assert ride(state, 0, 42) == [42]
     module._RESIDENT.clear()  # another worker takes over
     assert [ride(state, n, 1) for n in range(1, 200)] == [[1]] * 199
-    assert not (tmp_path / "0" / f"{0:012d}.parts").exists()
+    assert not list((tmp_path / "0").glob(f"{0:012d}-*.parts"))
     assert ride(state, 200, 0) == [42]
 
 
 def test_encode_and_decode():
     table = pa.table({"k": ["a", None], "n": [1, 2]})
-    data = encode({"one": {"x": table, "y": table.slice(0, 0)}, "two": {}}, 7)
-    back, base = decode(data, "here")
-    assert base == 7
+    data = encode({"one": {"x": table, "y": table.slice(0, 0)}, "two": {}}, (8, "b"), (7, "a"))
+    back, base = decode(data, (8, "b"), "here")
+    assert base == (7, "a")
     assert back["one"]["x"].equals(table)
     assert back["one"]["y"].num_rows == 0
     assert "two" not in back

@@ -9,10 +9,9 @@ from penstock.connectors.rate import RateSlice
 from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
-from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.contract.train_log import TICKET, Slot, TrainLog
 from penstock.model.diffused.roles import Report, Roles
 from penstock.model.errors import PenstockError
-from penstock.store.file_names import numbered
 from penstock.store.points.manifest import DataFile
 
 
@@ -93,7 +92,7 @@ def test_forget_drops_only_what_lies_before(tmp_path):
 def test_a_harmed_ticket_is_refused(tmp_path, harm):
     log = TrainLog(tmp_path)
     log.write_ticket(ticket(0))
-    path = numbered(log.tickets, 0)
+    path = Slot(0, TICKET, 0).path(tmp_path)
     path.write_bytes(harm(path.read_bytes()))
     with pytest.raises(PenstockError, match=str(path)):
         log.ticket(0)

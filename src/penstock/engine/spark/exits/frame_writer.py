@@ -17,6 +17,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.model.boxes import Output
 from penstock.model.formats.files import Parquet
 from penstock.model.types import arrow_schema
+from penstock.store.durable import sync_directory, sync_file
 from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
 
@@ -56,6 +57,10 @@ class FrameWriter:
         visible = frame.select(*[f"`{c}`" for c in sink.target.schema.names])
         visible.write.options(**dict(sink.to.options)).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
+        if self.trains.sync:
+            for path in parts:
+                sync_file(path)
+            sync_directory(staging)
         for i, part in enumerate(parts):
             self.outcome.moves.append((str(part), sink.final(self.ticket.train, i)))
         return sum(pq.read_metadata(part).num_rows for part in parts)

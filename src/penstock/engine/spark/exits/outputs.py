@@ -20,10 +20,11 @@ from penstock.model.writing.network import Network
 class Outputs:
     """The sinks of one sub-network. `run` distinguishes its files from those of any other run."""
 
-    def __init__(self, net: Network, names: Iterable[str], run: str) -> None:
-        self._net = net
+    def __init__(self, net: Network, names: Iterable[str], run: str, *, sync: bool = False) -> None:
+        self._net, self._sync = net, sync
         self._sinks: dict[str, Sink] = {
-            name: sink_for(net.outputs[name].to, Target(name, net.types[name].schema, run)) for name in names
+            name: sink_for(net.outputs[name].to, Target(name, net.types[name].schema, run, sync))
+            for name in names
         }
 
     def start(self, moves: Sequence[Sequence[str]]) -> None:
@@ -44,7 +45,6 @@ class Outputs:
                 ordered = tuples.sort_by([(STAMP, "ascending"), (SEQ, "ascending")])
                 sink.deliver(ordered.select(list(self._net.types[name].schema.names)))
 
-    @staticmethod
-    def publish(moves: Iterable[Iterable[str]]) -> None:
+    def publish(self, moves: Iterable[Iterable[str]]) -> None:
         """Make a committed train's files visible; repeating it does no harm."""
-        publish(moves)
+        publish(moves, sync=self._sync)

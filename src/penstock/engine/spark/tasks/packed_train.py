@@ -119,14 +119,14 @@ class PackedStageTask(StageTask):
     def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
         tables, rooted = begun
         state = self._state(partition)
-        held = state.at(self.train - 1) if state else None
+        held = self._held(state)
         stage_run = StageRun(self, held.boxes if held else self._make(), tables)
         if rooted is not None:
             self._enter(stage_run, *rooted)
         stage_run.run()
         # Write answers before state: readers get them sooner, and a replay produces the same answers.
-        record, rows = self._outgoing(stage_run, partition, 0)
-        record["state_bytes"] = self._keep(state, held)
+        record, rows = self._outgoing(stage_run, partition)
+        record |= self._kept_record(partition, self._keep(state, held))
         if rooted is not None:
             record["newest"] = _newest(rooted[0])
         mine = self.labels[partition]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from penstock.connectors.contract import TaskSink
 from penstock.engine.arrow.logic import Logic, logic_for
 from penstock.engine.spark.tasks.stage_run import StageRun, keeps_key
-from penstock.engine.spark.tasks.state import PartitionState, Resident
+from penstock.engine.spark.tasks.state import NO_STATE, Kept, PartitionState, Resident
 from penstock.model.boxes import Keys, Latch, Node, Trait
 from penstock.model.diffused.roles import Roles
 from penstock.model.types import StreamType
@@ -56,7 +56,7 @@ class StageTask:
     leaving: list[Leaving]
     guards: dict[str, Keys]
     state_root: str
-    state_base: int
+    state_tokens: dict[str, str]  # of the state after the train before, by partition
     train: int
     horizons: dict[str, tuple[int, ...]]
     lateness: list[int | None]  # of each entry: how far its newest tuple here can serve as a horizon
@@ -64,6 +64,7 @@ class StageTask:
     final: bool
     stateful: bool
     epoch: str = ""
+    sync: bool = False  # what is written survives a power cut
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
     joins: dict[str, Roles] = field(default_factory=dict)  # of diffused joins
     onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
@@ -80,26 +81,34 @@ class StageTask:
         """Process the partition's share of the train."""
         tables = self._entries(batches)
         state = self._state(partition)
-        held = state.at(self.train - 1) if state else None
+        held = self._held(state)
         boxes = held.boxes if held else self._make()
         stage_run = StageRun(self, boxes, tables, partition)
         stage_run.run()
-        written = self._keep(state, held)
-        yield from self._report(stage_run, partition, written)
+        kept = self._keep(state, held)
+        yield from self._report(stage_run, partition, kept)
 
     def _state(self, partition: int) -> PartitionState | None:
         if not self.stateful:
             return None
         plain = any(Trait.STATEFUL in n.traits and Trait.OWN_PARTS not in n.traits for n in self.nodes)
-        return PartitionState(
-            self.state_root, partition, self._make, self.state_base, self.epoch, plain=plain
-        )
+        return PartitionState(self.state_root, partition, self._make, self.epoch, plain=plain, sync=self.sync)
 
-    def _keep(self, state: PartitionState | None, held: Resident | None) -> int:
+    def _held(self, state: PartitionState | None) -> Resident | None:
+        """The state after the train before."""
+        if state is None:
+            return None
+        return state.at(self.train - 1, self.state_tokens.get(str(state.partition), NO_STATE))
+
+    def _keep(self, state: PartitionState | None, held: Resident | None) -> Kept:
         crash_point("stage-before-state")
-        written = state.keep(held, self.train) if state and held else 0
+        kept = state.keep(held, self.train) if state and held else Kept(NO_STATE, 0)
         crash_point("stage-after-state")
-        return written
+        return kept
+
+    def _kept_record(self, partition: int, kept: Kept) -> dict[str, Any]:
+        tokens = {self.name: {str(partition): kept.token}} if kept.token else {}
+        return {"state": tokens, "state_bytes": kept.bytes}
 
     def _make(self) -> dict[str, Logic]:
         return {
@@ -132,13 +141,12 @@ class StageTask:
         return made
 
     def _outgoing(
-        self, stage_run: StageRun, partition: int, written: int
+        self, stage_run: StageRun, partition: int
     ) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
         """Write what leaves here; returns the report about it and the rows for the driver."""
         record: dict[str, Any] = {
             "counts": stage_run.counts,
             "costs": {name: asdict(cost) for name, cost in stage_run.costs.items()},
-            "state_bytes": written,
             "moves": [],
             "shown": [],
             "points": {},
@@ -162,8 +170,9 @@ class StageTask:
             rows.append(("dead", "", ipc_bytes(dead)))
         return record, rows
 
-    def _report(self, stage_run: StageRun, partition: int, written: int) -> Iterator[Any]:
-        record, rows = self._outgoing(stage_run, partition, written)
+    def _report(self, stage_run: StageRun, partition: int, kept: Kept) -> Iterator[Any]:
+        record, rows = self._outgoing(stage_run, partition)
+        record |= self._kept_record(partition, kept)
         rows.append(("record", self.name, json.dumps(record).encode()))
         yield self._batch(rows)
         for i, (node, schema) in enumerate(self.onward):

@@ -2,9 +2,13 @@
 
 The state of a stage in one partition after train b is version b. It consists of the logics of its boxes,
 which stay in the Python worker that ran the last train. What a train changed is written as a delta before its
-task ends. Now and then the whole state is written as a snapshot. Each file is named by version. A worker may
-not hold the version it needs, because tasks move between workers and trains are replayed. It then loads that
-version from the files. A torn or missing file is refused, never guessed.
+task ends. Now and then the whole state is written as a snapshot. A worker may not hold the version it needs,
+because tasks move between workers and trains are replayed. It then loads that version from the files. A torn
+or missing file is refused, never guessed.
+
+Each attempt to run a train writes a version of its own: files are named by train and a random token. The
+train's commit says which token counts, and a delta names the token it builds on. So a task that is repeated,
+an orphan of a killed driver and an owner that was followed cannot spoil one another's files.
 """
 
 from __future__ import annotations
@@ -12,21 +16,37 @@ from __future__ import annotations
 import io
 import json
 import os
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
-from penstock.engine.spark.tasks.state_parts import Index, PartFiles, StateError
-from penstock.store.durable import checksum, read_record, write_bytes, write_record
-from penstock.store.file_names import numbered, numbers_in
+from penstock.engine.spark.tasks.state_parts import LOST_STATE, Index, PartFiles, StateError, Version
+from penstock.store.durable import checksum, write_bytes
+from penstock.store.file_names import number_of, number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
 _MAGIC = b"PSTATE1\n"
 SNAPSHOT_EVERY = 20  # trains; also when the deltas outweigh the last snapshot
 Boxes = dict[str, Logic]
+NO_STATE = ""  # the token of a version for which nothing was kept
+
+
+class Kept(NamedTuple):
+    """What was kept of a train: under which token, and the bytes written for it."""
+
+    token: str
+    bytes: int
+
+
+class Delta(NamedTuple):
+    """A file of the state: its tables by box, and the version that it builds on."""
+
+    tables: dict[str, dict[str, Any]]
+    base: Version
 
 
 @dataclass
@@ -35,7 +55,8 @@ class Resident:
 
     version: int
     boxes: Boxes
-    snapshot: int  # version of the last snapshot, or the base
+    snapshot: int  # version of the last snapshot, or of the beginning
+    token: str = NO_STATE
     since: int = 0  # bytes of deltas since then
     size: int = 0  # bytes of that snapshot
     epoch: str = ""  # of the query that made it
@@ -53,32 +74,34 @@ class PartitionState:
     root: str
     partition: int
     make: Callable[[], Boxes]
-    base: int = -1  # the version at which the stage began, empty
     epoch: str = ""  # a new start of the query may have changed boxes, so older resident state is void
     plain: bool = True  # some boxes use deltas and snapshots; else all state is in parts
+    sync: bool = False  # versions survive a power cut
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self._folder = Path(self.root) / str(self.partition)
 
-    def at(self, version: int) -> Resident:
-        """The state after train `version` (`base`: before the first), from memory or from files."""
+    def at(self, version: int, token: str = NO_STATE) -> Resident:
+        """The state after train `version`, from memory or from files; with NO_STATE it is empty."""
         held = _RESIDENT.pop((self.root, self.partition), None)
-        if held is not None and held.version == version and held.epoch == self.epoch:
+        wanted = (version, token, self.epoch)
+        if held is not None and token and (held.version, held.token, held.epoch) == wanted:
             return held
-        return self._load(version)
+        return self._load(version, token)
 
-    def keep(self, held: Resident, version: int) -> int:
-        """Write what the train changed as `version` and hold the state; returns the bytes written."""
-        written = self._keep_parts(held, version)
+    def keep(self, held: Resident, version: int) -> Kept:
+        """Write what the train changed as `version` and hold the state."""
+        token = uuid.uuid4().hex[:12]
+        written = self._keep_parts(held, version, token)
         if self.plain:
-            written += self._keep_delta(held, version)
-        held.version = version
+            written += self._keep_delta(held, version, token)
+        held.version, held.token = version, token
         _RESIDENT[(self.root, self.partition)] = held
-        return written
+        return Kept(token, written)
 
-    def _keep_parts(self, held: Resident, version: int) -> int:
-        made: dict[str, Any] = {}
+    def _keep_parts(self, held: Resident, version: int, token: str) -> int:
+        parts: dict[str, Any] = {}
         gone: set[str] = set()
         parted = {name: logic for name, logic in held.boxes.items() if _parted(logic)}
         for box, logic in parted.items():
@@ -86,100 +109,89 @@ class PartitionState:
             gone |= (
                 {f"{box}:{name}" for name in delta[GONE].column(0).to_pylist()} if GONE in delta else set()
             )
-            made |= {
+            parts |= {
                 f"{box}:{name.removeprefix(PUT)}": table for name, table in delta.items() if name != GONE
             }
         if not parted:
             return 0
         assert held.files is not None
-        held.index, written = held.files.write(version, held.index, made, gone)
+        held.index, written = held.files.write((version, token), held.index, parts, gone)
         return written
 
-    def _keep_delta(self, held: Resident, version: int) -> int:
+    def _keep_delta(self, held: Resident, version: int, token: str) -> int:
         delta = {name: logic.delta() for name, logic in held.boxes.items() if not _parted(logic)}
         self._folder.mkdir(parents=True, exist_ok=True)
-        data = encode(delta, held.version)
+        data = encode(delta, (version, token), (held.version, held.token))
         held.since += len(data)
         written = len(data)
-        write_bytes(self._path(version, "delta"), data, sync=False)
-        held.version = version
+        write_bytes(self.path((version, token), "delta"), data, sync=self.sync)
         if version - held.snapshot >= SNAPSHOT_EVERY or held.since > max(held.size, 1 << 20):
-            written += self._snapshot(held)
+            written += self._snapshot(held, version, token)
         return written
 
-    def _snapshot(self, held: Resident) -> int:
+    def _snapshot(self, held: Resident, version: int, token: str) -> int:
         whole = {name: logic.snapshot() for name, logic in held.boxes.items() if not _parted(logic)}
-        data = encode(whole, held.version)
-        write_bytes(self._path(held.version, "snapshot"), data, sync=False)
-        before, held.snapshot, held.since, held.size = held.snapshot, held.version, 0, len(data)
+        data = encode(whole, (version, token), (version, token))
+        write_bytes(self.path((version, token), "snapshot"), data, sync=self.sync)
+        before, held.snapshot, held.since, held.size = held.snapshot, version, 0, len(data)
         self._forget(before)
         return len(data)
 
-    def _load(self, version: int) -> Resident:
+    def _load(self, version: int, token: str) -> Resident:
         boxes = self.make()
-        files = PartFiles(self._folder)
-        held = Resident(self.base, boxes, self.base, epoch=self.epoch, files=files)
-        if version > self.base and any(map(_parted, boxes.values())):
-            held.index = files.index(version)
+        files = PartFiles(self._folder, self.sync)
+        held = Resident(version, boxes, version, token, epoch=self.epoch, files=files)
+        if token and any(map(_parted, boxes.values())):
+            held.index = files.index((version, token))
             for name, logic in boxes.items():
                 if _parted(logic):
                     logic.restore(files.lazy(held.index, name))
-        if self.plain:
-            self._load_plain(held, version)
-        held.version = version
+        if token and self.plain:
+            self._load_plain(held)
         return held
 
-    def _load_plain(self, held: Resident, version: int) -> None:
+    def _load_plain(self, held: Resident) -> None:
+        """Restore the nearest snapshot, if there is one, and apply the deltas after it."""
         boxes = {name: logic for name, logic in held.boxes.items() if not _parted(logic)}
-        start = max((v for v in self._versions("snapshot") if v <= version), default=self.base)
-        if start > self.base:
-            data, _ = self._read(start, "snapshot")
+        start, deltas = self.deltas((held.version, held.token))
+        held.snapshot, held.since = start[0], sum(size for _, size in deltas)
+        if start[1] != NO_STATE:
+            snapshot, held.size = self._read(start, "snapshot")
             for name, logic in boxes.items():
-                logic.restore(data.get(name, {}))
-            held.version = held.snapshot = start
-            held.size = self._path(start, "snapshot").stat().st_size
-        while held.version < version:
-            following, base = self._next(held.version, version)
-            if base != held.version:
-                raise StateError(
-                    f"{self._folder}: the state of train {held.version + 1} is missing "
-                    f"(found {following} after {base})"
-                )
-            data, _ = self._read(following, "delta")
+                logic.restore(snapshot.tables.get(name, {}))
+        for delta, _ in deltas:
             for name, logic in boxes.items():
-                logic.apply(data.get(name, {}))
-            held.since += self._path(following, "delta").stat().st_size
-            held.version = following
+                logic.apply(delta.tables.get(name, {}))
 
-    def _next(self, version: int, wanted: int) -> tuple[int, int]:
-        path = self._path(version + 1, "delta")
-        if not path.exists():
-            raise StateError(
-                f"{self._folder}: the state after train {wanted} cannot be rebuilt, "
-                f"version {version + 1} is missing"
-            )
-        return version + 1, self._read(version + 1, "delta")[1]
+    def deltas(self, version: Version) -> tuple[Version, list[tuple[Delta, int]]]:
+        """The nearest snapshot, or the empty beginning, and the deltas from there on, with their lengths."""
+        deltas: list[tuple[Delta, int]] = []
+        while version[1] != NO_STATE and not self.path(version, "snapshot").exists():
+            deltas.append(self._read(version, "delta"))
+            version = deltas[-1][0].base
+        return version, deltas[::-1]
 
-    def _read(self, version: int, kind: str) -> tuple[dict[str, dict[str, Any]], int]:
-        path = self._path(version, kind)
+    def _read(self, version: Version, kind: str) -> tuple[Delta, int]:
+        path = self.path(version, kind)
         try:
-            return decode(path.read_bytes(), str(path))
+            data = path.read_bytes()
         except FileNotFoundError:
-            raise StateError(f"{path}: the state file is missing") from None
+            raise StateError(
+                f"{path}: this file of the state is missing; the state after train {version[0]} is lost",
+                hint=LOST_STATE,
+            ) from None
+        return decode(data, version, str(path)), len(data)
 
-    def _versions(self, kind: str) -> list[int]:
-        return list(numbers_in(self._folder, kind))
-
-    def _path(self, version: int, kind: str) -> Path:
-        return numbered(self._folder, version, kind)
+    def path(self, version: Version, kind: str) -> Path:
+        return self._folder / f"{number_text(version[0])}-{version[1]}.{kind}"
 
     def _forget(self, before: int) -> None:
-        """Delete what precedes the last snapshot but one: Spark replays only the newest train."""
-        if before <= self.base:
-            return
+        """Delete what precedes the last snapshot but one: only the newest train is ever run again."""
         for entry in os.scandir(self._folder):
-            stem, _, kind = entry.name.partition(".")
-            if stem.isdigit() and (int(stem) < before or (int(stem) == before and kind == "delta")):
+            if not entry.name[:12].isdigit() or entry.name.endswith(".parts"):
+                continue
+            version = number_of(entry.name)
+            if version < before or (version == before and entry.name.endswith(".delta")):
                 Path(entry.path).unlink(missing_ok=True)
 
 
@@ -188,40 +200,47 @@ def _parted(logic: Logic) -> bool:
     return getattr(logic, "parted", False)
 
 
-def stage_base(root: Path, committed: int) -> int:
-    """The version at which a stage began, noted at first sight, so that lost files are noticed."""
-    path = root / "base.json"
-    if not path.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        write_record(path, {"base": committed})
-    return int(read_record(path)["base"])
-
-
-def encode(state: Mapping[str, Mapping[str, Any]], base: int) -> bytes:
-    """Encode tables by box and name, with the version they build on and a checksum at the end."""
+def encode(state: Mapping[str, Mapping[str, Any]], version: Version, base: Version) -> bytes:
+    """Encode tables by box and name, with their version, the one they build on, and a checksum at the end."""
     body, index = io.BytesIO(), []
     for box, tables in state.items():
         for name, table in tables.items():
             start = body.tell()
             body.write(to_ipc(table))
             index.append([box, name, start, body.tell() - start])
-    head = json.dumps({"base": base, "tables": index}).encode()
+    head = json.dumps({"version": version, "base": base, "tables": index}).encode()
     data = _MAGIC + len(head).to_bytes(8, "little") + head + body.getvalue()
     return data + checksum(data).to_bytes(4, "little")
 
 
-def decode(data: bytes, path: str) -> tuple[dict[str, dict[str, Any]], int]:
-    """Decode what `encode` wrote; refuse anything else."""
+def decode(data: bytes, version: Version, path: str) -> Delta:
+    """Decode what `encode` wrote for this version; refuse anything else."""
     if (
         len(data) < 20
         or not data.startswith(_MAGIC)
         or checksum(memoryview(data)[:-4]) != int.from_bytes(data[-4:], "little")
     ):
-        raise StateError(f"{path}: the state file is torn or changed")
+        raise StateError(f"{path}: this file of the state is torn or changed", hint=LOST_STATE)
     size = int.from_bytes(data[8:16], "little")
     head = json.loads(data[16 : 16 + size])
+    if tuple(head["version"]) != version:
+        raise StateError(f"{path}: this is the file of another version", hint=LOST_STATE)
     body = memoryview(data)[16 + size : -4]
     state: dict[str, dict[str, Any]] = {}
     for box, name, start, length in head["tables"]:
         state.setdefault(box, {})[name] = from_ipc(body[start : start + length])
-    return state, head["base"]
+    return Delta(state, (head["base"][0], head["base"][1]))
+
+
+def check_state(root: Path, train: int, tokens: Mapping[str, str]) -> None:
+    """Refuse to start if a file is gone that the state after a train is built from.
+
+    Contents are checked when they are read.
+    """
+    for partition, token in tokens.items():
+        version, state = (train, token), PartitionState(str(root), int(partition), dict)
+        files = PartFiles(root / partition)
+        if files.path(version).exists():
+            files.check(version)
+        if not files.path(version).exists() or state.path(version, "delta").exists():
+            state.deltas(version)

@@ -15,22 +15,42 @@ import mmap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import xxhash
 
 from penstock.model.errors import PenstockError
 from penstock.store.durable import write_bytes
-from penstock.store.file_names import numbered, numbers_in
+from penstock.store.file_names import number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
 _MAGIC = b"PPARTS1\n"
 _ALIGN = 64
 _OLD = 100  # trains after which a part is carried over, so that its file can go
 _CARRY_BYTES = 2 << 20  # the approximate most that one train carries over
-Place = list[int]  # version, offset, length, checksum
-Index = dict[str, Place]
+LOST_STATE = (
+    "restore the checkpoint from a copy, or start with a new one and new folders for the outputs; "
+    "or, while running, Runtime.replace(network, fresh_state=True)"
+)
+Version = tuple[int, str]  # the train and the token of its attempt
+
+
+class PartPlace(NamedTuple):
+    """Where a part lies: in the file of which version, where in it, how long, with which checksum."""
+
+    version: int
+    token: str
+    offset: int
+    length: int
+    checksum: int
+
+    @property
+    def file(self) -> Version:
+        return self.version, self.token
+
+
+Index = dict[str, PartPlace]
 
 
 class StateError(PenstockError):
@@ -42,8 +62,9 @@ class PartFiles:
     """The files of one stage's parts in one partition."""
 
     folder: Path
-    _open: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    _oldest: int | None = None
+    sync: bool = False
+    _open: dict[Version, tuple[Any, int]] = field(default_factory=dict)
+    _files: list[Version] | None = None  # oldest first
     _lazy: list[LazyParts] = field(default_factory=list)  # told when parts move
 
     def lazy(self, index: Index, box: str) -> LazyParts:
@@ -51,50 +72,58 @@ class PartFiles:
         self._lazy.append(LazyParts(self, index, box))
         return self._lazy[-1]
 
-    def path(self, version: int) -> Path:
-        return numbered(self.folder, version, "parts")
+    def path(self, version: Version) -> Path:
+        return self.folder / f"{number_text(version[0])}-{version[1]}.parts"
 
-    def index(self, version: int) -> Index:
+    def index(self, version: Version) -> Index:
         """Where each part of this version lies."""
         view, _ = self._view(version)
         size = int.from_bytes(view[8:16], "little")
-        index: Index = json.loads(bytes(view[24 : 24 + size]))["parts"]
-        return index
+        head = json.loads(bytes(view[24 : 24 + size]))
+        if tuple(head["version"]) != version:
+            raise StateError(f"{self.path(version)}: this is the file of another version", hint=LOST_STATE)
+        return {name: PartPlace(*place) for name, place in head["parts"].items()}
 
-    def read(self, name: str, place: Place) -> Any:
+    def check(self, version: Version) -> None:
+        """Refuse a version if a file is missing or short that one of its parts lies in."""
+        for name, place in self.index(version).items():
+            view, start = self._view(place.file)
+            if len(view) < start + place.offset + place.length:
+                raise StateError(f"{self.path(place.file)}: part '{name}' is torn", hint=LOST_STATE)
+
+    def read(self, name: str, place: PartPlace) -> Any:
         """A part, as a table over the mapped file."""
         return from_ipc(pa.py_buffer(self.raw(name, place)))
 
-    def raw(self, name: str, place: Place) -> Any:
+    def raw(self, name: str, place: PartPlace) -> Any:
         """A part's bytes, checked."""
-        version, offset, length, wanted = place
-        view, start = self._view(version)
-        data = view[start + offset : start + offset + length]
-        if len(data) != length or xxhash.xxh3_64_intdigest(data) != wanted:
-            raise StateError(f"{self.path(version)}: part '{name}' is torn or changed")
+        view, start = self._view(place.file)
+        data = view[start + place.offset : start + place.offset + place.length]
+        if len(data) != place.length or xxhash.xxh3_64_intdigest(data) != place.checksum:
+            raise StateError(f"{self.path(place.file)}: part '{name}' is torn or changed", hint=LOST_STATE)
         return data
 
     def write(
-        self, version: int, before: Index, made: Mapping[str, Any], gone: set[str]
+        self, version: Version, before: Index, parts: Mapping[str, Any], gone: set[str]
     ) -> tuple[Index, int]:
         """Write the file of a version; returns its index and how many bytes were written."""
-        index = {name: place for name, place in before.items() if name not in gone and name not in made}
-        bodies: dict[str, Any] = {name: to_ipc(table) for name, table in made.items()}
-        for name in self._carried(index, version):
+        index = {name: place for name, place in before.items() if name not in gone and name not in parts}
+        bodies: dict[str, Any] = {name: to_ipc(table) for name, table in parts.items()}
+        for name in self._carried(index, version[0]):
             bodies[name] = self.raw(name, index[name])
         offset = 0
         for name, body in bodies.items():
             was = index.get(name)
-            index[name] = [version, offset, len(body), xxhash.xxh3_64_intdigest(body)]
+            index[name] = PartPlace(*version, offset, len(body), xxhash.xxh3_64_intdigest(body))
             offset += _padded(len(body))
             if was is not None:
-                for parts in self._lazy:
-                    parts.moved(name, was, index[name])
+                for lazy in self._lazy:
+                    lazy.moved(name, was, index[name])
         written = self._store(version, index, list(bodies.values()))
-        self._forget(min((place[0] for place in before.values()), default=version))
+        self._forget(min((place.version for place in before.values()), default=version[0]), version)
         return index, written
 
-    def _store(self, version: int, index: Index, bodies: list[Any]) -> int:
+    def _store(self, version: Version, index: Index, bodies: list[Any]) -> int:
         head = json.dumps({"version": version, "parts": index}, separators=(",", ":")).encode()
         checked = xxhash.xxh3_64_intdigest(head).to_bytes(8, "little")
         front = _MAGIC + len(head).to_bytes(8, "little") + checked + head
@@ -103,35 +132,38 @@ class PartFiles:
             pieces += [body, b"\0" * (_padded(len(body)) - len(body))]
         data = b"".join(pieces)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(self.path(version), data, sync=False)
+        write_bytes(self.path(version), data, sync=self.sync)
         self._open.pop(version, None)
         return len(data)
 
     def _carried(self, index: Index, version: int) -> list[str]:
         """Old parts to carry over now, oldest first."""
-        old = sorted((place[0], name) for name, place in index.items() if place[0] < version - _OLD)
+        old = sorted((place.version, name) for name, place in index.items() if place.version < version - _OLD)
         chosen: list[str] = []
         size = 0
         for _, name in old:
-            if chosen and size + index[name][2] > _CARRY_BYTES:
+            if chosen and size + index[name].length > _CARRY_BYTES:
                 break
             chosen.append(name)
-            size += index[name][2]
+            size += index[name].length
         return chosen
 
-    def _view(self, version: int) -> tuple[Any, int]:
+    def _view(self, version: Version) -> tuple[Any, int]:
         if version not in self._open:
             self._open[version] = _mapped(self.path(version))
         return self._open[version]
 
-    def _forget(self, needed: int) -> None:
-        """Delete the files before `needed`: Spark replays only the newest train, from the version before."""
-        if self._oldest is None:
-            self._oldest = min(numbers_in(self.folder, "parts"), default=needed)
-        while self._oldest < needed:
-            self._open.pop(self._oldest, None)
-            self.path(self._oldest).unlink(missing_ok=True)
-            self._oldest += 1
+    def _forget(self, needed: int, written: Version) -> None:
+        """Delete the files before `needed`: only the newest train is run again, from the version before."""
+        if self._files is None:
+            names = [path.stem.partition("-") for path in self.folder.glob("*.parts")]
+            self._files = sorted((int(train), token) for train, _, token in names if train.isdigit())
+        else:
+            self._files.append(written)
+        while self._files and self._files[0][0] < needed:
+            gone = self._files.pop(0)
+            self._open.pop(gone, None)
+            self.path(gone).unlink(missing_ok=True)
 
 
 class LazyParts(Mapping[str, Any]):
@@ -145,7 +177,7 @@ class LazyParts(Mapping[str, Any]):
             if name.startswith(self._front)
         }
 
-    def moved(self, name: str, old: Place, new: Place) -> None:
+    def moved(self, name: str, old: PartPlace, new: PartPlace) -> None:
         """Note that a part has been carried over: its old file may be deleted before the part is read."""
         if name.startswith(self._front):
             own = name.removeprefix(self._front)
@@ -175,12 +207,12 @@ def _mapped(path: Path) -> tuple[Any, int]:
         with path.open("rb") as file:
             view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except FileNotFoundError:
-        raise StateError(f"{path}: the state file is missing") from None
+        raise StateError(f"{path}: this file of the state is missing", hint=LOST_STATE) from None
     except ValueError:
-        raise StateError(f"{path}: the state file is torn or changed") from None
+        raise StateError(f"{path}: this file of the state is torn or changed", hint=LOST_STATE) from None
     size = int.from_bytes(view[8:16], "little") if len(view) >= 24 else -1
     head = view[24 : 24 + size] if size > 0 else view[:0]
     whole = bytes(view[:8]) == _MAGIC and len(head) == size
     if not whole or xxhash.xxh3_64_intdigest(head) != int.from_bytes(view[16:24], "little"):
-        raise StateError(f"{path}: the state file is torn or changed")
+        raise StateError(f"{path}: this file of the state is torn or changed", hint=LOST_STATE)
     return view, _padded(24 + size)

@@ -28,12 +28,15 @@ class Outcome:
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)  # for sinks in this process, by node
     dead: list[pa.Table] = field(default_factory=list)
     state_bytes: int = 0
+    state: dict[str, dict[str, str]] = field(default_factory=dict)  # what was kept: stage, partition, token
     joins: dict[str, list[Report]] = field(default_factory=dict)  # reports of diffused joins, by server
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Add one task's report."""
         self.take_files(record)
         self.state_bytes += record["state_bytes"]
+        for stage, tokens in record["state"].items():
+            self.state.setdefault(stage, {}).update(tokens)
         for name, files in record["points"].items():
             self.take_point_files(name, files)
         for name, counts in record["counts"].items():

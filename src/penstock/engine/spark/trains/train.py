@@ -7,9 +7,11 @@ nothing doubled.
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.engine.spark.layout.plan import behind, lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun
-from penstock.engine.spark.tasks.state import stage_base
+from penstock.engine.spark.tasks.state import check_state
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces
 from penstock.engine.spark.trains.outcome import Outcome
@@ -36,27 +38,44 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
+from penstock.store.errors import MissingFileError
 from penstock.store.points.point import PointWriter
+
+State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
+Done = Callable[[Ticket, Commit, Outcome], None]
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """How trains run, and who owns the checkpoint; see QuerySettings."""
+
+    partitions: int = 2
+    fuse: bool = True
+    epoch: int = 0
+    follows_dead: bool = False
+    sync: bool = False
 
 
 class Trains:
-    """Runs the trains of one sub-network; `place` is its directory under the checkpoint."""
+    """Runs the trains of one sub-network; `directory` is its own under the checkpoint."""
 
     def __init__(
         self,
         sub: SubNetwork,
         spark: SparkSession,
         checkpoint: Path,
-        *,
-        partitions: int,
-        fuse: bool = True,
-        done: Callable[[Ticket, Commit, Outcome], None] | None = None,
+        settings: TrainSettings | None = None,
+        done: Done | None = None,
     ) -> None:
+        settings = settings or TrainSettings()
         self.sub, self.net, self.spark, self.checkpoint = sub, sub.network, spark, checkpoint
-        self.place = checkpoint / "queries" / sub.name
-        self.log = TrainLog(self.place)
-        self.run = _run_of(self.place)
-        self.partitions, self.layout = partitions, lay_out(sub, fuse=fuse)
+        self.directory = checkpoint / "queries" / sub.name
+        self.sync, self.partitions = settings.sync, settings.partitions
+        self.log = TrainLog(self.directory, settings.epoch, sync=settings.sync)
+        self.log.take_over(follows_dead=settings.follows_dead)
+        self.log.check()
+        self.run = _run_of(self.directory)
+        self.layout = lay_out(sub, fuse=settings.fuse)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
         self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
@@ -64,36 +83,69 @@ class Trains:
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
-        last = self.log.commit(self.log.last())
-        self.outputs = Outputs(self.net, sub.outputs, self.run)
+        last = self.log.commit(self.log.last_commit())
+        self.outputs = Outputs(self.net, sub.outputs, self.run, sync=self.sync)
         self.outputs.start(last.moves if last is not None else ())
-        self.epoch = uuid.uuid4().hex  # of this start of the query, see PartitionState
+        self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
-        committed = self._committed()
-        self.bases = {
-            s.name: stage_base(self.place / "state" / s.name, committed)
-            for s in self.layout.stages
-            if s.stateful
-        }
+        self.state = self._state_after(last)
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
-        self.dead_letters = DeadLetters(checkpoint)
+        self._must_not_be_ahead()
+        self.dead_letters = DeadLetters(checkpoint, sync=self.sync)
         self._tails = {name: behind(self.net, self.net.nodes[name].inputs[0]) for name in sub.outputs}
         self.estimates = Estimates()
         self._origins = LetterOrigins(self.net)
 
     def _writer(self, node: Node) -> PointWriter:
         key = node.key if isinstance(node, ConnectionPoint) else None
-        return PointWriter(self.checkpoint, node.name, self.net.types[node.name].schema, key)
+        schema = self.net.types[node.name].schema
+        return PointWriter(self.checkpoint, node.name, schema, key, sync=self.sync)
 
-    def _committed(self) -> int:
-        last = self.log.last()
-        return last if last < 0 or self.log.commit(last) is not None else last - 1
+    def _must_not_be_ahead(self) -> None:
+        """Refuse a log that has lost its end: its points hold trains that it does not know."""
+        last = self.log.last_commit()
+        for name, writer in self.writers.items():
+            if writer.latest() > last:
+                raise MissingFileError(
+                    f"connection point '{name}' holds train {writer.latest()}, "
+                    f"but the last commit in {self.directory} is that of train {last}: records are lost",
+                    hint="restore the checkpoint from a copy, or start with a new one",
+                )
+
+    # -- state
+
+    def state_folder(self, stage: str) -> Path:
+        """Where a stage keeps its state."""
+        return self.directory / "state" / stage
+
+    def _state_after(self, commit: Commit | None) -> State:
+        """The state that the next train starts from. Refuses to start if it is not there."""
+        if commit is None:
+            return {}
+        void = voided(self.directory)
+        stages = [stage.name for stage in self.layout.stages if stage.stateful]
+        state = {
+            stage: commit.state[stage]
+            for stage in stages
+            if stage in commit.state and void.get(stage) != commit.train
+        }
+        for stage, tokens in state.items():
+            check_state(self.state_folder(stage), commit.train, tokens)
+        return state
+
+    def forget_state(self) -> None:
+        """Discard the state of boxes. The next start begins with empty state."""
+        void_state(self.directory, self.state)
+        shutil.rmtree(self.directory / "state", ignore_errors=True)
+
+    # -- trains
 
     def __call__(self, train: int) -> None:
         """Run a train by its ticket and publish it; a committed one is only published."""
         ticket = self.log.ticket(train)
         if ticket is None:
-            raise FileNotFoundError(f"{self.place}: the ticket of train {train} is missing")
+            self.log.must_own()
+            raise MissingFileError(f"{self.directory}: the ticket of train {train} is missing")
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
@@ -103,10 +155,27 @@ class Trains:
             self.done(ticket, commit, outcome)
         crash_point("train-published")
 
+    def publish_again(self, train: int) -> tuple[Ticket, Commit] | None:
+        """Publish a committed train once more; None if it is known to be published."""
+        if _published(self.directory) == train or self.log.last() > train:
+            return None
+        ticket, commit = self.log.ticket(train), self.log.commit(train)
+        assert ticket is not None, train
+        assert commit is not None, train
+        self._publish(ticket, commit)
+        return ticket, commit
+
+    def note_published(self, train: int) -> None:
+        """Note at the end of a run that its last train is published, so that the next one need not do it."""
+        write_record(self.directory / _PUBLISHED, {"train": train}, sync=False)
+
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)
         try:
             running.run()
+        except Exception:
+            self.log.must_own()  # whoever was followed fails for that reason, whatever it ran into
+            raise
         finally:
             running.release()
         outcome.left = self._left(outcome)
@@ -133,8 +202,11 @@ class Trains:
             {name: tuple(reports) for name, reports in outcome.joins.items()},
             outcome.costs,
             accounts,
+            self.log.epoch,
+            outcome.state,
         )
         self.log.write_commit(commit)
+        self.state = outcome.state
         crash_point("train-after-commit")
         for name, tables in outcome.rows.items():
             self.outputs.deliver(self.terminals(name), pa.concat_tables(tables))
@@ -177,19 +249,43 @@ class Trains:
 
     def terminals(self, name: str) -> list[str]:
         """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
-        found = []
+        ends = []
         for reader in self.net.readers(name):
             if not self.net.nodes[reader].is_box:
-                found += [reader, *self.terminals(reader)]
-        return found
+                ends += [reader, *self.terminals(reader)]
+        return ends
 
 
-def _run_of(place: Path) -> str:
+_PUBLISHED, _VOID = "published.json", "void_state.json"
+
+
+def void_state(directory: Path, stages: Iterable[str]) -> None:
+    """Note that the state of these stages after the last commit is void: the next train starts without it."""
+    last = TrainLog(directory).last_commit()
+    write_record(directory / _VOID, voided(directory) | dict.fromkeys(stages, last))
+
+
+def voided(directory: Path) -> dict[str, int]:
+    """By stage: the train after which its state is void."""
+    try:
+        return dict(read_record(directory / _VOID))
+    except FileNotFoundError:
+        return {}
+
+
+def _published(directory: Path) -> int:
+    try:
+        return int(read_record(directory / _PUBLISHED)["train"])
+    except FileNotFoundError:
+        return -1
+
+
+def _run_of(directory: Path) -> str:
     """An identifier that tells this directory's output files from those of any other.
 
     It is made with the directory and kept as long.
     """
-    path = place / "run.json"
+    path = directory / "run.json"
     try:
         return str(read_record(path)["run"])
     except FileNotFoundError:

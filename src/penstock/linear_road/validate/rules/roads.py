@@ -10,16 +10,17 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TypedDict, cast
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from penstock.linear_road.rows.arrays import Bools
 from penstock.linear_road.rows.inputs import Input
 from penstock.linear_road.validate.journal import Journal
-from penstock.linear_road.validate.lines import Chunk, FilePlace, chunks
-from penstock.linear_road.validate.refused import Gate, Refused, as_table, sieve
+from penstock.linear_road.validate.lines import Chunk, Position, chunks
+from penstock.linear_road.validate.refused import Gate, GateMemory, Refused, as_table, sieve
 
 REQUESTS = """
 CREATE TABLE requests (type UTINYINT, time SMALLINT, vid INTEGER, xway INTEGER, qid INTEGER,
@@ -47,24 +48,32 @@ COMMIT_SECONDS = 5.0
 _UNIT = "rows"
 
 
+class _LoadingState(TypedDict):
+    """A `_Loading` in JSON."""
+
+    position: list[int]
+    gate: GateMemory
+    refused: dict[str, int]
+    whole: bool
+
+
 @dataclass
 class _Loading:
-    """The progress of loading: the place after the loaded rows, the gate's memory, and what was refused."""
+    """The progress of loading: where to continue, the gate's memory, and what was refused."""
 
-    place: FilePlace = field(default_factory=FilePlace)
+    position: Position = field(default_factory=Position)
     gate: Gate = field(default_factory=Gate)
     refused: Counter[str] = field(default_factory=Counter)
     whole: bool = False
 
     @staticmethod
-    def from_json(found: dict[str, Any]) -> _Loading:
-        gate = Gate.from_json(found["gate"])
-        return _Loading(FilePlace(*found["place"]), gate, Counter(found["refused"]), found["whole"])
+    def from_json(state: _LoadingState) -> _Loading:
+        gate = Gate.from_json(state["gate"])
+        return _Loading(Position(*state["position"]), gate, Counter(state["refused"]), state["whole"])
 
-    def as_json(self) -> dict[str, Any]:
-        place = [self.place.file, self.place.offset, self.place.line]
+    def as_json(self) -> _LoadingState:
         return {
-            "place": place,
+            "position": [self.position.file, self.position.offset, self.position.line],
             "gate": self.gate.as_json(),
             "refused": dict(self.refused),
             "whole": self.whole,
@@ -84,12 +93,12 @@ def load(
     sizes = np.cumsum([0, *(file.stat().st_size for file in source.files)])
     journal.begin()
     committed = time.monotonic()
-    for chunk, accepted, refused in sieve(con, chunks(source, done.place), done.gate):
+    for chunk, accepted, refused in sieve(con, chunks(source, done.position), done.gate):
         _add(con, chunk, accepted)
         _note_refused(con, done.refused.total(), refused)
         done.refused.update(row.why for row in refused)
-        done.place = chunk.following
-        progress(float(sizes[done.place.file] / max(sizes[-1], 1)))
+        done.position = chunk.following
+        progress(float(sizes[done.position.file] / max(sizes[-1], 1)))
         if time.monotonic() - committed >= COMMIT_SECONDS:
             journal.commit(_UNIT, done.as_json())
             journal.begin()
@@ -100,8 +109,8 @@ def load(
 
 
 def _begin(con: duckdb.DuckDBPyConnection, journal: Journal) -> _Loading:
-    if _UNIT in journal.found:
-        return _Loading.from_json(journal.found[_UNIT])
+    if _UNIT in journal.finished:
+        return _Loading.from_json(cast("_LoadingState", journal.finished[_UNIT]))
     journal.begin()
     con.execute(REQUESTS)
     con.execute(REFUSED)
@@ -124,7 +133,7 @@ def refused_rows(con: duckdb.DuckDBPyConnection) -> list[Refused]:
     return [Refused(*row) for row in rows]
 
 
-def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Any) -> None:
+def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Bools) -> None:
     con.register("accepted", as_table(chunk, accepted=accepted))
     con.execute(ADD_REQUESTS)
     present = con.execute(

@@ -7,7 +7,7 @@ the memory.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import duckdb
 
@@ -44,6 +44,18 @@ SELECT time, qid, vid, floor((y - tod) * 60 + 0.5 + 1e-9), floor(toll + 0.5 + 1e
 )
 
 
+class Leg(NamedTuple):
+    """A journey before a segment: its clock `y`, its toll so far, and the figures of the segment before."""
+
+    id: int
+    dir: int
+    seg: int
+    y: float
+    toll: float
+    lav: float
+    cnt: float
+
+
 def asked_expressways(con: duckdb.DuckDBPyConnection) -> list[int]:
     """The expressways whose history is needed."""
     rows = con.execute("SELECT DISTINCT home_xway(xway) FROM requests WHERE type = 4 ORDER BY 1").fetchall()
@@ -57,12 +69,13 @@ def travel(con: duckdb.DuckDBPyConnection, xway: int) -> None:
     con.execute("DROP TABLE means")
 
 
-def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Any]:
+def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list[Leg]:
     """The steps of one journey: segment reached, clock y, toll so far, and the segment's lav and cnt."""
     row = con.execute(f"SELECT home_xway({int(xway)})").fetchone()
     home = row[0] if row else xway
     con.execute(MEANS.format(xway=home))
     only = f"AND xway = {int(xway)} AND time = {int(time)} AND qid = {int(qid)}"
-    return con.execute(
+    rows = con.execute(
         LEGS.format(xway=home, only=only) + " SELECT id, dir, seg, y, toll, lav, cnt FROM legs ORDER BY id, y"
     ).fetchall()
+    return [Leg(*row) for row in rows]

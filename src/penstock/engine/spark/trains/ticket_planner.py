@@ -1,0 +1,253 @@
+"""Plans the next train of a sub-network: what it takes, which horizons hold, which inputs are idle.
+
+The planner remembers what the tickets so far have said. It writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.connectors.contract import Input, Position, Taken
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.situation import InputSituation, RecentCost, Situation, TrainCost
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.spark.entry.points import asleep
+from penstock.engine.spark.layout.horizons import HorizonPlan
+from penstock.model.boxes import Join, Source, Trait
+from penstock.model.diffused.roles import Report, Roles, first_roles, step
+from penstock.model.errors import PenstockError
+from penstock.model.qos import QoS
+from penstock.rewrite.subnetworks import SubNetwork
+
+_RECENT_TRAINS = 32  # the cost of a sub-network covers this many trains
+
+
+@dataclass(frozen=True)
+class TakenInput:
+    """What all inputs gave at one look, and what follows from it."""
+
+    taken: Mapping[str, Taken]
+    horizons: dict[str, int]
+    idle: list[str]
+    now: float  # seconds, on the clock of intervals
+
+    @property
+    def fresh(self) -> bool:
+        """Whether there is anything new to process."""
+        return any(part.slices or part.more or part.refused for part in self.taken.values())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether input is still being written."""
+        return any(part.waiting for part in self.taken.values())
+
+
+@dataclass
+class _Memory:
+    """What the tickets and commits so far have said."""
+
+    newest: dict[str, int] = field(default_factory=dict)
+    horizons: dict[str, int] = field(default_factory=dict)
+    positions: dict[str, Position | None] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
+    since: float | None = None
+    final: bool = False
+    joins: dict[str, Roles] = field(default_factory=dict)
+    reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
+
+
+class TicketPlanner:
+    """Looks at the inputs of one sub-network and plans its trains, one after the other."""
+
+    def __init__(
+        self, sub: SubNetwork, inputs: Mapping[str, Input[Any]], steering: Steering, partitions: int
+    ) -> None:
+        self._sub, self._inputs, self._steering, self._partitions = sub, inputs, steering, partitions
+        self._horizon_plan = HorizonPlan.of(sub.network.nodes.values())
+        self._spread = [n for n in sub.network.nodes.values() if isinstance(n, Join) and n.spread]
+        self._stateful = any(Trait.STATEFUL in n.traits for n in sub.network.nodes.values())
+        self._qos = _qos(sub)
+        self._memory = _Memory()
+        self._seen: dict[str, float] = {}  # when each input last gave anything, on the clock of intervals
+        self._departed: float | None = None
+        self._taken_tuples: dict[str, int] = {}
+        self._used_up: dict[str, bool] = {}  # nothing waited at the last look
+        self._costs: deque[TrainCost] = deque(maxlen=_RECENT_TRAINS)
+        self._recent = RecentCost()
+
+    @property
+    def final(self) -> bool:
+        """Whether the last ticket closes all windows."""
+        return self._memory.final
+
+    def resume(self, ticket: Ticket) -> None:
+        """Remember what the last ticket of an earlier run said."""
+        self._memory = _Memory(
+            newest=dict(ticket.newest),
+            horizons=dict(ticket.horizons),
+            positions=dict(ticket.positions),
+            idle=list(ticket.idle),
+            since=ticket.since,
+            final=ticket.final,
+            joins=dict(ticket.joins),
+        )
+
+    def learn(self, commit: Commit) -> None:
+        """Remember what a train reported."""
+        known = self._memory.newest
+        for name, newest in commit.newest.items():
+            known[name] = max(newest, known.get(name, UNKNOWN))
+        self._memory.reports = commit.joins
+
+    def note_cost(self, cost: TrainCost) -> None:
+        """Remember what a train cost."""
+        self._costs.append(cost)
+        self._recent = RecentCost.of(self._costs)
+
+    def situation(self, train: int, now: float) -> Situation:
+        """What the policy may look at."""
+        inputs = {name: self._input_situation(name) for name in self._inputs}
+        return Situation(self._sub.name, train, now, self._departed, inputs, self._recent, self._qos)
+
+    def _input_situation(self, name: str) -> InputSituation:
+        # What waits is not known yet, because an input is only asked for what a train takes. An input that
+        # gave nothing at the last look, and had no more, had nothing waiting.
+        return InputSituation(
+            self._taken_tuples.get(name, 0), waiting_tuples=0 if self._used_up.get(name, False) else None
+        )
+
+    def look(self, length: int, now: float) -> TakenInput:
+        """Take up to `length` tuples of each input."""
+        positions = self._memory.positions
+        taken = {name: self._inputs[name].take(positions.get(name), length) for name in self._inputs}
+        for name, part in taken.items():
+            positions[name] = part.position
+            self._taken_tuples[name] = self._taken_tuples.get(name, 0) + part.rows
+            self._used_up[name] = not (part.slices or part.more or part.waiting)
+            if part.slices:
+                self._seen[name] = now
+            else:
+                self._seen.setdefault(name, now)
+        if self.final:
+            _must_be_used_up(taken)
+        return TakenInput(taken, *self._horizons(taken, now), now)
+
+    def must_run(self, looked: TakenInput) -> bool:
+        """Whether what the inputs gave, or no longer give, is a reason for a train."""
+        changed = looked.horizons != self._memory.horizons
+        passing = bool(self._sub.points) and (changed or self._dozing(looked.idle))
+        return looked.fresh or passing or (self._stateful and changed)
+
+    def _dozing(self, idle: list[str]) -> bool:
+        """Whether to tell readers of a point that nothing comes for now.
+
+        When it wakes up, its tuples tell them.
+        """
+        if not idle:
+            return False
+        newly = asleep(self._sub.network, idle) - asleep(self._sub.network, self._memory.idle)
+        return not newly.isdisjoint(self._sub.points)
+
+    def ticket(self, train: int, looked: TakenInput, *, final: bool, epoch: int) -> Ticket:
+        """The ticket of the next train."""
+        arrival, taken = self._steering.wall(), looked.taken
+        return Ticket(
+            train=train,
+            arrival=arrival,
+            slices={name: part.slices for name, part in taken.items()},
+            positions={name: part.position for name, part in taken.items()},
+            horizons=looked.horizons,
+            newest=dict(self._memory.newest),
+            drop_rates=dict(self._steering.drop_rates),
+            joins=self._roles(looked.horizons),
+            idle=looked.idle,
+            final=final,
+            rows=sum(part.rows for part in taken.values()),
+            since=self._oldest(taken, arrival),
+            refused={name: part.refused for name, part in taken.items() if part.refused},
+            epoch=epoch,
+        )
+
+    def written(self, ticket: Ticket, now: float) -> None:
+        """Remember a ticket that is on disk."""
+        memory = self._memory
+        memory.horizons, memory.idle, memory.since = ticket.horizons, ticket.idle, ticket.since
+        memory.joins, memory.final = ticket.joins, ticket.final
+        self._departed = now
+
+    def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:
+        """The roles of diffused joins in the coming train.
+
+        They follow from the train before and from what its servers reported.
+        """
+        if not self._spread:
+            return {}
+        behind, memory = self._horizon_plan.behind(horizons), self._memory
+        roles = {}
+        for node in self._spread:
+            before, forced = memory.joins.get(node.name), self._steering.schemes.get(node.name)
+            left, right = (behind[up] for up in node.inputs)
+            roles[node.name] = (
+                step(node, before, memory.reports.get(node.name, ()), (left, right), forced)
+                if before is not None
+                else first_roles(node, self._partitions)
+            )
+        return roles
+
+    def _oldest(self, taken: Mapping[str, Taken], arrival: float) -> float | None:
+        """Since when the oldest tuple of this train has been waiting.
+
+        If there are no tuples, use those that have moved the horizons.
+        """
+        full = [part for part in taken.values() if part.slices]
+        known = [part.arrived for part in full or taken.values() if part.arrived is not None]
+        if known:
+            return min(known)
+        return arrival if full else self._memory.since
+
+    def _horizons(self, taken: Mapping[str, Taken], now: float) -> tuple[dict[str, int], list[str]]:
+        """What is promised about each input before this train, and which inputs nobody waits for."""
+        horizons, idle = {}, []
+        for name, part in taken.items():
+            node = self._sub.network.nodes[name]
+            if isinstance(node, Source):
+                horizons[name] = self._source_horizon(node, part)
+                silent = node.idle is not None and now - self._seen.get(name, now) >= node.idle / 1e6
+            else:
+                horizons[name] = UNKNOWN if part.horizon is None else part.horizon
+                # The writer says so: it knows the sources, however far up they are.
+                silent = part.idle and not part.more
+            if silent and not part.slices:
+                idle.append(name)
+        live = [h for n, h in horizons.items() if n not in idle]
+        if live:
+            horizons |= {n: max(horizons[n], min(live)) for n in idle}
+        # A horizon never goes back, even when an idle input wakes up. What then comes behind it is late.
+        return {n: max(h, self._memory.horizons.get(n, UNKNOWN)) for n, h in horizons.items()}, idle
+
+    def _source_horizon(self, node: Source, part: Taken) -> int:
+        newest = self._memory.newest.get(node.name, UNKNOWN)
+        if node.format.in_order and part.newest is not None:
+            newest = max(newest, part.newest)  # deliveries tell their time before they are read
+        return newest - node.lateness + (1 if node.whole else 0) if newest != UNKNOWN else UNKNOWN
+
+
+def _must_be_used_up(taken: Mapping[str, Taken]) -> None:
+    """Refuse new tuples: every window is closed, and one more tuple would open it a second time."""
+    for name, part in taken.items():
+        if part.slices or part.more or part.refused:
+            raise PenstockError(
+                f"this checkpoint is closed: a run with `close` ended its windows, "
+                f"and '{name}' has new input",
+                hint="use another checkpoint, or leave out `close` (`--close`) when more input will come",
+            )
+
+
+def _qos(sub: SubNetwork) -> dict[str, QoS]:
+    """The QoS of the outputs and views that have one."""
+    stated = {name: getattr(node, "qos", None) for name, node in sub.network.nodes.items()}
+    return {name: qos for name, qos in stated.items() if qos is not None}

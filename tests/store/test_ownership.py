@@ -1,0 +1,155 @@
+"""One owner of a checkpoint: refused, followed when dead, watched from another host, fenced."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict, replace
+
+import pytest
+
+from penstock.store import ownership
+from penstock.store.durable import write_bytes, write_record
+from penstock.store.errors import FencedError, OwnedError
+from penstock.store.ownership import Owner, Timing, own, verdict
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from penstock.store.ownership import own
+held = own(Path(sys.argv[1]))
+print("owned", flush=True)
+time.sleep(600)
+"""
+
+
+class FakeTime:
+    """A clock that moves when somebody sleeps; each sleep may do something."""
+
+    def __init__(self, tick=lambda: None):
+        self.now, self.tick = 0.0, tick
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.tick()
+
+    @property
+    def timing(self):
+        return Timing(clock=lambda: self.now, sleep=self.sleep)
+
+
+@pytest.fixture
+def other_process(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    assert process.stdout.readline() == "owned\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_second_owner_is_refused_and_told_who_and_how(tmp_path, other_process):
+    with pytest.raises(OwnedError) as caught:
+        own(tmp_path)
+    said = str(caught.value)
+    assert f"checkpoint {tmp_path} is in use by process {other_process.pid} on host" in said
+    assert "since 20" in said
+    assert "--take-over" in said
+
+
+def test_a_dead_owner_is_followed_at_once(tmp_path, other_process):
+    other_process.kill()
+    other_process.wait()
+    held = own(tmp_path)
+    assert (held.epoch, held.follows_dead) == (2, True)
+    held.release()
+
+
+def test_taking_over_fences_the_owner_before(tmp_path):
+    first = own(tmp_path)
+    second = own(tmp_path, take_over=True)
+    assert (second.epoch, second.follows_dead) == (2, False)
+    first.check()
+    first.look()
+    with pytest.raises(FencedError, match=f"process {os.getpid()} on host .* has taken over"):
+        first.check()
+    for held in (first, second):
+        held.release()
+
+
+def test_who_has_let_go_is_followed(tmp_path):
+    first = own(tmp_path)
+    first.release()
+    second = own(tmp_path)
+    assert second.epoch == 2
+    assert not second.follows_dead  # this process lives, so its old threads might still write
+    second.release()
+
+
+def on_another_host(tmp_path) -> Owner:
+    """A record as a process on another host leaves it: no lock of ours tells whether it lives."""
+    own(tmp_path).release()
+    (tmp_path / "owners" / "000001.ended").unlink()
+    mine = ownership._newest(tmp_path / "owners")
+    theirs = replace(mine, host="elsewhere", boot="another")
+    write_record(tmp_path / "owners" / "000001.json", asdict(theirs))
+    return theirs
+
+
+def test_an_owner_on_another_host_that_counts_is_refused(tmp_path):
+    on_another_host(tmp_path)
+    counts = iter(range(1000))
+
+    def beat():
+        write_bytes(tmp_path / "owners" / "000001.counter", b"%d" % next(counts))
+
+    time = FakeTime(beat)
+    with pytest.raises(OwnedError, match="on host elsewhere"):
+        own(tmp_path, timing=time.timing)
+    assert time.now < 2, "a sign of life is enough"
+
+
+def test_an_owner_on_another_host_that_is_silent_is_followed_after_its_lease(tmp_path):
+    on_another_host(tmp_path)
+    time = FakeTime()
+    held = own(tmp_path, timing=time.timing)
+    assert time.now >= Timing().lease
+    assert not held.follows_dead, "it may only be suspended"
+    held.release()
+
+
+def test_the_wall_clock_decides_nothing(tmp_path, monkeypatch):
+    held = own(tmp_path)
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    with pytest.raises(OwnedError):
+        own(tmp_path)
+    monkeypatch.setattr("time.time", lambda: 4e9)
+    with pytest.raises(OwnedError):
+        own(tmp_path)
+    held.release()
+
+
+@pytest.mark.parametrize(
+    ("lock", "lives", "same", "expected"),
+    [
+        ("held", True, True, "refuse"),
+        ("held", False, False, "refuse"),
+        ("free", True, True, "follow"),  # its number is used again
+        ("unknown", True, True, "refuse"),
+        ("unknown", False, True, "follow"),
+        ("free", False, False, "watch"),
+        ("unknown", True, False, "watch"),
+    ],
+)
+def test_verdicts(lock, lives, same, expected):
+    old = Owner(1, "a", "x", 1, 1, 0.0)
+    assert verdict(old, old if same else replace(old, host="b"), lock, lives=lives) == expected
+
+
+def test_many_starts_leave_few_records(tmp_path):
+    for _ in range(20):
+        own(tmp_path).release()
+    assert len(list((tmp_path / "owners").iterdir())) <= 3 * 10
