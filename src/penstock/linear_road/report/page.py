@@ -23,6 +23,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto
   color: #222; }
 table { border-collapse: collapse; margin: .8em 0; }
 th, td { padding: .2em .6em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
+td > span { display: inline-block; white-space: normal; width: max-content; max-width: 18em; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margin-top: 1.6em; }
 .pass { color: #187a2f; font-weight: 600; }
 .fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 14px; }
@@ -246,7 +247,8 @@ def _rating_line(rating: JsonObject) -> str:
 
 def _trials(trials: Sequence[JsonObject]) -> str:
     """All trials; response times of each type as p50 / p95 / p99 / max in seconds."""
-    head = ["L", "tuples/s in", "out", *NAMES, "late", "wrong", "cores", "MB", "backlog s", ""]
+    # The outcome comes second: the table is wide, and its end may be out of sight.
+    head = ["L", "", "tuples/s in", "out", *NAMES, "late", "wrong", "cores", "MB", "backlog s"]
     note = '<p class="note">Response times: p50 / p95 / p99 / max, in seconds.</p>'
     return f"{_table(head, map(_trial, trials))}{note}"
 
@@ -260,6 +262,7 @@ def _trial(trial: JsonObject) -> list[object]:
         verdict = f'<span class="fail">FAIL: crashed, {escape(str(trial["crashed"]))}</span>'
     return [
         f"{_cell(trial['L'])}{' (confirming)' if trial.get('confirming') else ''}",
+        verdict,
         cost.get("tuples_in_per_s"),
         cost.get("tuples_out_per_s"),
         *(_times(part(latency, str(kind))) for kind in range(len(NAMES))),
@@ -268,7 +271,6 @@ def _trial(trial: JsonObject) -> list[object]:
         cost.get("cores"),
         cost.get("memory_mb"),
         cost.get("backlog_s"),
-        verdict,
     ]
 
 
