@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import socket
 import threading
 import time
@@ -20,9 +19,10 @@ pytest.importorskip("uvicorn")
 from fastapi import FastAPI
 from starlette.responses import Response
 
+from penstock.http.errors import BusyError, TookTooLongError
 from penstock.http.guard import Guard
 from penstock.http.server import serving
-from penstock.http.slow_work import BusyError, SlowWork, TookTooLongError
+from penstock.http.slow_work import SlowWork
 
 LIMITS = ServerLimits(
     header_seconds=0.3, body_seconds=0.3, stall_seconds=0.3, connections=20, header_bytes=4096
@@ -152,45 +152,6 @@ def test_work_that_takes_too_long_is_given_up() -> None:
         assert await work.run(lambda: 7, 30) == 7
 
     run(body())
-    work.stop()
-
-
-def test_pure_work_is_interrupted_wherever_it_is() -> None:
-    work, turns = SlowWork("t", threads=1, waiting=10, pure=True), [0]
-
-    def endless() -> None:
-        while True:
-            try:
-                turns[0] += 1
-                re.sub("a", "b", "a" * 100)
-            except Exception:
-                continue
-
-    async def body() -> None:
-        with pytest.raises(TookTooLongError):
-            await work.run(endless, 0.05)
-        assert await work.run(lambda: 7, 30) == 7  # the only thread is free again
-
-    run(body())
-    assert turns[0] > 0
-    work.stop()
-
-
-def test_an_interrupt_hits_only_its_own_work() -> None:
-    work = SlowWork("t", threads=2, waiting=1000, pure=True)
-
-    async def one(seconds: float) -> bool:
-        try:
-            await work.run(lambda: sum(range(20_000)), seconds)
-        except TookTooLongError:
-            return False
-        return True
-
-    async def body() -> list[bool]:
-        return await asyncio.gather(*(one(0.001 if i % 2 else 30) for i in range(200)))
-
-    done = run(body())
-    assert all(done[::2])
     work.stop()
 
 

@@ -42,7 +42,12 @@ def service_at(
     source = net.source("cars", ps.csv("in", "time TIMESTAMP, vid INT, spd DOUBLE"), timestamp="time")
     source.connection_point(point, keep="1 hour")
     runtime: Any = SimpleNamespace(
-        network=net, checkpoint=folder, records=object(), queries={}, check=lambda: None
+        network=net,
+        checkpoint=folder,
+        records=object(),
+        queries={},
+        check=lambda: None,
+        settings=SimpleNamespace(take_over=False),
     )
     return kind(runtime, limits=Limits(queries=queries, rows=100))
 
@@ -55,6 +60,13 @@ def put(service: StandingQueries, first: int, count: int) -> None:
         "spd": np.where(at == 3, np.nan, at.astype(float)),
     }
     service.engine.insert("reports", pa.table({**columns, "_ts": at * 1_000_000, "_seq": at}))
+
+
+def die(service: ByHand) -> None:
+    """As kill -9 would: nothing is ended but what the system ends, such as locks."""
+    ownership = getattr(service, "_ownership", None)
+    if ownership is not None:
+        ownership.release()
 
 
 @pytest.fixture
@@ -225,7 +237,7 @@ def test_handles_survive_a_restart(tmp_path: Path) -> None:
     kept = first.register("SELECT vid FROM reports WHERE vid > 7", client="me", mode="C").id
     gone = first.register("SELECT vid FROM reports").id
     first.unregister(gone)
-    # no stop: as after kill -9
+    die(first)
     second = service_at(tmp_path)
     put(second, 0, 10)
     assert second.invoke(kept)["vid"].to_pylist() == [8, 9]
@@ -245,6 +257,7 @@ def test_a_lowered_limit_or_an_old_landmark_does_not_keep_the_service_down(tmp_p
     put(first, 0, 10)
     old = first.register("SELECT vid FROM reports WHERE vid > 2 BEGIN 5 END now").id
     young = first.register("SELECT vid FROM reports WHERE vid > 2 BEGIN now - 1 second").id
+    die(first)
     second = service_at(tmp_path, queries=1, kind=Thinned)
     assert second.invoke(young)["vid"].to_pylist() == [7008, 7009]
     with pytest.raises(NotRetainedError):
@@ -257,6 +270,7 @@ def test_a_lowered_limit_or_an_old_landmark_does_not_keep_the_service_down(tmp_p
 def test_what_no_longer_fits_is_listed_and_can_be_removed(tmp_path: Path) -> None:
     first = service_at(tmp_path)
     gone = first.register("SELECT vid FROM reports", client="me").id
+    die(first)
     second = service_at(tmp_path, point="others")
     [listed] = second.list("me")
     assert listed["handle"] == gone

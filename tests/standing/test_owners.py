@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from standing.test_http import ByHand, ask, command, put, service_at
+from standing.test_http import ByHand, ask, command, die, put, service_at
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -78,6 +78,7 @@ def test_the_limit_counts_for_an_owner_whatever_the_label(url: str) -> None:
 def test_owners_survive_a_restart(tmp_path: Path) -> None:
     first = service_at(tmp_path)
     handle = first.register(TEXT, owner="ann").id
+    die(first)
     second = service_at(tmp_path)
     assert [query["owner"] for query in second.list()] == ["ann"]
     assert second.handle(handle, "ann").id == handle
@@ -85,7 +86,9 @@ def test_owners_survive_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_broken_query_of_another_owner_is_unknown(tmp_path: Path) -> None:
-    handle = service_at(tmp_path).register(TEXT, owner="ann").id
+    first = service_at(tmp_path)
+    handle = first.register(TEXT, owner="ann").id
+    die(first)
     second: ByHand = service_at(tmp_path, point="others")
     for owner, problem in (("ann", "does not fit the network"), ("bob", "no standing query")):
         with pytest.raises(Exception, match=problem):

@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from penstock.http.errors import BusyError, TookTooLongError
 from penstock.model.errors import PenstockError
 
 Statuses = Sequence[tuple[type[PenstockError], int]]
@@ -23,6 +24,7 @@ Statuses = Sequence[tuple[type[PenstockError], int]]
 
 _LOG = logging.getLogger("penstock")
 _FAILED = 503  # the request was good, but the network or its store is not
+_COMMON: Statuses = ((BusyError, 503), (TookTooLongError, 503))
 _PATH = re.compile(r"(?:file:)?/[\w.@%+~-]+(?:/[\w.@%+~-]*)+")
 _MOST = 300  # characters of an error from inside
 
@@ -63,7 +65,8 @@ def answer_errors(app: FastAPI, statuses: Statuses) -> None:
 
     @app.exception_handler(PenstockError)
     async def refuse(_: Request, error: PenstockError) -> Response:
-        status = next((status for kind, status in statuses if isinstance(error, kind)), None)
+        listed = (*statuses, *_COMMON)
+        status = next((status for kind, status in listed if isinstance(error, kind)), None)
         if status is not None:
             return json_response(error_body(error), status)
         _LOG.error("a request failed: %s", error)

@@ -7,58 +7,36 @@ Few threads, because all share one interpreter: each busy thread is one more tha
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from penstock.model.errors import PenstockError
+from penstock.http.errors import BusyError, TookTooLongError
 
 T = TypeVar("T")
 
 
-class BusyError(PenstockError):
-    """More work waits than the service takes on; the client may try again."""
-
-    kind = "busy"
-
-
-class TookTooLongError(PenstockError):
-    """Work was given up because its time was over."""
-
-    kind = "out of time"
-
-
-class _InterruptedWork(BaseException):
-    """Raised inside a thread from outside; not an Exception, so that nobody below swallows it."""
-
-
 class SlowWork:
-    """Threads for one kind of work.
+    """Threads for one kind of work. `waiting` is how many may wait for a thread."""
 
-    `waiting` is how many may wait for a thread. `pure` work changes nothing, so it can be interrupted
-    anywhere, also inside a library that does not look at a time limit.
-    """
-
-    def __init__(self, name: str, *, threads: int, waiting: int, pure: bool = False) -> None:
+    def __init__(self, name: str, *, threads: int, waiting: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._name, self._pure = name, pure
         self._most, self._given = threads + waiting, 0
 
     async def run(self, function: Callable[[], T], seconds: float) -> T:
-        """The result of a function, or an error when it has not come after so many seconds."""
+        """The result of a function, or an error when it has not come after so many seconds.
+
+        Nobody can stop a thread. Work that may take longer looks at a time limit itself.
+        """
         if self._given >= self._most:
             raise BusyError("the service is busy", hint="try again a little later")
-        job = _Job(function)
         self._given += 1
-        future = self._pool.submit(job)
+        future = self._pool.submit(function)
         future.add_done_callback(self._done(asyncio.get_running_loop()))
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), seconds)
         except TimeoutError:
-            if not future.cancel() and self._pure:
-                job.interrupt()
+            future.cancel()  # helps if it still waits
             raise TookTooLongError(
                 "the request takes too long and was cancelled",
                 expected=f"at most {seconds:g} seconds",
@@ -78,31 +56,3 @@ class SlowWork:
     def stop(self) -> None:
         """Take no more work; what runs may end."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-class _Job(Generic[T]):
-    """A function in a thread, which another thread may interrupt while it runs."""
-
-    def __init__(self, function: Callable[[], T]) -> None:
-        self._function = function
-        self._gate = threading.Lock()
-        self._thread: int | None = None
-
-    def __call__(self) -> T:
-        try:
-            with self._gate:
-                self._thread = threading.get_ident()
-            try:
-                return self._function()
-            finally:
-                # Behind this the thread belongs to another job and must not be interrupted.
-                with self._gate:
-                    self._thread = None
-        except _InterruptedWork:
-            raise TookTooLongError("interrupted") from None
-
-    def interrupt(self) -> None:
-        with self._gate:
-            if self._thread is not None:
-                raised = ctypes.py_object(_InterruptedWork)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), raised)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Mapping
@@ -193,6 +194,9 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
     with StandingQueries(runtime, **options) as service:
+        # A collection looks at all objects and stops everybody meanwhile. Those from the start stay anyway.
+        gc.collect()
+        gc.freeze()
         url, queries = url_of(listener), len(service.list())
         typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
         serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))

@@ -18,7 +18,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from penstock.http.error_bodies import error_body
-from penstock.http.slow_work import BusyError, SlowWork
+from penstock.http.errors import BusyError
+from penstock.http.slow_work import SlowWork
 from penstock.model.errors import PenstockError
 from penstock.standing.answers.changes import Change, ChangeFollower
 from penstock.standing.deadline import time_limit

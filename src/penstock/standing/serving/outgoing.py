@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from penstock.http.slow_work import BusyError
+from penstock.http.errors import BusyError
 
 
 class OutgoingAnswers:

@@ -40,6 +40,7 @@ from penstock.standing.errors import (
 from penstock.standing.serving.followers import EventsResponse, Followers
 from penstock.standing.serving.json_rows import json_object
 from penstock.standing.serving.outgoing import OutgoingAnswers, PiecesResponse
+from penstock.standing.serving.parser_process import PARSER
 from penstock.standing.serving.service import StandingQueries
 from penstock.store.ipc import ipc_bytes
 
@@ -107,16 +108,19 @@ class _Work:
 
     def __init__(self, service: StandingQueries) -> None:
         self.service, self.limits = service, service.engine.limits
-        self._parsing = SlowWork("parse", threads=1, waiting=1_000, pure=True)
+        self._parsing = SlowWork("parse", threads=1, waiting=1_000)
         self._registering = SlowWork("register", threads=2, waiting=1_000)
         self._answering = SlowWork("answer", threads=4, waiting=4_000)
         self.followers = Followers(service, SlowWork("follow", threads=2, waiting=self.limits.followers))
         self.outgoing = OutgoingAnswers(4 * self.limits.answer_bytes)
 
     async def register(self, new: NewQuery, owner: str) -> dict[str, object]:
-        """Read the query where it can be interrupted, then register it where its stream may be loaded."""
-        self.service.add_streams()
-        query = await self._parsing.run(lambda: self.service.parse(new.query), self.limits.parse_seconds)
+        """Read the query where it can be cancelled, then register it where its stream may be loaded."""
+        service = self.service
+        service.add_streams()
+        query = await self._parsing.run(
+            lambda: PARSER.parse(new.query, service.engine.streams, self.limits), _LOADING
+        )
         handle = await self.change(
             lambda: self.service.register(query, owner=owner, client=new.client, mode=new.mode)
         )
