@@ -6,11 +6,18 @@ See docs/standing.md. Names are imported on first use, because the engine itself
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.standing.answers.query_engine import QueryEngine
-    from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
+    from penstock.standing.errors import (
+        LimitError,
+        NotRetainedError,
+        OutOfTimeError,
+        QueryError,
+        StaleError,
+        UnknownHandleError,
+    )
     from penstock.standing.limits import Limits
     from penstock.standing.serving.service import Handle, StandingQueries
 
@@ -19,8 +26,10 @@ _HOMES = {
     "LimitError": "errors",
     "Limits": "limits",
     "NotRetainedError": "errors",
+    "OutOfTimeError": "errors",
     "QueryError": "errors",
     "QueryEngine": "answers.query_engine",
+    "StaleError": "errors",
     "StandingQueries": "serving.service",
     "UnknownHandleError": "errors",
 }
@@ -30,14 +39,16 @@ __all__ = [
     "LimitError",
     "Limits",
     "NotRetainedError",
+    "OutOfTimeError",
     "QueryEngine",
     "QueryError",
+    "StaleError",
     "StandingQueries",
     "UnknownHandleError",
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'penstock.standing' has no attribute '{name}'")
