@@ -59,9 +59,11 @@ class Owner:
             if ticket is None:  # forgotten, long after this owner was followed
                 self.log.must_own()
             assert ticket is not None
-            # What a train does follows from its ticket.
-            commit = Commit(self.last, finished=ticket.arrival)
-            self.log.write_commit(commit)
+            commit = self.log.commit(self.last)
+            if commit is None:
+                # What a train does follows from its ticket.
+                commit = Commit(self.last, finished=ticket.arrival)
+                self.log.write_commit(commit)
             self.committed, self.pending = self.last, commit
         else:
             self.log.write_ticket(Ticket(self.last + 1, arrival=self.log.epoch * 1000.0 + self.last + 1))

@@ -59,7 +59,8 @@ def test_only_outputs_that_tuples_left_by_have_a_latency(records):
 
 def test_rates_and_train_sizes_of_boxes(records, monkeypatch):
     clock = iter([0.0, 1.0, 1.0, 2.0, 4.0])
-    monkeypatch.setattr("penstock.runtime.train_records.time", SimpleNamespace(time=lambda: next(clock)))
+    times = SimpleNamespace(monotonic=lambda: next(clock), time=time.time)
+    monkeypatch.setattr("penstock.runtime.train_records.time", times)
     records.train_done(done(0, since=None, rows=100, out=50))
     records.train_done(done(1, since=None, rows=40, out=10, estimated=True))
     records.train_done(done(2, since=None, rows=0, out=0))

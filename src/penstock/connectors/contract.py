@@ -245,8 +245,11 @@ class Written:
 class Sink:
     """Where one output's tuples go: either a `TaskSink` or a `DriverSink`."""
 
-    def start(self, moves: Sequence[Sequence[str]]) -> None:
-        """Prepare for the first train; `moves` of the last commit may still be pending."""
+    def start(self, moves: Sequence[Sequence[str]], last: int) -> None:
+        """Prepare for the first train, or refuse what is there.
+
+        `moves` of the last commit may still be pending. `last`: the newest train with a ticket.
+        """
 
 
 class TaskSink(Sink, ABC):

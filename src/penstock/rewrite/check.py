@@ -6,8 +6,8 @@ before a network starts; `problems` lists everything that is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from pathlib import PurePath
 
 from penstock.model.boxes import Node
 from penstock.model.checks.stream_types import output_type
@@ -91,15 +91,15 @@ def _points_differ(network: Network) -> Problems:
 def _own_files(network: Network) -> Problems:
     """Two outputs must not share a directory, and none may write where a source reads: that is a loop."""
     read = {
-        PurePath(node.format.directory): node
+        _real(node.format.directory): node
         for node in network.sources.values()
         if node.format.directory is not None
     }
-    written: dict[PurePath, Node] = {}
+    written: dict[str, Node] = {}
     for node in network.outputs.values():
         if node.to.directory is None:
             continue
-        directory = PurePath(node.to.directory)
+        directory = _real(node.to.directory)
         if directory in read:
             yield node_error(
                 node,
@@ -115,6 +115,11 @@ def _own_files(network: Network) -> Problems:
                 found=f"'{other.name}' at {other.where}",
                 expected="a directory of its own",
             )
+
+
+def _real(directory: str) -> str:
+    """The directory itself, however it is spelt."""
+    return os.path.realpath(directory)
 
 
 _RULES: tuple[Callable[[Network], Problems], ...] = (_each_box, _has_an_end, _points_differ, _own_files)

@@ -61,7 +61,7 @@ class DeadLetters:
         sink = pa.BufferOutputStream()
         table = _conform(letters, train)
         tuples = int(pc.sum(table.column("tuples")).as_py())
-        pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink)
+        pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink, write_page_checksum=True)
         durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
         return tuples
 
@@ -131,21 +131,25 @@ def _conform(letters: pa.Table, train: int) -> pa.Table:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return pq.read_table(pa.BufferReader(path.read_bytes()), use_threads=False).cast(SCHEMA)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _torn(path, error) from None
+        data = pa.BufferReader(path.read_bytes())
+        letters = pq.read_table(data, use_threads=False, page_checksum_verification=True).cast(SCHEMA)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _torn(path, str(error)) from None
+    if pc.unique(letters["train"]).to_pylist() != [number_of(path.name)]:
+        raise _torn(path, "the letters of another train")
+    return letters
 
 
 def _tuples(path: Path) -> int:
     try:
         return int((pq.read_metadata(path).metadata or {})[_TUPLES])
-    except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
-        raise _torn(path, error) from None
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise _torn(path, str(error)) from None
 
 
-def _torn(path: Path, error: Exception) -> CorruptFileError:
+def _torn(path: Path, problem: str) -> CorruptFileError:
     return CorruptFileError(
         f"{path}: this file of dead letters cannot be read",
-        found=str(error),
+        found=problem,
         hint="delete it; nothing else depends on it",
     )

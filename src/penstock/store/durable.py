@@ -196,7 +196,7 @@ def read_checked(path: Path, size: int, crc: int) -> bytes:
 
 
 def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> None:
-    """Write a small JSON record with its own length and checksum in front.
+    """Write a small JSON record with its length and checksum in front.
 
     >>> import tempfile
     >>> position = Path(tempfile.mkdtemp()) / "position.json"
@@ -204,17 +204,25 @@ def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> N
     >>> read_record(position)
     {'train': 7}
     """
-    write_bytes(path, _record_bytes(body), sync=sync)
+    write_bytes(path, record_bytes(path.name, body), sync=sync)
 
 
 def create_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> bool:
     """Write a record unless there is one of this name; False: there is, with another content."""
-    return create(path, _record_bytes(body), sync=sync)
+    return create(path, record_bytes(path.name, body), sync=sync)
 
 
-def _record_bytes(body: Mapping[str, Any]) -> bytes:
+def record_bytes(name: str, body: Mapping[str, Any]) -> bytes:
+    """A record as it stands in the file of this name.
+
+    The checksum covers the name, so a copy under another name is refused.
+    """
     text = json.dumps(body, separators=(",", ":")).encode()
-    return b"%08x %d\n" % (checksum(text), len(text)) + text + b"\n"
+    return b"%08x %d\n" % (_record_checksum(name, text), len(text)) + text + b"\n"
+
+
+def _record_checksum(name: str, text: bytes) -> int:
+    return checksum(name.encode() + b"\n" + text)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -224,15 +232,16 @@ def read_record(path: Path) -> dict[str, Any]:
     """
     head, _, rest = path.read_bytes().partition(b"\n")
     try:
-        crc, size = head.split(b" ")
-        wanted, length = int(crc, 16), int(size)
+        code, size = head.split(b" ")
+        wanted, length = int(code, 16), int(size)
     except ValueError:
         raise CorruptFileError(f"{path}: the record has no valid head", found=repr(head[:40])) from None
     text = rest.removesuffix(b"\n")
-    if len(rest) != length + 1 or checksum(text) != wanted:
+    crc = _record_checksum(path.name, text)
+    if len(rest) != length + 1 or crc != wanted:
         raise CorruptFileError(
-            f"{path}: the record is torn or changed",
-            found=f"{len(text)} bytes, checksum {checksum(text):08x}",
+            f"{path}: the record is torn or changed, or was written under another name",
+            found=f"{len(text)} bytes, checksum {crc:08x}",
             expected=f"{length} bytes, checksum {wanted:08x}",
             hint="restore the file from a copy of the checkpoint",
         )

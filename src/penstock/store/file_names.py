@@ -20,6 +20,9 @@ leading '_'.
 _DELIVERED = re.compile(r"(?:^|/)t(\d{6})-g(\d{3})\.(csv|parquet)$")
 
 
+_OUTPUT = re.compile(r"part-(.+)-(\d{8,})-\d{5,}\.[a-z]+")
+
+
 class Delivery(NamedTuple):
     """Which second and which group of keys a delivered file holds."""
 
@@ -80,6 +83,24 @@ def final_file(folder: str, owner: str, train: int, part: int, suffix: str) -> s
     'out/part-jams-1f2e-00000007-00000.csv'
     """
     return str(Path(folder) / f"part-{owner}-{train:08d}-{part_text(part)}.{suffix}")
+
+
+class OutputFile(NamedTuple):
+    """What the name of an output file says: whose it is, and of which train."""
+
+    owner: str
+    train: int
+
+
+def output_file_of(name: str) -> OutputFile | None:
+    """Parse a name that `final_file` made; None for any other name.
+
+    >>> output_file_of("part-jams-1f2e-00000007-00000.csv")
+    OutputFile(owner='jams-1f2e', train=7)
+    >>> output_file_of("part-00000-9a.snappy.parquet")
+    """
+    match = _OUTPUT.fullmatch(name)
+    return None if match is None else OutputFile(match[1], int(match[2]))
 
 
 def staged_file(folder: str, train: int, part: int, suffix: str) -> Path:

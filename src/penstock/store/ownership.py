@@ -244,7 +244,7 @@ def _newest(folder: Path) -> Owner | None:
 def _claim(folder: Path, me: Owner) -> int | None:
     """Create the record of an epoch, locked from the start; None: another process was faster."""
     aside = folder / f".{me.epoch:06d}.{me.host}.{me.pid}.{threading.get_ident()}{durable.TEMPORARY}"
-    durable.write_record(aside, asdict(me))
+    durable.write_bytes(aside, durable.record_bytes(_record(folder, me.epoch).name, asdict(me)))
     lock = os.open(aside, os.O_RDWR | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # without locks the counter must do

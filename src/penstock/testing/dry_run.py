@@ -86,6 +86,7 @@ class DryRun:
         settings = QuerySettings(partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen)
         self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
         self.query.trains.train_run = DryTrainRun
+        self.query.publish_again()
         # Tasks freeze the collector of their worker. Here that is this process, which must free its modules
         # at the end: DuckDB's bindings print each object that is still there.
         atexit.register(gc.unfreeze)

@@ -1,8 +1,8 @@
 """Outputs as files. They are staged beside their final place and moved there when the train is committed.
 
 A file's final name identifies output, run, train and partition. A replayed train writes the same files.
-Another checkpoint, or a query attached anew, writes others beside them. Staged names are unique, so an orphan
-of a killed driver that still writes does no harm.
+Another checkpoint, or a query attached anew, would write others beside them, so it is refused unless the sink
+says `append`. Staged names are unique, so an orphan of a killed driver that still writes does no harm.
 """
 
 from __future__ import annotations
@@ -25,8 +25,14 @@ from penstock.connectors.contract import Target, TaskSink, Written
 from penstock.connectors.files.int_csv import int_csv
 from penstock.model.formats.files import Files
 from penstock.store import durable
-from penstock.store.errors import MissingFileError
-from penstock.store.file_names import STAGING, final_file, staged_file, staged_nameless
+from penstock.store.errors import MissingFileError, StoreError
+from penstock.store.file_names import (
+    STAGING,
+    final_file,
+    output_file_of,
+    staged_file,
+    staged_nameless,
+)
 
 Choices = Mapping[str, str]
 
@@ -38,8 +44,16 @@ class FilesSink(TaskSink):
     to: Files
     target: Target
 
-    def start(self, moves: Sequence[Sequence[str]]) -> None:
+    def start(self, moves: Sequence[Sequence[str]], last: int) -> None:
         remove_litter(self.to.path, moves)
+        files = [file for file in map(output_file_of, _names(self.to.path)) if file is not None]
+        mine = [file.train for file in files if file.owner == self._owner]
+        if max(mine, default=-1) > last:
+            raise _ahead(self.to.path, max(mine), last)
+        others = {file.owner for file in files} - {self._owner}
+        # Whoever has begun here goes on. Names tell whose a file is, so no marker of our own is needed.
+        if others and not mine and not self.to.append:
+            raise _taken(self.target.output, self.to.path, min(others))
 
     def write(self, table: pa.Table, train: int, partition: int) -> Written:
         if not table.num_rows:
@@ -74,8 +88,35 @@ class FilesSink(TaskSink):
 
     def final(self, train: int, part: int) -> str:
         """The final path of a file of this output."""
-        owner = f"{self.target.output}-{self.target.run}"
-        return final_file(self.to.path, owner, train, part, self.to.name)
+        return final_file(self.to.path, self._owner, train, part, self.to.name)
+
+    @property
+    def _owner(self) -> str:
+        return f"{self.target.output}-{self.target.run}"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - it may hold a million files
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _ahead(folder: str, newest: int, last: int) -> MissingFileError:
+    return MissingFileError(
+        f"{folder} holds rows of train {newest}, but the last train that the checkpoint knows is {last}: "
+        "records are lost",
+        hint="restore the checkpoint from a copy, or start with a new one and a new output folder",
+    )
+
+
+def _taken(output: str, folder: str, other: str) -> StoreError:
+    return StoreError(
+        f"output '{output}': {folder} holds the rows of another checkpoint or output",
+        found=f"files named 'part-{other}-...'",
+        expected="a new or empty folder",
+        hint="choose another folder, delete what is there, or let the sink add to it with append=True",
+    )
 
 
 def publish(moves: Iterable[Iterable[str]], *, sync: bool = False) -> None:

@@ -60,6 +60,7 @@ class TrainLog:
 
     def __init__(self, root: Path, epoch: int = 0, *, sync: bool = False) -> None:
         self.root, self.epoch, self._sync = root, epoch, sync
+        self._next: Slot | None = None  # of an owner: where it writes next
         for folder in _FOLDERS:
             (root / folder).mkdir(parents=True, exist_ok=True)
 
@@ -71,9 +72,9 @@ class TrainLog:
         `follows_dead`: no earlier owner can still be writing, so the fence may be forgotten later.
         """
         fence = {_FENCE: self.epoch, "dead": follows_dead}
-        while (head := self._head()).epoch < self.epoch:
-            if self._create(head, fence):
-                return
+        while (head := self._head()).epoch < self.epoch and not self._create(head, fence):
+            pass
+        self._next = head._replace(epoch=self.epoch)
         self.must_own()
 
     def write_ticket(self, ticket: Ticket) -> None:
@@ -83,8 +84,11 @@ class TrainLog:
         self._write(Slot(commit.train, COMMIT, self.epoch), commit.plain())
 
     def _write(self, slot: Slot, record: _Record) -> None:
-        if not self._create(slot, record):
+        # An owner writes every record of its part of the chain. To skip one, because a later owner has
+        # written it, would lead past the fence.
+        if self._next not in (None, slot) or not self._create(slot, record):
             raise self._fenced()
+        self._next = self._next and slot.following()
 
     def _create(self, slot: Slot, record: _Record) -> bool:
         path = slot.path(self.root)
@@ -169,6 +173,8 @@ class TrainLog:
     def _newest(self, train: int, kind: int) -> _Record | None:
         """The record of a train by the last epoch that wrote one; a fence is none."""
         record = self._read(Slot(train, kind, self.epoch))  # mine, in nearly all cases
+        if record is not None and _FENCE in record and self._next is not None:
+            raise self._fenced()
         if record is None or _FENCE in record:
             slots = [slot for slot in self._slots(kind) if slot.train == train]
             record = self._read(slots[-1]) if slots else None

@@ -115,6 +115,7 @@ _CODECS = ("none", "snappy", "gzip", "zstd")  # those that both writers, Spark's
 _BOTH = ("source", "sink")
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "csv": {
+        "append": Option(_flag, ("sink",)),
         "header": Option(_flag, _BOTH),
         "sep": Option(_character, _BOTH),
         "quote": Option(_quote),
@@ -122,8 +123,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "nullValue": Option(_text),
         "timestampFormat": Option(_pattern),
     },
-    "json": {"timestampFormat": Option(_pattern)},
-    "parquet": {"compression": Option(_compression, ("sink",))},
+    "json": {"append": Option(_flag, ("sink",)), "timestampFormat": Option(_pattern)},
+    "parquet": {"append": Option(_flag, ("sink",)), "compression": Option(_compression, ("sink",))},
 }
 _OTHER_NAMES = {"delimiter": "sep", "codec": "compression"}
 _SPARK_ONLY = frozenset(

@@ -39,6 +39,11 @@ class Files(SourceFormat, SinkFormat):
         return self.stamp is not None
 
     @property
+    def append(self) -> bool:
+        """True if the sink may write into a folder that holds the rows of another checkpoint."""
+        return dict(self.options).get("append") == "true"
+
+    @property
     def directory(self) -> str | None:
         return self.path
 
@@ -81,7 +86,7 @@ _Kind = TypeVar("_Kind", bound=Files)
 
 
 def csv(path: str, schema: str | Schema | None = None, **options: object) -> Csv:
-    """CSV files: `header`, `sep`.
+    """CSV files: `header`, `sep`. Sinks: `append`, to add to a folder with another checkpoint's rows.
 
     Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark.
     """
@@ -89,12 +94,12 @@ def csv(path: str, schema: str | Schema | None = None, **options: object) -> Csv
 
 
 def json(path: str, schema: str | Schema | None = None, **options: object) -> Json:
-    """JSON lines; sources: `timestampFormat` as in Spark."""
+    """JSON lines; sources: `timestampFormat` as in Spark; sinks: `append`."""
     return _files(Json, path, schema, options)
 
 
 def parquet(path: str, schema: str | Schema | None = None, **options: object) -> Parquet:
-    """Parquet files; sinks: `compression`."""
+    """Parquet files; sinks: `compression`, `append`."""
     return _files(Parquet, path, schema, options)
 
 

@@ -94,16 +94,29 @@ class Catalog:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         db = self._db()
-        db.execute("BEGIN IMMEDIATE")
         try:
-            yield db
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise self._broken(error) from None
 
     def _rows(self, sql: str, *values: SqlValue) -> list[tuple[Any, ...]]:
-        return self._db().execute(sql, values).fetchall()
+        try:
+            return self._db().execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._broken(error) from None
+
+    def _broken(self, error: sqlite3.DatabaseError) -> StoreError:
+        return StoreError(
+            f"{self.path} cannot be used",
+            found=str(error),
+            hint="if it is damaged, move it away: a new one is made at the next start",
+        )
 
     def close(self) -> None:
         """Close the connections of all threads; no thread may be using the catalog."""

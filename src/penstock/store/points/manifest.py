@@ -235,7 +235,10 @@ class Manifest:
         return numbered(self.path / LOG, number)
 
     def entry(self, number: int) -> PointEntry:
-        return PointEntry.from_json(durable.read_record(self.entry_path(number)))
+        entry = PointEntry.from_json(durable.read_record(self.entry_path(number)))
+        if entry.number != number:
+            raise CorruptFileError(f"{self.entry_path(number)}: this is the record of entry {entry.number}")
+        return entry
 
     def write_entry(self, entry: PointEntry) -> None:
         durable.write_record(self.entry_path(entry.number), entry.as_json(), sync=self.sync)

@@ -276,6 +276,7 @@ class PointReader:
                 continue  # compacted and deleted since we listed it: there is a newer base
             if self.manifest.generation() != base.generation:
                 continue  # a switch since we read the base may have removed entries from the log
+            _check_chain(self.name, head, base, list(log.values()))
             self._base, self._log, self._edition = base, log, head.edition
             return
 
@@ -419,6 +420,23 @@ def segment_entries(manifest: Manifest, segment: Segment) -> list[PointEntry]:
     data = durable.read_checked(manifest.data / file.name, file.bytes, file.crc)
     rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(data), use_threads=False).to_pylist()
     return [PointEntry(**row) for row in rows]
+
+
+def _check_chain(name: str, head: Head, base: Base, log: list[PointEntry]) -> None:
+    """Refuse a log that lacks an entry: each names the one before it, and HEAD the last."""
+    before = base.through
+    for entry in log:
+        if entry.previous > before or (entry is not log[0] and entry.previous != before):
+            raise _lost_entry(name, entry.previous)
+        before = entry.number
+    if head.latest > before:
+        raise _lost_entry(name, head.latest)
+
+
+def _lost_entry(name: str, number: int) -> MissingFileError:
+    return MissingFileError(
+        f"connection point '{name}': entry {number} is lost", hint="restore the checkpoint from a copy"
+    )
 
 
 def _with_entry(table: pa.Table, entry: int) -> pa.Table:

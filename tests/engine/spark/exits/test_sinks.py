@@ -14,13 +14,16 @@ import penstock as ps
 from penstock.connectors.contract import Target, Written
 from penstock.connectors.files.sink import FilesSink, publish, remove_litter
 from penstock.connectors.files.text import ByteRange
+from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.trains.train import Trains, TrainSettings
 from penstock.model.boxes import Source
+from penstock.model.errors import NetworkError
 from penstock.model.formats.files import Csv, Json, Parquet, csv
 from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema, arrow_schema
+from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import split
-from penstock.store.errors import MissingFileError
+from penstock.store.errors import MissingFileError, StoreError
 from penstock.store.file_names import STAGING
 
 SCHEMA = Schema.parse("time TIMESTAMP, k STRING, v INT")
@@ -104,37 +107,68 @@ def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_pa
     publish(needed)
 
 
-def trains(tmp_path, *, place="checkpoint"):
-    """The trains of a sub-network with two outputs to one directory."""
+def trains(tmp_path, *, checkpoint="checkpoint", append=False):
+    """The trains of a sub-network with an output. One ticket is written, so train 0 may have begun."""
     net = ps.Network("n")
     cars = net.source("cars", ps.rows([], "time TIMESTAMP, k STRING, v INT"), timestamp="time")
-    for name in ("one", "other"):
-        cars.output(name, to=ps.parquet(str(tmp_path / "out")))
+    options = {"append": True} if append else {}
+    cars.output("one", to=ps.parquet(str(tmp_path / "out"), **options))
     (sub,) = split(net)
-    return Trains(sub, None, tmp_path / place, TrainSettings(partitions=1))
+    begun = Trains(sub, None, tmp_path / checkpoint, TrainSettings(partitions=1))
+    if begun.log.last() < 0:
+        begun.log.write_ticket(Ticket(0, 0.0))
+    return begun
 
 
-def written(made, *outputs, train=0):
-    for output in outputs:
-        publish(made.outputs.task_sink(output).write(TABLE, train, 0).moves)
+def written(begun, train=0):
+    publish(begun.outputs.task_sink("one").write(TABLE, train, 0).moves)
 
 
-def test_a_new_checkpoint_writes_beside_the_files_of_the_old_one(tmp_path):
-    written(trains(tmp_path), "one")
-    written(trains(tmp_path), "one")  # started again: train 0 is run once more
-    assert len(list((tmp_path / "out").glob("*.parquet"))) == 1
-    written(trains(tmp_path, place="new"), "one")
-    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+def files(tmp_path):
+    return list((tmp_path / "out").glob("*.parquet"))
 
 
-def test_a_place_given_up_and_made_anew_is_another(tmp_path):
+def test_a_new_checkpoint_adds_to_the_files_of_an_old_one_only_if_told(tmp_path):
+    written(trains(tmp_path))
+    written(trains(tmp_path))  # started again: train 0 is run once more
+    assert len(files(tmp_path)) == 1
+    with pytest.raises(StoreError) as caught:
+        trains(tmp_path, checkpoint="new")
+    assert "output 'one': " in str(caught.value)
+    assert "holds the rows of another checkpoint or output" in str(caught.value)
+    assert "append=True" in str(caught.value)
+    written(trains(tmp_path, checkpoint="newer", append=True))
+    assert len(files(tmp_path)) == 2
+    trains(tmp_path)  # whoever has begun goes on, with the other's rows beside its own
+
+
+def test_a_checkpoint_made_anew_is_another(tmp_path):
     first = trains(tmp_path)
-    written(first, "one")
+    written(first)
     shutil.rmtree(first.directory)  # detached
-    written(trains(tmp_path), "one")
-    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+    with pytest.raises(StoreError, match="another checkpoint"):
+        trains(tmp_path)
 
 
-def test_two_outputs_to_one_directory_keep_apart(tmp_path):
-    written(trains(tmp_path), "one", "other")
-    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+def test_rows_that_the_checkpoint_does_not_know_are_refused(tmp_path):
+    """Its last records are lost: to go on would give the rows of train 7 twice, or others in their place."""
+    written(trains(tmp_path), train=7)
+    with pytest.raises(MissingFileError, match=r"holds rows of train 7, but the last train .* is 0"):
+        trains(tmp_path)
+
+
+def test_files_of_others_are_none_of_ours(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "part-00000-c0ffee.snappy.parquet").touch()
+    (tmp_path / "out" / "README").touch()
+    trains(tmp_path)
+
+
+@pytest.mark.parametrize("spelling", ["{0}/out", "{0}/out/", "{0}/x/../out", "{0}/./out"])
+def test_two_outputs_to_one_directory_are_refused_however_it_is_spelt(tmp_path, spelling):
+    net = ps.Network("n")
+    cars = net.source("cars", ps.rows([], "time TIMESTAMP, k STRING, v INT"), timestamp="time")
+    cars.output("one", to=ps.csv(str(tmp_path / "out")))
+    cars.select("k").output("other", to=ps.csv(spelling.format(tmp_path)))
+    with pytest.raises(NetworkError, match="as output 'one' does"):
+        check(net)

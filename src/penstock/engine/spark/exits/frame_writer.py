@@ -55,7 +55,8 @@ class FrameWriter:
     def _parquet(self, frame: DataFrame, sink: FilesSink) -> int:
         staging = staged_folder(sink.to.path, self.ticket.train)
         visible = frame.select(*[f"`{c}`" for c in sink.target.schema.names])
-        visible.write.options(**dict(sink.to.options)).parquet(str(staging))
+        options = {name: value for name, value in sink.to.options if name != "append"}
+        visible.write.options(**options).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
         if self.trains.sync:
             for path in parts:

@@ -27,10 +27,10 @@ class Outputs:
             for name in names
         }
 
-    def start(self, moves: Sequence[Sequence[str]]) -> None:
-        """Prepare for the first train; `moves` of the last commit may still be pending."""
+    def start(self, moves: Sequence[Sequence[str]], last: int) -> None:
+        """Prepare for the first train after the `last`; `moves` of the last commit may still be pending."""
         for sink in self._sinks.values():
-            sink.start(moves)
+            sink.start(moves, last)
 
     def task_sink(self, output: str) -> TaskSink | None:
         """The sink that tasks write themselves; None if the driver delivers."""

@@ -105,7 +105,7 @@ class SubnetworkQuery:
 
     def start(self) -> SubnetworkQuery:
         """Start the streaming query and its conductor."""
-        self._publish_again()
+        self.publish_again()
         self._start_ticks()
         self._conductor = threading.Thread(
             target=self._conduct, name=f"conductor-{self.sub.name}", daemon=True
@@ -113,7 +113,7 @@ class SubnetworkQuery:
         self._conductor.start()
         return self
 
-    def _publish_again(self) -> None:
+    def publish_again(self) -> None:
         """Publish the last committed train once more, if a crash may have come in between."""
         self._began, self._began_at = time.monotonic(), time.time()
         again = self.trains.publish_again(self._committed) if self._committed >= 0 else None

@@ -10,9 +10,10 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +39,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
-from penstock.store.errors import MissingFileError
+from penstock.store.errors import CorruptFileError, MissingFileError
 from penstock.store.points.point import PointWriter
 
 State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
@@ -74,7 +75,7 @@ class Trains:
         self.log = TrainLog(self.directory, settings.epoch, sync=settings.sync)
         self.log.take_over(follows_dead=settings.follows_dead)
         self.log.check()
-        self.run = _run_of(self.directory)
+        self.run = _run_of(self.directory, self.log.last())
         self.layout = lay_out(sub, fuse=settings.fuse)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
@@ -85,7 +86,7 @@ class Trains:
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last_commit())
         self.outputs = Outputs(self.net, sub.outputs, self.run, sync=self.sync)
-        self.outputs.start(last.moves if last is not None else ())
+        self.outputs.start(last.moves if last is not None else (), self.log.last())
         self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
         self.state = self._state_after(last)
@@ -103,13 +104,21 @@ class Trains:
 
     def _must_not_be_ahead(self) -> None:
         """Refuse a log that has lost its end: its points hold trains that it does not know."""
-        last = self.log.last_commit()
+        last = self.log.last()
         for name, writer in self.writers.items():
             if writer.latest() > last:
-                raise MissingFileError(
+                raise _lost(
                     f"connection point '{name}' holds train {writer.latest()}, "
-                    f"but the last commit in {self.directory} is that of train {last}: records are lost",
-                    hint="restore the checkpoint from a copy, or start with a new one",
+                    f"but the last ticket in {self.directory} is that of train {last}"
+                )
+
+    def _must_have(self, commit: Commit) -> None:
+        """Refuse points that have lost their end: a published train is not in them."""
+        for name in commit.points:
+            if name in self.writers and self.writers[name].latest() < commit.train:
+                raise _lost(
+                    f"train {commit.train} of {self.directory} is published, "
+                    f"but connection point '{name}' ends with train {self.writers[name].latest()}"
                 )
 
     # -- state
@@ -157,17 +166,21 @@ class Trains:
 
     def publish_again(self, train: int) -> tuple[Ticket, Commit] | None:
         """Publish a committed train once more; None if it is known to be published."""
-        if _published(self.directory) == train or self.log.last() > train:
-            return None
         ticket, commit = self.log.ticket(train), self.log.commit(train)
-        assert ticket is not None, train
-        assert commit is not None, train
+        if ticket is None or commit is None:
+            raise _lost(f"{self.directory}: the ticket or the commit of train {train} is gone")
+        if self._own_record(_PUBLISHED).get("train") == train or self.log.last() > train:
+            self._must_have(commit)
+            return None
         self._publish(ticket, commit)
         return ticket, commit
 
     def note_published(self, train: int) -> None:
         """Note at the end of a run that its last train is published, so that the next one need not do it."""
-        write_record(self.directory / _PUBLISHED, {"train": train}, sync=False)
+        _write_own(self.directory / _PUBLISHED, {"train": train})
+
+    def _own_record(self, name: str) -> dict[str, Any]:
+        return _read_own(self.directory / name)
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)
@@ -256,38 +269,50 @@ class Trains:
         return ends
 
 
-_PUBLISHED, _VOID = "published.json", "void_state.json"
+_PUBLISHED, _VOID, _RUN = "published.json", "void_state.json", "run.json"
+_RESTORE = "restore the checkpoint from a copy, or start with a new one and new output folders"
 
 
 def void_state(directory: Path, stages: Iterable[str]) -> None:
     """Note that the state of these stages after the last commit is void: the next train starts without it."""
     last = TrainLog(directory).last_commit()
-    write_record(directory / _VOID, voided(directory) | dict.fromkeys(stages, last))
+    _write_own(directory / _VOID, voided(directory) | dict.fromkeys(stages, last), sync=True)
 
 
 def voided(directory: Path) -> dict[str, int]:
     """By stage: the train after which its state is void."""
-    try:
-        return dict(read_record(directory / _VOID))
-    except FileNotFoundError:
-        return {}
+    return _read_own(directory / _VOID)
 
 
-def _published(directory: Path) -> int:
-    try:
-        return int(read_record(directory / _PUBLISHED)["train"])
-    except FileNotFoundError:
-        return -1
-
-
-def _run_of(directory: Path) -> str:
+def _run_of(directory: Path, last: int) -> str:
     """An identifier that tells this directory's output files from those of any other.
 
     It is made with the directory and kept as long.
     """
-    path = directory / "run.json"
+    run = _read_own(directory / _RUN).get("run")
+    if run is None:
+        if last >= 0:
+            # A train that runs again under another name would give its rows twice.
+            raise _lost(f"{directory / _RUN} is gone, which names the output files of this run")
+        _write_own(directory / _RUN, {"run": uuid.uuid4().hex[:8]}, sync=True)
+    return str(run or _read_own(directory / _RUN)["run"])
+
+
+def _write_own(path: Path, body: Mapping[str, Any], *, sync: bool = False) -> None:
+    """Write a record that says which directory it belongs to."""
+    write_record(path, {"of": path.parent.name, "body": dict(body)}, sync=sync)
+
+
+def _read_own(path: Path) -> dict[str, Any]:
+    """Read such a record; {} if there is none. One that was copied here from elsewhere is refused."""
     try:
-        return str(read_record(path)["run"])
+        record = read_record(path)
     except FileNotFoundError:
-        write_record(path, {"run": uuid.uuid4().hex[:8]})
-        return str(read_record(path)["run"])
+        return {}
+    if record.get("of") != path.parent.name or not isinstance(record.get("body"), dict):
+        raise CorruptFileError(f"{path}: this record belongs elsewhere", hint=_RESTORE)
+    return dict(record["body"])
+
+
+def _lost(problem: str) -> MissingFileError:
+    return MissingFileError(f"{problem}: records are lost", hint=_RESTORE)

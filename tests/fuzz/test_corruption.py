@@ -1,0 +1,137 @@
+"""One file of a checkpoint is damaged; then the network goes on. It is refused, or gives exactly its rows.
+
+Here the real conductor, tasks, state and files run without Spark; a few cases start a whole Spark.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from engine.spark.trains.test_express import deliver, network
+from fuzz.corruption import damage
+from penstock.model.errors import PenstockError
+from penstock.rewrite.subnetworks import split
+from penstock.runtime.box_facts import facts
+from penstock.runtime.checkpoint_identity import claim, settled
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.dead_letters import DeadLetters
+from penstock.store.ownership import own
+from penstock.store.points.compaction import Sizes, compact
+from penstock.store.points.leases import take_lease
+from penstock.store.points.point import PointReader
+from penstock.testing.dry_run import DryRun
+from soak import count
+
+CASES = count(40, soak=4_500)
+BEFORE, AFTER = 10, 3  # seconds delivered before and after the damage
+LIMIT = 60.0
+
+
+def with_view(folder: Path):
+    net = network(folder)
+    net.stream("roads").view("kept", keep="1 hour")
+    return net
+
+
+def second(folder: Path, at: int) -> None:
+    deliver(folder / "in", at, [f"1,{at % 3},30", f"bad {at}"], [f"2,{at % 2},40"])
+
+
+def go_on(folder: Path, *, cut_off: bool = False) -> None:
+    """Start as a runtime does, and run until the feed is used up; or die after the first ticket."""
+    net, checkpoint = with_view(folder), folder / "checkpoint"
+    owner = own(checkpoint)
+    try:
+        subs = settled(checkpoint, split(net))
+        claim(checkpoint, net, subs, facts(subs, 2, fuse=True))
+        catalog = Catalog(checkpoint / "catalog.db")
+        catalog.record_network(net.name, "text", net.nodes.values())
+        catalog.counts()
+        catalog.close()
+        dry = DryRun(net, checkpoint, length=1, epoch=owner.epoch)
+        dry.query.close = False
+        dry.query.next_ticket() if cut_off else dry.all()
+    finally:
+        owner.release()
+
+
+def written(folder: Path):
+    """What a reader sees: output files, the view, dead letters."""
+    lines = {
+        name: sorted(
+            line for file in (folder / "out" / name).glob("*.csv") for line in file.read_text().splitlines()
+        )
+        for name in ("roads", "cars")
+    }
+    rows = PointReader(folder / "checkpoint", "kept").read().select(["road", "n"]).to_pylist()
+    letters = [letter["raw"] for letter in DeadLetters(folder / "checkpoint").read().to_pylist()]
+    return lines, sorted(map(str, rows)), sorted(letters)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> Path:
+    """A checkpoint in the middle of a run: compacted, read by others, with a train that was cut off."""
+    folder = tmp_path_factory.mktemp("sound")
+    for at in range(1, BEFORE + 1):
+        second(folder, at)
+    go_on(folder)
+    compact(folder / "checkpoint", "kept", Sizes(min_entries=2, segment_entries=4))
+    take_lease(PointReader(folder / "checkpoint", "kept"), "reader", seconds=None)
+    second(folder, BEFORE + 1)
+    go_on(folder, cut_off=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(sound, tmp_path_factory):
+    return outcome(sound, tmp_path_factory.mktemp("expected") / "run", seed=None)
+
+
+def outcome(sound: Path, folder: Path, seed: int | None):
+    """The rows of a run that goes on after the damage."""
+    shutil.copytree(sound, folder)
+    if seed is not None:
+        damage(folder / "checkpoint", seed)
+    for at in range(BEFORE + 2, BEFORE + 2 + AFTER):
+        second(folder, at)
+    go_on(folder)
+    return written(folder)
+
+
+def check_case(sound: Path, folder: Path, seed: int, expected) -> str:
+    began = time.monotonic()
+    try:
+        lines, rows, letters = outcome(sound, folder, seed)
+    except PenstockError:
+        result = "refused"
+    else:
+        assert lines == expected[0], "wrong rows in the outputs"
+        assert rows == expected[1], "wrong rows in the view"
+        # A file of dead letters that is gone is not missed; one that is there is whole.
+        assert Counter(letters) <= Counter(expected[2]), "wrong dead letters"
+        result = "harmless"
+    assert time.monotonic() - began < LIMIT
+    return result
+
+
+def test_damaged_checkpoints_are_refused_or_give_the_same_rows(sound, expected, tmp_path, record_property):
+    results: Counter[str] = Counter()
+    for seed in range(CASES):
+        folder = tmp_path / str(seed)
+        try:
+            results[check_case(sound, folder, seed, expected)] += 1
+        except BaseException as error:
+            shutil.rmtree(folder / "checkpoint")
+            shutil.copytree(sound / "checkpoint", folder / "checkpoint")
+            error.add_note(f"seed {seed}: {damage(folder / 'checkpoint', seed)}")
+            raise
+        shutil.rmtree(folder)
+    assert results["refused"] > CASES / 10
+    assert results["harmless"] > CASES / 10
+    record_property("corruptions_by_readers", CASES)
+    record_property("corruptions_refused", results["refused"])
