@@ -49,7 +49,7 @@ def written(folder):
         for name in ("roads", "cars")
     }
     rows = PointReader(folder / "checkpoint", "kept").read().select(["road", "n", "_entry"]).to_pylist()
-    letters = DeadLetters(folder / "checkpoint").read().to_pylist()
+    letters = DeadLetters(folder / "checkpoint").read().select(["raw", "reason", "train", "line"]).to_pylist()
     return lines, sorted(map(str, rows)), sorted(map(str, letters))
 
 
