@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
+_STANDARD = str(Path(difflib.__file__).resolve().parent)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,32 @@ def caller() -> Where:
             break
         frame = frame.f_back
     return Where()
+
+
+def raised_at(error: BaseException) -> Where:
+    """The last line of the user's own code that an error came through; unknown if it came through none."""
+    where, trace = Where(), error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if _is_users(file):
+            where = Where(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return where
+
+
+def _is_users(file: str) -> bool:
+    """Not ours, not Python's, not an installed package's."""
+    return not file.startswith((_PACKAGE, _STANDARD, "<")) and "site-packages" not in file
+
+
+def one_line(text: object, length: int = 300) -> str:
+    r"""A foreign text as one line of a message, cut if it is too long.
+
+    >>> one_line("cannot cope\n  with seven")
+    'cannot cope with seven'
+    """
+    line = " ".join(str(text).split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def directly() -> Where | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.model.boxes import Node
-from penstock.model.errors import NetworkError, PenstockError
+from penstock.model.errors import NetworkError, PenstockError, one_line, raised_at
 from penstock.model.types import Schema, arrow_schema
 from penstock.model.user_functions import Function
 
@@ -19,13 +19,19 @@ def call(node: Node, function: Function, *arguments: object) -> Any:
     except PenstockError:
         raise
     except Exception as error:
-        raise NetworkError(
-            f"function {function.name} failed: {error}",
-            box=node.name,
-            where=node.where,
-            found=type(error).__name__,
-            hint="a function that keeps state or works on windows must cope with what it gets",
-        ) from error
+        raise function_error(node, function, error) from error
+
+
+def function_error(node: Node, function: Function, error: Exception) -> NetworkError:
+    """A user's function failed: where in the user's code, and with what."""
+    where = raised_at(error)
+    return NetworkError(
+        f"function {function.name} failed: {one_line(error)}",
+        box=node.name,
+        where=node.where,
+        found=f"{type(error).__name__} at {where}" if where.file else type(error).__name__,
+        hint="a function that keeps state or works on windows must cope with what it gets",
+    )
 
 
 def table_from(node: Node, answer: object, schema: Schema) -> pa.Table:

@@ -65,6 +65,9 @@ MEMORY = {
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
+TASK_ATTEMPTS = 4
+"""As on a cluster, a task may fail before its train does: a killed worker costs one task, not the train."""
+
 # Results depend on these. If the given session has other values, trains run in a second one with these.
 MEANING = {
     "spark.sql.session.timeZone": "UTC",
@@ -92,7 +95,7 @@ def local_session(
     cores = max(2, os.cpu_count() or 2)
     defaults = {
         "spark.app.name": name,
-        "spark.master": os.environ.get("MASTER", f"local[{cores}]"),
+        "spark.master": os.environ.get("MASTER", f"local[{cores},{TASK_ATTEMPTS}]"),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.driver.memory": f"{heap_mb(_memory_mb())}m",
         **SETTINGS,
@@ -108,7 +111,7 @@ def local_session(
     launch(chosen, MEMORY, nice)
     spark = builder.getOrCreate()
     if not verbose():
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel("FATAL")
     return spark
 
 

@@ -35,6 +35,7 @@ class FrameWriter:
     def write(self, name: str, frame: DataFrame) -> None:
         """Write to every output, point and view after the native node `name`."""
         for reader in self.trains.terminals(name):
+            self.trains.doing = (name, reader)
             node = self.trains.net.nodes[reader]
             if not isinstance(node, Output):
                 rows = self._by_tasks(frame, reader, self.trains.writers[reader])

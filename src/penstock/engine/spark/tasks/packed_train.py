@@ -272,6 +272,7 @@ class PackedTrainRun(TrainRun):
         self._newest: list[int] = []
 
     def run(self) -> None:
+        self.trains.doing = tuple(name for stage in self.layout.stages for name in stage.nodes)
         frame = self._packed()
         for i, stage in enumerate(self.layout.stages):
             # All sources lie in the records of one scan, and only the first stage can come directly after it.

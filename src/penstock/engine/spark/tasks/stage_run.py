@@ -15,7 +15,7 @@ from penstock.engine.contract.cost import BoxCost
 from penstock.engine.spark.layout.plan import FED
 from penstock.model.boxes import Drop, Node, Trait
 from penstock.model.diffused.roles import Report
-from penstock.model.errors import PenstockError
+from penstock.model.errors import NetworkError, PenstockError, one_line, raised_at
 from penstock.model.types import STAMP
 
 if TYPE_CHECKING:
@@ -60,8 +60,13 @@ class StageRun:
         except PenstockError:
             raise
         except Exception as error:
-            raise PenstockError(
-                f"{node.where}: box '{node.name}': its function failed: {type(error).__name__}: {error}"
+            where = raised_at(error)
+            raise NetworkError(
+                f"it failed: {one_line(error)}",
+                box=node.name,
+                where=node.where,
+                found=f"{type(error).__name__} at {where}" if where.file else type(error).__name__,
+                hint="--verbose shows the whole trace",
             ) from error
         self._guard(node, inputs, answer.out)
         self._take(node.name, logic, inputs, answer)

@@ -25,6 +25,8 @@ from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.trains.attempts import doing, run_train
+from penstock.engine.spark.trains.failures import ATTEMPTS, message_of
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory
@@ -74,6 +76,7 @@ class SubnetworkQuery:
         self.looks = 0  # looks at the inputs that found nothing to do
         self.query: Any = None
         self._first = 0  # the train of Spark's first micro-batch
+        self.attempts = ATTEMPTS  # of a train, before the run ends
         self.failure: BaseException | None = None
         self._recover()
 
@@ -123,14 +126,23 @@ class SubnetworkQuery:
     def _start_ticks(self) -> None:
         self._first = self._committed + 1
         folder = fresh_ticks(self.trains.directory / "ticks", self.settings.epoch)
-        self._run_query(ticks(self.spark), self.tick, folder)
+        self._run_query(ticks(self.spark), self._micro_batch, folder)
 
     def _run_query(self, frame: DataFrame, body: Callable[[DataFrame, int], None], folder: Path) -> None:
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(body)
         self.query = writer.option("checkpointLocation", str(folder)).start()
 
+    def _micro_batch(self, nothing: DataFrame, batch: int) -> None:
+        """The body of foreachBatch."""
+        try:
+            self.tick(nothing, batch)
+        except Exception:
+            # `failure` has it. Spark takes the text of what a callback raises apart with a pattern that
+            # overflows its stack on long traces.
+            raise RuntimeError("the train failed") from None
+
     def tick(self, _nothing: DataFrame | None, batch: int) -> None:
-        """The body of foreachBatch: wait for the ticket of this micro-batch's train, then run it."""
+        """Wait for the ticket of this micro-batch's train, then run it."""
         train = self._first + batch
         self._waiting.set()
         while self._last < train:
@@ -150,7 +162,7 @@ class SubnetworkQuery:
         """Run a train whose ticket is written."""
         self._began, self._began_at = time.monotonic(), time.time()
         try:
-            self.trains(train)
+            run_train(self.trains, train, self.attempts)
         except BaseException as error:
             self.failure = error
             raise
@@ -304,12 +316,14 @@ class SubnetworkQuery:
         return self._committed >= self._last
 
     def check(self) -> None:
-        """Raise what went wrong, if anything did."""
-        error = self.failure or (
-            self.query.exception() if self.query is not None and not self.query.isActive else None
-        )
-        if error is None:
-            return
-        if isinstance(error, FencedError):
-            raise error
-        raise PenstockError(f"sub-network '{self.sub.name}' failed: {error}") from error
+        """Raise what went wrong, if anything did, as one message."""
+        error = self.failure or self._query_failure()
+        if error is not None:
+            raise message_of(error, doing(self.trains, self._last)) from error
+
+    def _query_failure(self) -> BaseException | None:
+        """What ended the streaming query, outside of a train."""
+        try:
+            return None if self.query is None or self.query.isActive else self.query.exception()
+        except Exception as error:  # Spark itself is gone
+            return error

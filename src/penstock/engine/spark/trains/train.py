@@ -90,6 +90,7 @@ class Trains:
         self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
         self.state = self._state_after(last)
+        self.doing: tuple[str, ...] = ()  # the boxes whose job runs now, for messages
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
         self._must_not_be_ahead()
         self.dead_letters = DeadLetters(checkpoint, sync=self.sync)

@@ -164,6 +164,7 @@ class TrainRun:
     # -- stages
 
     def _stage(self, stage: Stage) -> None:
+        self.trains.doing = tuple(stage.nodes)
         onward = self._onward(stage)
         task = self._task(stage, onward)
         frame = self._partitioned(stage, task)
