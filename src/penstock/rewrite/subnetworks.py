@@ -101,16 +101,18 @@ def _in_order(network: Network, part_of: dict[str, str], live: set[str]) -> list
     needs = _needs(network, part_of, live)
     order: list[str] = []
 
-    # Not TopologicalSorter: among equals, the order in which the network was written must win.
-    def visit(part: str) -> None:
-        if part not in order:
-            for needed in sorted(needs[part], key=list(needs).index):
-                visit(needed)
-            order.append(part)
-
-    for name in network.nodes:
-        if name in live:
-            visit(part_of[name])
+    at = {part: number for number, part in enumerate(needs)}
+    done: set[str] = set()
+    # Not TopologicalSorter: among equals, the order in which the network was written must win. A stack and
+    # not recursion: hundreds of points may follow each other.
+    for stack in ([part_of[name]] for name in network.nodes if name in live):
+        while stack:
+            missing = sorted(needs[stack[-1]] - done, key=at.__getitem__)
+            if missing and stack[-1] not in done:
+                stack.append(missing[0])
+            elif (part := stack.pop()) not in done:
+                done.add(part)
+                order.append(part)
     return order
 
 

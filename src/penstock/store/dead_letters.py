@@ -109,8 +109,9 @@ class DeadLetters:
 
 
 def _quoted(name: str) -> str:
-    # Escape dots too: '..' is a valid name here and must not lead out of the table.
-    return quote(name, safe="").replace(".", "%2E")
+    # A name is at most 120 bytes, and stays shorter than a file name may be: letters are left as they are.
+    # Escape a leading dot too, so that '..' does not lead out of the table.
+    return re.sub(r"[%/\x00-\x1f]|^\.", lambda match: f"%{ord(match[0]):02X}", name)
 
 
 def _conform(letters: pa.Table, train: int) -> pa.Table:

@@ -53,7 +53,7 @@ from penstock.model.checks.window_types import (
     tumble_type,
 )
 from penstock.model.error_location import located, node_error
-from penstock.model.errors import ExpressionError
+from penstock.model.errors import ExpressionError, one_line
 from penstock.model.expressions import expression as expressions
 from penstock.model.formats.description import Format, Role
 from penstock.model.qos import QoS
@@ -131,7 +131,7 @@ def _filter(node: Filter, inputs: Inputs) -> StreamType:
 
 
 def _predicate(node: Node, text: str, schema: Schema) -> None:
-    with located(node.name, node.where, part=f"predicate '{text}'"):
+    with located(node.name, node.where, part=f"predicate '{one_line(text, 100)}'"):
         type_ = expressions.infer(text, schema)
     if type_ != "BOOLEAN":
         raise node_error(
@@ -164,7 +164,7 @@ def _map(node: Map, inputs: Inputs) -> StreamType:
 
 
 def _expression(node: Node, name: str, text: str, schema: Schema) -> str:
-    with located(node.name, node.where, part=f"{name} = '{text}'"):
+    with located(node.name, node.where, part=f"{name} = '{one_line(text, 100)}'"):
         return expressions.infer(text, schema)
 
 

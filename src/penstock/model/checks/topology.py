@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from penstock.model.boxes import Node, Trait
-from penstock.model.error_location import node_error
-from penstock.model.errors import NetworkError, Where, did_you_mean
+from penstock.model.error_location import located, node_error
+from penstock.model.errors import ExpressionError, NetworkError, Where, did_you_mean, one_line
 
 _NAME = re.compile(r"\w[\w .:\-]*")
 _TABLE = re.compile(r"[A-Za-z_]\w*")
+_WORDS = "letters, digits, blanks and any of _ . : -"
+LONGEST_NAME = 120
+"""Bytes of a name in UTF-8. Names stand in file names, which end at 255 bytes, beside other parts."""
 
 
 def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
@@ -34,12 +37,36 @@ def check_name(node: Node, others: Mapping[str, Node]) -> None:
     # people query points and views by name, so theirs are SQL names
     table = Trait.KEPT in node.traits
     if not isinstance(node.name, str) or not (_TABLE if table else _NAME).fullmatch(node.name):
-        what = "letters, digits and '_'" if table else "letters, digits, blanks and any of _ . : -"
+        what = "letters, digits and '_'" if table else _WORDS
         raise node_error(
-            node, f"'{node.name}' cannot be the name of a {node.kind.replace('_', ' ')}", expected=what
+            node,
+            f"'{one_line(node.name, 60)}' cannot be the name of a {node.kind.replace('_', ' ')}",
+            expected=what,
         )
+    with located(one_line(node.name, 60), node.where):
+        check_length(node.name)
     if node.name in others:
         refuse_double(node.name, node.where, others[node.name])
+
+
+def check_length(name: str) -> None:
+    """A name that fits into a file name."""
+    if len(name.encode()) > LONGEST_NAME:
+        raise ExpressionError(
+            "the name is too long",
+            found=f"{len(name):,} characters, {len(name.encode()):,} bytes",
+            expected=f"at most {LONGEST_NAME} bytes",
+            hint="use .about(description=...) for a longer text",
+        )
+
+
+def check_network_name(name: str, where: Where) -> None:
+    """The name of a network or of an attached query: a checkpoint's folder may be called like it."""
+    if not _NAME.fullmatch(name):
+        problem = f"'{one_line(name, 60)}' cannot be the name of a network"
+        raise NetworkError(problem, where=where, expected=_WORDS)
+    with located(where=where):
+        check_length(name)
 
 
 def refuse_double(name: str, where: Where, other: Node) -> None:

@@ -16,6 +16,7 @@ from penstock.model.checks.signatures import (
 )
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.error_location import located, node_error
+from penstock.model.errors import one_line
 from penstock.model.expressions import expression as expressions
 from penstock.model.types import NUMERIC, Column, Schema, StreamType
 
@@ -88,7 +89,7 @@ def _positive(node: Windowed | Latch, extent: Extent) -> None:
 
 
 def _aggregate(node: Windowed | Latch, name: str, text: str, stream: StreamType, schema: Schema) -> str:
-    with located(node.name, node.where, part=f"{name} = '{text}'"):
+    with located(node.name, node.where, part=f"{name} = '{one_line(text, 100)}'"):
         aggregation = expressions.split_aggregates(text, schema, keys=stream.keys)
     if isinstance(node.size, Count) and any(
         call.function in ("window_start", "window_end") for call in aggregation.calls

@@ -17,7 +17,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from penstock.model.durations import parse_duration
-from penstock.model.errors import ExpressionError, did_you_mean
+from penstock.model.errors import ExpressionError, did_you_mean, one_line
 from penstock.model.expressions.functions import (
     AGGREGATE_ALIASES,
     AGGREGATES,
@@ -31,6 +31,11 @@ from penstock.model.expressions.functions import (
 )
 from penstock.model.expressions.typed import Call, ColumnRef, Literal, Typed, call, cast, count_text, fits
 from penstock.model.types import Schema, canonical_type
+
+DEEPEST = 200
+"""Operations inside one another. Both engines walk an expression by recursion, and so does Spark."""
+LONGEST = 1_000_000
+"""Characters of an expression."""
 
 
 class Dialect(Spark):
@@ -58,21 +63,49 @@ def parse(text: str) -> exp.Expression:
         raise ExpressionError(
             "the expression is empty", expected="a Spark SQL expression", hint="for example 'speed < 40'"
         )
+    if len(text) > LONGEST:
+        found = f"{len(text):,} characters"
+        raise ExpressionError("the expression is too long", found=found, expected=f"at most {LONGEST:,}")
     try:
         tree = sqlglot.parse_one(text, dialect=Dialect)
+    except RecursionError:
+        raise _too_deep("too many calls or parentheses") from None
     except SqlglotError as error:
         raise ExpressionError(
-            f"'{text}' is not an expression", found=_syntax(error), expected="a Spark SQL expression"
+            f"'{one_line(text)}' is not an expression",
+            found=_syntax(error),
+            expected="a Spark SQL expression",
         ) from None
     if isinstance(tree, exp.Alias):
         raise ExpressionError(
-            f"'{text}' names its result",
+            f"'{one_line(text)}' names its result",
             expected="an expression alone",
             hint="is an operator or a comma missing?",
         )
     assert isinstance(tree, exp.Expression)
+    if (depth := _depth(tree)) > DEEPEST:
+        raise _too_deep(f"{depth:,} operations")
     _keep_together(tree)
     return tree
+
+
+def _depth(tree: exp.Expression) -> int:
+    """How many operations stand inside one another, counted without recursion."""
+    deepest, stack = 0, [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack += [(child, depth + 1) for child in node.iter_expressions()]
+    return deepest
+
+
+def _too_deep(found: str) -> ExpressionError:
+    return ExpressionError(
+        "the expression is nested too deeply",
+        found=f"{found} inside one another",
+        expected=f"at most {DEEPEST} operations (a sum of n terms has n), and 30 calls or parentheses",
+        hint="split it over several columns, or write a list as IN (...)",
+    )
 
 
 def _keep_together(tree: exp.Expression) -> None:

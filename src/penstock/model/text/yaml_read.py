@@ -85,6 +85,12 @@ def read_network(text: str, file: str) -> Network:
 def _compose(text: str, file: str) -> yaml.Node:
     try:
         node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        raise NetworkError(
+            "the text is nested too deeply",
+            where=Where(file, 1),
+            expected="boxes by name, and a few levels below them",
+        ) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise NetworkError(

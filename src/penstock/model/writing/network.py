@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
 from penstock.model.checks.stream_types import output_type
-from penstock.model.checks.topology import check_inputs, check_name, ordered
+from penstock.model.checks.topology import check_inputs, check_name, check_network_name, ordered
 from penstock.model.errors import NetworkError, caller, did_you_mean, shown
 from penstock.model.formats.description import SinkFormat, SourceFormat
 from penstock.model.types import Schema, StreamType
@@ -44,6 +44,7 @@ class Network:
                 expected="a text",
                 hint='ps.Network("traffic")',
             )
+        check_network_name(name, caller())
         self.name = name
         self._nodes: dict[str, Node] = {}
         self._types: dict[str, StreamType] = {}

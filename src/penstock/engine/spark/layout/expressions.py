@@ -26,6 +26,27 @@ class SparkSql:
     failure: str | None
 
 
+LONGEST = 20_000
+"""Characters of Spark SQL. An argument appears several times in its form, so nested calls multiply."""
+
+
+class TooLongForSparkError(Exception):
+    """An expression whose Spark SQL would be too long: its box runs in a stage instead."""
+
+
+def fits_spark(text: str, schema: Schema) -> bool:
+    """Whether an expression can run natively.
+
+    >>> fits_spark("abs(abs(a))", Schema.parse("a INT")), fits_spark("abs(" * 20 + "a" + ")" * 20, Schema.parse("a INT"))
+    (True, False)
+    """
+    try:
+        to_spark(text, schema)
+    except TooLongForSparkError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=4096)  # called for every train
 def to_spark(text: str, schema: Schema) -> SparkSql:
     """An expression as Spark SQL over these columns.
@@ -59,6 +80,16 @@ def _strict(node: Call) -> bool:
 
 
 def _value(node: Typed) -> str:
+    return _bounded(_form_of(node))
+
+
+def _bounded(sql: str) -> str:
+    if len(sql) > LONGEST:
+        raise TooLongForSparkError
+    return sql
+
+
+def _form_of(node: Typed) -> str:
     if isinstance(node, Literal):
         return _literal(node)
     if isinstance(node, ColumnRef):
@@ -226,11 +257,12 @@ def _failure(node: Typed) -> str | None:
         return None
     form = _LAZY.get(node.function)
     if form is not None:
-        return form(node)
+        reason = form(node)
+        return reason if reason is None else _bounded(reason)
     reasons = [reason for arg in node.args if (reason := _failure(arg))]
     if node.fails:
         reasons.append(_own(node))
-    return _first(reasons)
+    return _bounded(_first(reasons))
 
 
 def _first(reasons: list[str]) -> str:

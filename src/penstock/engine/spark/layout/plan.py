@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.model.boxes import Join, Keys, Node, Source, Trait
+from penstock.engine.spark.layout.expressions import fits_spark
+from penstock.model.boxes import Filter, Join, Keys, Map, Node, Source, Trait
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
 # Boxes that `native.py` can run as DataFrame operations.
 NATIVE_KINDS = frozenset({"filter", "map", "drop", "union", "group_by"})
 FED = "_fed"  # in a partial aggregate: the number of tuples in it
+NATIVE_DEPTH = 30
+"""Native boxes one behind the other. Spark walks a plan by recursion, and a plan of some 150 overflows its
+stack. What comes after these runs in a stage, where a box is one turn of a loop.
+"""
 SPREAD = ("_server",)  # the keys of a stage whose tuples may lie anywhere; no box has such a key
 
 
@@ -81,6 +86,7 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
     native: list[str] = []
     stages: list[Stage] = []
     home: dict[str, Stage] = {}
+    depth: dict[str, int] = {}  # of native boxes
     for name in feeds:
         # The source itself comes first in its stage, which unpacks its records.
         home[name] = Stage(name, _partitioned_by(net.nodes[name]))
@@ -90,8 +96,11 @@ def _lay_out(sub: SubNetwork, feeds: list[str], *, fuse: bool) -> Layout:
             continue
         stage = _stage_for(net, node, home, fuse=fuse)
         if stage is None:
-            native.append(node.name)
-            continue
+            depth[node.name] = 1 + max(depth.get(behind(net, up), 0) for up in node.inputs)
+            if depth[node.name] <= NATIVE_DEPTH:
+                native.append(node.name)
+                continue
+            stage = Stage(node.name, None)
         if stage not in stages:
             stages.append(stage)
         stage.nodes.append(node.name)
@@ -108,9 +117,13 @@ def _partitioned_by(node: Node) -> Keys | None:
     return node.format.partitioned_by if isinstance(node, Source) and node.format.in_order else None
 
 
-def vectorised(node: Node) -> bool:
-    """Whether a box needs Python: it has no native form, or is a user's function."""
-    return node.kind not in NATIVE_KINDS or node.user_function is not None
+def vectorised(net: Network, node: Node) -> bool:
+    """Whether a box needs Python: it has no native form, or one that is too long, or is a user's function."""
+    if node.kind not in NATIVE_KINDS or node.user_function is not None:
+        return True
+    texts = [node.predicate] if isinstance(node, Filter) else []
+    texts += [text for _, text in node.columns] if isinstance(node, Map) else []
+    return not all(fits_spark(text, net.types[node.inputs[0]].schema) for text in texts)
 
 
 def behind(net: Network, name: str) -> str:
@@ -128,7 +141,7 @@ def box_keys(net: Network, node: Node, index: int) -> Keys | None:
 
 def _stage_for(net: Network, node: Node, home: dict[str, Stage], *, fuse: bool) -> Stage | None:
     feeding = [home.get(behind(net, name)) for name in node.inputs]
-    if not vectorised(node):
+    if not vectorised(net, node):
         # Only if all its input is already there. Otherwise it would pull native arrows into Python.
         first = feeding[0]
         return first if first is not None and all(stage is first for stage in feeding) else None
@@ -169,15 +182,22 @@ def _carried(net: Network, name: str, stage: Stage, keys: Keys) -> bool:
 
     If a user's function produces a column with a key's name, this trusts it; the task checks it (`guarded`).
     """
-    node = net.nodes[behind(net, name)]
-    if node.name not in stage.nodes:
-        return True
-    schema = net.types[node.name].schema
-    if not all(key in schema for key in keys):
-        return False
-    if not node.carries(keys):
-        return False
-    return all(_carried(net, up, stage, keys) for up in node.inputs)
+    return all(
+        all(key in net.types[up].schema for key in keys) and net.nodes[up].carries(keys)
+        for up in _upstream(net, name, within=set(stage.nodes))
+    )
+
+
+def _upstream(net: Network, name: str, *, within: set[str] | None = None) -> set[str]:
+    """The boxes that an arrow's tuples come through, those `within` only; a stack, as chains may be long."""
+    boxes: set[str] = set()
+    stack = [behind(net, name)]
+    while stack:
+        box = stack.pop()
+        if box not in boxes and (within is None or box in within):
+            boxes.add(box)
+            stack += [behind(net, up) for up in net.nodes[box].inputs]
+    return boxes
 
 
 def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
@@ -194,8 +214,7 @@ def guarded(net: Network, stage: Stage) -> dict[str, Keys]:
 
 def _depends(net: Network, name: str, stage: Stage) -> bool:
     """Whether the arrow's tuples come, directly or further up, from the stage."""
-    node = net.nodes[name]
-    return node.name in stage.nodes or any(_depends(net, up, stage) for up in node.inputs)
+    return not _upstream(net, name).isdisjoint(stage.nodes)
 
 
 def _enter(net: Network, node: Node, stage: Stage, home: dict[str, Stage]) -> None:

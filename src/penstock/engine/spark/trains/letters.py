@@ -19,8 +19,8 @@ class LetterOrigins:
     """Where the tuples of each box of a sub-network come from."""
 
     def __init__(self, net: Network) -> None:
-        self._sources = {name: _source_of(net, name) for name in net.nodes}
-        self._direct = {name: _direct_source(net, name) for name in net.nodes}
+        self._sources = {name: _only(sources) for name, sources in sources_of(net).items()}
+        self._direct = _direct_sources(net)
 
     def letters(self, ticket: Ticket, dead: Iterable[pa.Table]) -> pa.Table:
         """All letters of a train: those of its boxes, and what the ticket itself leaves out."""
@@ -73,19 +73,25 @@ class _Finder:
         return None
 
 
-def _source_of(net: Network, name: str) -> str:
-    """The source of a box's tuples, if there is only one: tuples do not record where they came from."""
-    node = net.nodes[name]
-    if not node.inputs:
-        return name
-    sources = {_source_of(net, up) for up in node.inputs}
-    return sources.pop() if len(sources) == 1 else ""
+def sources_of(net: Network) -> dict[str, frozenset[str]]:
+    """The inputs that each node's tuples come from, in one pass: nodes stand after their inputs."""
+    sources: dict[str, frozenset[str]] = {}
+    for name, node in net.nodes.items():
+        sources[name] = frozenset().union(*(sources[up] for up in node.inputs)) or frozenset((name,))
+    return sources
 
 
-def _direct_source(net: Network, name: str) -> str:
-    """The source whose `_seq` the tuples of this box still carry, or none."""
-    node = net.nodes[name]
-    if isinstance(node, Source):
-        return name
-    passes_on = isinstance(node, _PASS_ON) and getattr(node, "function", None) is None
-    return _direct_source(net, node.inputs[0]) if passes_on else ""
+def _only(sources: frozenset[str]) -> str:
+    """The source, if there is only one: tuples do not record where they came from."""
+    return next(iter(sources)) if len(sources) == 1 else ""
+
+
+def _direct_sources(net: Network) -> dict[str, str]:
+    """The source whose `_seq` the tuples of each box still carry, or none."""
+    direct: dict[str, str] = {}
+    for name, node in net.nodes.items():
+        if isinstance(node, Source):
+            direct[name] = name
+        elif isinstance(node, _PASS_ON) and getattr(node, "function", None) is None:
+            direct[name] = direct.get(node.inputs[0], "")
+    return direct

@@ -37,7 +37,6 @@ from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.durable import sync_directory, sync_file
-from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input

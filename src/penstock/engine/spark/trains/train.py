@@ -31,7 +31,7 @@ from penstock.engine.spark.layout.plan import behind, lay_out
 from penstock.engine.spark.tasks.packed_train import PackedTrainRun
 from penstock.engine.spark.tasks.state import check_state
 from penstock.engine.spark.trains.estimates import Estimates
-from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces
+from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import ConnectionPoint, Node
@@ -97,6 +97,7 @@ class Trains:
         self._tails = {name: behind(self.net, self.net.nodes[name].inputs[0]) for name in sub.outputs}
         self.estimates = Estimates()
         self._origins = LetterOrigins(self.net)
+        self.sources_of = sources_of(self.net)
 
     def _writer(self, node: Node) -> PointWriter:
         key = node.key if isinstance(node, ConnectionPoint) else None

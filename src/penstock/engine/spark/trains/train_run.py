@@ -293,19 +293,15 @@ class TrainRun:
 
         The proof needs a single source in arrival order, and no stage in between.
         """
-        sources = self._sources(entry.tail)
+        sources = self.trains.sources_of[entry.tail]
         if (
             len(sources) != 1
             or not self.net.types[entry.tail].arrival_order
             or entry.tail in self.layout.home
         ):
             return None
-        source = self.net.nodes[sources.pop()]
+        source = self.net.nodes[next(iter(sources))]
         return source.lateness - (1 if source.whole else 0) if isinstance(source, Source) else None
-
-    def _sources(self, name: str) -> set[str]:
-        node = self.net.nodes[name]
-        return {name} if not node.inputs else set().union(*(self._sources(up) for up in node.inputs))
 
     def _leaving(self, name: str) -> Leaving:
         sinks, points, driver = [], [], False
