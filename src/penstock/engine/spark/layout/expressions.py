@@ -37,7 +37,8 @@ class TooLongForSparkError(Exception):
 def fits_spark(text: str, schema: Schema) -> bool:
     """Whether an expression can run natively.
 
-    >>> fits_spark("abs(abs(a))", Schema.parse("a INT")), fits_spark("abs(" * 20 + "a" + ")" * 20, Schema.parse("a INT"))
+    >>> deep = "abs(" * 20 + "a" + ")" * 20
+    >>> fits_spark("abs(abs(a))", Schema.parse("a INT")), fits_spark(deep, Schema.parse("a INT"))
     (True, False)
     """
     try:

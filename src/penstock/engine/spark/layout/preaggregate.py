@@ -17,7 +17,7 @@ from penstock.engine.arrow.boxes.window_rows import WINDOW, Shaper
 from penstock.engine.arrow.boxes.window_spans import Spans
 from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
-from penstock.engine.spark.layout.expressions import to_spark
+from penstock.engine.spark.layout.expressions import fits_spark, to_spark
 from penstock.engine.spark.layout.plan import FED, Layout, StageInput
 from penstock.model.boxes import Windowed
 from penstock.model.durations import Time
@@ -53,10 +53,8 @@ def _slot_is_native(slot: Slot, net: Network, entry: StageInput) -> bool:
         return False
     if slot.call.function in ("min", "max") and slot.argument in ("FLOAT", "DOUBLE"):
         return False
-    return (
-        slot.call.argument is None
-        or to_spark(slot.call.argument, net.types[entry.tail].schema).failure is None
-    )
+    text, schema = slot.call.argument, net.types[entry.tail].schema
+    return text is None or (fits_spark(text, schema) and to_spark(text, schema).failure is None)
 
 
 class _ByIdentity:
