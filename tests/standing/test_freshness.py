@@ -16,7 +16,9 @@ import pytest
 
 import penstock as ps
 from penstock.standing.errors import StaleError
-from penstock.standing.serving.freshness import Freshness
+from penstock.standing.serving.freshness import Freshness, Sign, sign_of
+from penstock.standing.serving.points_only_runtime import sign_elsewhere
+from penstock.store.ownership import Timing, own
 from standing.test_http import ARROW, ByHand, ask, command, put, service_at
 
 pytest.importorskip("fastapi")
@@ -49,13 +51,16 @@ class Network:
         self.error: Exception | None = None
         self.now = 100.0
 
+    def signs(self) -> dict[str, Sign]:
+        return {name: sign_of(query) for name, query in self.queries.items()}
+
     def check(self) -> None:
         if self.error is not None:
             raise self.error
 
 
 def watched(network: Network, stale_after: float | None = 10.0) -> Freshness:
-    freshness = Freshness(network, stale_after, lambda: network.now)
+    freshness = Freshness(network.signs, network.check, stale_after, lambda: network.now)
     freshness.look()
     return freshness
 
@@ -127,6 +132,36 @@ def test_a_failure_stays_and_its_cause_is_not_told(error: Exception) -> None:
     assert str(error) in str(freshness.failure)
 
 
+def test_a_network_elsewhere_shows_its_life_in_the_checkpoint(tmp_path: Path) -> None:
+    now = [0.0]
+    freshness = Freshness(lambda: {"network": sign_elsewhere(tmp_path)}, lambda: None, 10.0, lambda: now[0])
+
+    def later(seconds: float) -> float:
+        now[0] += seconds
+        freshness.look()
+        return freshness.age()
+
+    assert later(5) == 0  # nobody has ever run it: what is there is all there is
+    owner = own(tmp_path, timing=Timing(beat=0.01))
+    assert later(5) == 0
+    counter = next((tmp_path / "owners").glob("*.counter"))
+    before = counter.read_bytes()
+    while counter.read_bytes() == before:
+        pass
+    assert later(5) == 0
+    owner._ended.set()  # as kill -9: it counts no more, and has not said that it ends
+    owner._beats.join()
+    later(0)
+    assert later(9) == 9
+    assert later(9) == 18
+    with pytest.raises(StaleError, match="the network lags"):
+        freshness.check()
+    owner._ended.clear()
+    owner.release()  # a clean end
+    assert later(60) == 0
+    assert freshness.check() == 0
+
+
 # -- in the service
 
 
@@ -148,7 +183,7 @@ def fail(service: ByHand) -> None:
     def check() -> None:
         raise ps.PenstockError("sub-network 'cars' failed: java.io.IOException: /data/x")
 
-    service.runtime.check = check  # type: ignore[method-assign]
+    service.freshness._check = check
     assert service.freshness.failed.wait(20)
 
 

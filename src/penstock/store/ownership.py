@@ -59,6 +59,24 @@ class Owner:
 
 
 @dataclass(frozen=True)
+class SignOfLife:
+    """What an owner shows to those who only read: it counts while it lives, and says when it ends."""
+
+    epoch: int
+    count: bytes
+    ended: bool
+
+
+def sign_of_life(checkpoint: Path) -> SignOfLife | None:
+    """The last owner's; None if the checkpoint never had one."""
+    folder = checkpoint / FOLDER
+    epoch = max(numbers_in(folder), default=None) if folder.exists() else None
+    if epoch is None:
+        return None
+    return SignOfLife(epoch, _text(_counter(folder, epoch)), _ended(folder, epoch).exists())
+
+
+@dataclass(frozen=True)
 class Timing:
     """How often an owner counts, how long another host waits for it, and by which clock."""
 

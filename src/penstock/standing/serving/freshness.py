@@ -2,7 +2,8 @@
 
 Every sub-network again and again looks at its inputs, and either runs a train or finds nothing new. Both are
 progress. An answer is as old as the longest time since a sub-network last made progress: what came in before
-then is in it. Event time cannot tell this, since a stream without input is not behind.
+then is in it. Event time cannot tell this, since a stream without input is not behind. A network that another
+process runs shows its life in the checkpoint (`store/ownership.py`).
 """
 
 from __future__ import annotations
@@ -38,33 +39,43 @@ class Moving(Protocol):
         """Whether no train is running."""
 
 
-class Watched(Protocol):
-    """What is read of a runtime."""
+@dataclass(frozen=True)
+class Sign:
+    """What a part of a network shows of itself: something that changes while it moves, and its clean end."""
 
-    @property
-    def queries(self) -> Mapping[str, Moving]: ...
-
-    def check(self) -> None:
-        """Raise what went wrong."""
+    count: object
+    ended: bool = False
 
 
-@dataclass
-class _Progress:
-    """What was last seen of a sub-network, and when it had last moved."""
+def sign_of(query: Moving) -> Sign:
+    """A sub-network has moved when it has looked in vain, or finished a train."""
+    trains = query.last if query.drained() else query.last - 1
+    return Sign((query.looks, trains), query.finished.is_set() and query.drained())
 
-    looks: int
-    trains: int
-    moved: float
+
+@dataclass(frozen=True)
+class _Seen:
+    """A sign, and when it was new."""
+
+    sign: Sign
+    at: float
 
 
 class Freshness:
-    """Watches the sub-networks of one runtime. `failed` is set when one of them has failed for good."""
+    """Watches the parts of one network. `failed` is set when one of them has failed for good.
+
+    `signs` gives the sign of each part by name, `check` raises what went wrong.
+    """
 
     def __init__(
-        self, runtime: Watched, stale_after: float | None, clock: Callable[[], float] = time.monotonic
+        self,
+        signs: Callable[[], Mapping[str, Sign]],
+        check: Callable[[], None],
+        stale_after: float | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._runtime, self._stale_after, self._clock = runtime, stale_after, clock
-        self._progress: dict[str, _Progress] = {}
+        self._signs, self._check, self._stale_after, self._clock = signs, check, stale_after, clock
+        self._seen: dict[str, _Seen] = {}
         self._stopped = threading.Event()
         self.failed = threading.Event()
         self.failure: PenstockError | None = None
@@ -82,23 +93,25 @@ class Freshness:
             self.look()
 
     def look(self) -> None:
-        """Note which sub-networks have moved since the last look, and whether one has failed."""
+        """Note which parts have moved since the last look, and whether one has failed."""
         now = self._clock()
-        for name, query in list(self._runtime.queries.items()):
-            trains = query.last if query.drained() else query.last - 1
-            before = self._progress.get(name)
-            ended = query.finished.is_set() and query.drained()  # its input is used up
-            if before is None or ended or (before.looks, before.trains) != (query.looks, trains):
-                self._progress[name] = _Progress(query.looks, trains, now)
-        for name in set(self._progress) - set(self._runtime.queries):
-            self._progress.pop(name, None)
+        try:
+            signs = self._signs()
+        except OSError as error:  # a sign on disk cannot be read: nothing has moved
+            _LOG.warning("standing queries: %s", error)
+            return
+        self._seen = {name: self._newest(name, sign, now) for name, sign in signs.items()}
         self._look_for_failure()
+
+    def _newest(self, name: str, sign: Sign, now: float) -> _Seen:
+        before = self._seen.get(name)
+        return before if before is not None and before.sign == sign and not sign.ended else _Seen(sign, now)
 
     def _look_for_failure(self) -> None:
         if self.failed.is_set():
             return
         try:
-            self._runtime.check()
+            self._check()
         except Exception as error:
             if self._stopped.is_set():
                 return
@@ -107,9 +120,9 @@ class Freshness:
             self.failed.set()
 
     def age(self) -> float:
-        """Seconds since all sub-networks were last seen to move."""
+        """Seconds since all parts were last seen to move."""
         now = self._clock()
-        return max((now - progress.moved for progress in list(self._progress.values())), default=0.0)
+        return max((now - seen.at for seen in self._seen.values()), default=0.0)
 
     def check(self) -> float:
         """The age of an answer that is given now. Raises StaleError if it would say nothing about now."""

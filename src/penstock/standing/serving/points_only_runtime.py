@@ -16,7 +16,9 @@ from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
 from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.runtime.train_records import TrainRecords
+from penstock.standing.serving.freshness import Sign
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.ownership import sign_of_life
 
 _HINT = "name the network: penstock standing serve NET"
 
@@ -41,6 +43,12 @@ class PointsOnlyRuntime(Runtime):
         self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
         self._maintenance = PointMaintenance(self).start()
         return self
+
+
+def sign_elsewhere(checkpoint: Path) -> Sign:
+    """The sign of the process that runs the network. One that has ended cleanly does not grow old."""
+    sign = sign_of_life(checkpoint)
+    return Sign(sign, ended=sign is None or sign.ended)
 
 
 def recorded_network(checkpoint: Path) -> Network:

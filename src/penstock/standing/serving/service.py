@@ -38,7 +38,8 @@ from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery
 from penstock.standing.language.windows import moment
 from penstock.standing.limits import Limits
-from penstock.standing.serving.freshness import Freshness
+from penstock.standing.serving.freshness import Freshness, Sign, sign_of
+from penstock.standing.serving.points_only_runtime import PointsOnlyRuntime, sign_elsewhere
 from penstock.standing.serving.registry import Registry, RegistryEntry
 from penstock.standing.serving.stream_feeds import StreamFeeds
 from penstock.standing.stems.data_stem import NEVER
@@ -167,7 +168,7 @@ class StandingQueries:
             self._owns = runtime.records is None
             if self._owns:
                 runtime.start()
-            self.freshness = Freshness(runtime, patience)
+            self.freshness = Freshness(self._signs, runtime.check, patience)
             self.freshness.start()
             self._feeds = StreamFeeds(runtime, parse_duration(keep))
             self.engine = QueryEngine(
@@ -307,6 +308,13 @@ class StandingQueries:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _signs(self) -> dict[str, Sign]:
+        """The signs of all parts of the network, here and elsewhere."""
+        signs = {name: sign_of(query) for name, query in self.runtime.queries.copy().items()}
+        if isinstance(self.runtime, PointsOnlyRuntime):
+            signs["the network"] = sign_elsewhere(self.runtime.checkpoint)
+        return signs
 
     def _need(self, streams: Sequence[str]) -> None:
         self._feeds.need(self.engine, streams)
