@@ -73,7 +73,7 @@ def test_an_ad_hoc_query_after_a_restart(spark, tmp_path):
         with pytest.raises(NetworkError, match="size changed"):
             running.attach("counted", "kept", counts("2 hours"), to=ps.memory(), resume=True)
         running.attach("counted", "kept", counts("2 hours"), to=ps.memory())
-        until(running, lambda: running.status().boxes["cars"].rows_in == 60)
+        until(running, lambda: running.status().boxes["cars"].rows_in == 120)
         assert running.wait_idle(timeout=60)
     after = kept_rows(tmp_path)
     assert len(after) > len(before)

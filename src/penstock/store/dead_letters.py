@@ -57,7 +57,7 @@ class DeadLetters:
         if letters.num_rows == 0:
             path.unlink(missing_ok=True)  # a replay without letters must not keep those of the first attempt
             return 0
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path.parent, sync=self._sync)
         sink = pa.BufferOutputStream()
         table = _conform(letters, train)
         tuples = int(pc.sum(table.column("tuples")).as_py())

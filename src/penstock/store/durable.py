@@ -158,6 +158,14 @@ def sync_directory(path: Path) -> None:
     layer.sync_directory(path)
 
 
+def make_directory(path: Path, *, sync: bool = False) -> None:
+    """Create a directory and those above it. `sync`: their names survive a power cut."""
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for parent in missing if sync else ():
+        sync_directory(parent.parent)
+
+
 def _flush(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:

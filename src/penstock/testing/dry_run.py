@@ -68,6 +68,7 @@ class DryRun:
     """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is.
 
     `listen`: called after each committed train, as `Runtime.on_train` does. `epoch`: of the owner.
+    `sync`: what it writes survives a power cut.
     """
 
     def __init__(
@@ -79,11 +80,14 @@ class DryRun:
         partitions: int = 2,
         fuse: bool = True,
         epoch: int = 0,
+        sync: bool = False,
         listen: Callable[[TrainDone], None] = lambda _done: None,
     ) -> None:
         (sub,) = split(network)
         steering = Steering(AsSoonAsPossible(length))
-        settings = QuerySettings(partitions, once=True, close=True, fuse=fuse, epoch=epoch, listen=listen)
+        settings = QuerySettings(
+            partitions, once=True, close=True, fuse=fuse, epoch=epoch, sync=sync, listen=listen
+        )
         self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
         self.query.trains.train_run = DryTrainRun
         self.query.publish_again()

@@ -80,7 +80,7 @@ class FilesSink(TaskSink):
             durable.sync_directory(Path(final).parent)
 
     def _write(self, table: pa.Table, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path.parent, sync=self.target.sync)
         _WRITERS[self.to.name](table, path, dict(self.to.options))
         if self.target.sync:
             durable.sync_file(path)
@@ -126,6 +126,7 @@ def publish(moves: Iterable[Iterable[str]], *, sync: bool = False) -> None:
         folder = Path(staged).parent
         if folder.parent.name == STAGING:
             emptied.add(folder)  # Spark's writer has its own folder
+        durable.make_directory(Path(final).parent, sync=sync)
         _move(Path(staged), Path(final))
         filled.add(Path(final).parent)
     for folder in filled if sync else ():
@@ -135,7 +136,6 @@ def publish(moves: Iterable[Iterable[str]], *, sync: bool = False) -> None:
 
 
 def _move(staged: Path, final: Path) -> None:
-    final.parent.mkdir(parents=True, exist_ok=True)
     try:
         durable.layer.replace(staged, final)  # a replay overwrites with the same rows
     except FileNotFoundError:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
-from penstock.store.durable import create_record, read_record
+from penstock.store.durable import create_record, make_directory, read_record
 from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
 from penstock.store.file_names import number_text
 
@@ -62,7 +62,7 @@ class TrainLog:
         self.root, self.epoch, self._sync = root, epoch, sync
         self._next: Slot | None = None  # of an owner: where it writes next
         for folder in _FOLDERS:
-            (root / folder).mkdir(parents=True, exist_ok=True)
+            make_directory(root / folder, sync=sync)
 
     # -- the owner
 

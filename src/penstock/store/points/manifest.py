@@ -186,7 +186,7 @@ class Manifest:
         if key != STAMP:
             schema.type_of(key)
         for part in (LOG, BASES, DATA, LEASES):
-            (self.path / part).mkdir(parents=True, exist_ok=True)
+            durable.make_directory(self.path / part, sync=self.sync)
         if (self.path / "point.json").exists():
             self._refuse_other(schema, key)
             return

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
 from penstock.engine.spark.tasks.state_parts import LOST_STATE, Index, PartFiles, StateError, Version
-from penstock.store.durable import checksum, write_bytes
+from penstock.store.durable import checksum, make_directory, write_bytes
 from penstock.store.file_names import number_of, number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
@@ -120,7 +120,7 @@ class PartitionState:
 
     def _keep_delta(self, held: Resident, version: int, token: str) -> int:
         delta = {name: logic.delta() for name, logic in held.boxes.items() if not _parted(logic)}
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_directory(self._folder, sync=self.sync)
         data = encode(delta, (version, token), (held.version, held.token))
         held.since += len(data)
         written = len(data)

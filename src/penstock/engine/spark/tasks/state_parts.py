@@ -21,7 +21,7 @@ import pyarrow as pa
 import xxhash
 
 from penstock.model.errors import PenstockError
-from penstock.store.durable import write_bytes
+from penstock.store.durable import make_directory, write_bytes
 from penstock.store.file_names import number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
@@ -131,7 +131,7 @@ class PartFiles:
         for body in bodies:
             pieces += [body, b"\0" * (_padded(len(body)) - len(body))]
         data = b"".join(pieces)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_directory(self.folder, sync=self.sync)
         write_bytes(self.path(version), data, sync=self.sync)
         self._open.pop(version, None)
         return len(data)

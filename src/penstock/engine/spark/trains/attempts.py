@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from penstock.engine.spark.trains.failures import PROBLEMS, Doing, kind_of, message_of, slices_text
+from penstock.store.errors import FencedError
 
 if TYPE_CHECKING:
     from penstock.engine.spark.trains.train import Trains
@@ -22,6 +23,8 @@ def run_train(trains: Trains, train: int, attempts: int) -> None:
     for attempt in range(1, attempts + 1):
         try:
             trains(train)
+        except FencedError:
+            raise  # another process has taken over, so this one says only that
         except Exception as error:
             kind = kind_of(error)
             if attempt < attempts and kind.worth_another_try:

@@ -29,14 +29,13 @@ from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, message_of
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.query_settings import QuerySettings
-from penstock.engine.spark.trains.source_memory import source_memory
+from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.ticks import fresh_ticks, ticks
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
-from penstock.store.durable import sync_directory, sync_file
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
@@ -82,7 +81,8 @@ class SubnetworkQuery:
     def _source_memories(self) -> dict[str, Path]:
         """The directory in which each source remembers what it has seen."""
         sources = [name for name in self.sub.inputs if name in self.sub.network.sources]
-        return source_memory(self.trains.directory / "sources", sources, self.settings.epoch)
+        folder = self.trains.directory / "sources"
+        return source_memory(folder, sources, self.settings.epoch, sync=self.settings.sync)
 
     def _input(self, name: str, checkpoint: Path) -> Input[Any]:
         given = self.settings.inputs.get(name)
@@ -245,10 +245,7 @@ class SubnetworkQuery:
     def _sync_memories(self) -> None:
         """Flush what sources remember, before a ticket builds on it."""
         for directory in self._memories.values():
-            for path in directory.iterdir():
-                if path.is_file():
-                    sync_file(path)
-            sync_directory(directory)
+            sync_tree(directory)
 
     # -- stopping
 
@@ -317,6 +314,8 @@ class SubnetworkQuery:
     def check(self) -> None:
         """Raise what went wrong, if anything did, as one message."""
         error = self.failure or self._query_failure()
+        if isinstance(error, FencedError):
+            raise error
         if error is not None:
             raise message_of(error, doing(self.trains, self._last)) from error
 

@@ -171,7 +171,7 @@ class Trains:
         ticket, commit = self.log.ticket(train), self.log.commit(train)
         if ticket is None or commit is None:
             raise _lost(f"{self.directory}: the ticket or the commit of train {train} is gone")
-        if self._own_record(_PUBLISHED).get("train") == train or self.log.last() > train:
+        if self._is_published(train) or self.log.last() > train:
             self._must_have(commit)
             return None
         self._publish(ticket, commit)
@@ -181,8 +181,11 @@ class Trains:
         """Note at the end of a run that its last train is published, so that the next one need not do it."""
         _write_own(self.directory / _PUBLISHED, {"train": train})
 
-    def _own_record(self, name: str) -> dict[str, Any]:
-        return _read_own(self.directory / name)
+    def _is_published(self, train: int) -> bool:
+        try:
+            return bool(_read_own(self.directory / _PUBLISHED).get("train") == train)
+        except CorruptFileError:
+            return False  # to publish again is harmless
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)

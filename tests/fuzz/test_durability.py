@@ -1,0 +1,110 @@
+"""What each durability promises: the death of a process, and a power cut at any call to the disk."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+
+from engine.spark.trains.test_express import deliver, network
+from fuzz.power_cut import ForgettingDisk, PowerCutError
+from penstock.engine.spark.tasks import state
+from penstock.model.errors import PenstockError
+from penstock.store import durable
+from penstock.store.dead_letters import DeadLetters
+from penstock.store.points.point import PointReader
+from penstock.testing.dry_run import DryRun
+from soak import count
+
+CUTS = count(6, soak=2_000)
+SECONDS = 5
+
+
+def with_view(folder):
+    net = network(folder)
+    net.stream("roads").view("kept", keep="1 hour")
+    return net
+
+
+def deliveries(folder):
+    for at in range(1, SECONDS + 1):
+        deliver(folder / "in", at, [f"1,{at % 3},30", f"bad {at}"], [f"2,{at % 2},40"])
+
+
+def run(folder, *, sync, epoch):
+    state._RESIDENT.clear()  # workers die too
+    DryRun(with_view(folder), folder / "checkpoint", length=1, sync=sync, epoch=epoch).all()
+
+
+def written(folder):
+    lines = {
+        name: sorted(
+            line for file in (folder / "out" / name).glob("*.csv") for line in file.read_text().splitlines()
+        )
+        for name in ("roads", "cars")
+    }
+    rows = PointReader(folder / "checkpoint", "kept").read().select(["road", "n"]).to_pylist()
+    return lines, sorted(map(str, rows)), sorted(DeadLetters(folder / "checkpoint").read()["raw"].to_pylist())
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    def put(layer):
+        monkeypatch.setattr(durable, "layer", layer)
+        return layer
+
+    return put
+
+
+def cut_short(folder, disk, *, sync):
+    try:
+        run(folder, sync=sync, epoch=1)
+    except PowerCutError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_cut_at_any_call_loses_nothing_that_is_promised(tmp_path, on_disk, durability, record_property):
+    sync = durability == "power"
+    deliveries(tmp_path)
+    disk = on_disk(ForgettingDisk())
+    run(tmp_path, sync=sync, epoch=1)
+    calls, expected = disk.calls, written(tmp_path)
+    dice, lost, cuts = random.Random(5), 0, 0
+    for number in range(CUTS):
+        folder = tmp_path / str(number)
+        deliveries(folder)
+        disk = on_disk(ForgettingDisk(dice.randrange(1, calls + 1)))
+        cuts += cut_short(folder, disk, sync=sync)
+        if sync:  # the power fails; with "process" only the process dies
+            lost += disk.cut(dice)
+        on_disk(durable.FileLayer())
+        run(folder, sync=sync, epoch=2)
+        assert written(folder) == expected, f"cut {number}"
+        shutil.rmtree(folder)
+    assert cuts > CUTS / 2
+    if sync:
+        assert lost, "the disk never forgot anything: this test shows nothing"
+    record_property(f"cuts_survived_{durability}", cuts)
+
+
+def test_without_flushes_a_power_cut_does_lose(tmp_path, on_disk):
+    """The test can tell: with durability 'process' the same cuts lose rows or are refused."""
+    deliveries(tmp_path)
+    run(tmp_path, sync=True, epoch=1)
+    expected, dice, worse = written(tmp_path), random.Random(6), 0
+    for number in range(12):
+        folder = tmp_path / str(number)
+        deliveries(folder)
+        disk = on_disk(ForgettingDisk(40 + number * 3))
+        cut_short(folder, disk, sync=False)
+        disk.cut(dice)
+        on_disk(durable.FileLayer())
+        try:
+            run(folder, sync=False, epoch=2)
+            worse += written(folder) != expected
+        except PenstockError:
+            worse += 1
+    assert worse
