@@ -36,6 +36,7 @@ from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
+from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
