@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from penstock.store.file_names import numbered
+from penstock.engine.contract.train_log import TICKET, Slot
 
 _POLL, _PATIENCE = 0.002, 0.1  # seconds; short, because a query that is told to stop waits for it
 
@@ -44,7 +44,7 @@ class TrainReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's name
         """Wait a moment for the next ticket; the same offset again means that there is no train now."""
         following = start["train"] + 1
-        path = numbered(self._root / "trains", following)
+        path = Slot(following, TICKET, 0).path(self._root)
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if path.exists():

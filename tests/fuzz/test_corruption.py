@@ -10,10 +10,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+import penstock as ps
 from engine.spark.trains.test_express import deliver, network
 from fuzz.corruption import damage
+from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.box_facts import facts
@@ -135,3 +138,66 @@ def test_damaged_checkpoints_are_refused_or_give_the_same_rows(sound, expected, 
     assert results["harmless"] > CASES / 10
     record_property("corruptions_by_readers", CASES)
     record_property("corruptions_refused", results["refused"])
+
+
+# -- whole restarts, with Spark
+
+RESTARTS = count(3, soak=500)
+ROWS = "time TIMESTAMP, k INT, v INT"
+
+
+def put(folder: Path, number: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"2024-01-01 00:{number:02d}:{i:02d},{i % 5},{number * 60 + i}\n" for i in range(60)]
+    (folder / f"{number}.csv").write_text("".join(lines))
+
+
+def windows(source: Path, out: Path) -> ps.Network:
+    """Windows into a connection point and a file, and a sub-network that reads the point."""
+    net = ps.Network("windows")
+    rows = net.source("rows", ps.csv(str(source), ROWS), timestamp="time")
+    point = rows.group_by("k").tumble("20 seconds", n="count(*)", total="sum(v)").connection_point("kept")
+    point.output("all", to=ps.csv(str(out / "all")))
+    net.output("counted", rows.group_by("k").slide("3 rows", m="max(v)"), to=ps.parquet(str(out / "counted")))
+    return net
+
+
+def run_on(spark, source: Path, folder: Path, *, close: bool) -> None:
+    net = windows(source, folder / "out")
+    policy = AsSoonAsPossible(40)
+    with ps.Runtime(
+        net, spark, folder / "checkpoint", once=True, close=close, partitions=2, policy=policy
+    ) as running:
+        assert running.wait(timeout=LIMIT), "it hangs"
+
+
+def rows_in(folder: Path):
+    texts = [file.read_text() for file in (folder / "out" / "all").glob("*.csv")]
+    tables = [pq.read_table(file) for file in (folder / "out" / "counted").glob("*.parquet")]
+    return sorted("".join(texts).splitlines()), sorted(str(row) for t in tables for row in t.to_pylist())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(8 * 3600)
+def test_damaged_checkpoints_with_a_whole_restart(spark, tmp_path, record_property):
+    source, half = tmp_path / "in", tmp_path / "half"
+    for number in range(2):
+        put(source, number)
+    run_on(spark, source, half, close=False)
+    put(source, 2)
+    refused = 0
+    for number in range(RESTARTS + 1):
+        folder = tmp_path / str(number)
+        shutil.copytree(half, folder)
+        done = damage(folder / "checkpoint", 1000 + number) if number else "nothing"
+        try:
+            run_on(spark, source, folder, close=True)
+        except PenstockError:
+            refused += 1
+        else:
+            if not number:
+                expected = rows_in(folder)
+            assert rows_in(folder) == expected, f"wrong rows after: {done}"
+        shutil.rmtree(folder)
+    record_property("corruptions_by_restart", RESTARTS)
+    record_property("corruptions_by_restart_refused", refused)

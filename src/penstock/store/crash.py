@@ -1,7 +1,8 @@
 """Crashes on demand: kill -9 of this process at a named point of the code, like a power loss.
 
 Set PENSTOCK_CRASH_AT="point:n", and the process kills itself the n-th time it reaches `crash_point("point")`.
-Each process counts for itself. If the variable is unset, a crash point calls an empty function.
+Each process counts for itself. If the variable is unset, a crash point calls an empty function. With
+PENSTOCK_CRASH_SIGNAL=SIGSTOP the process is suspended instead, and goes on after SIGCONT.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable
 
-VARIABLE = "PENSTOCK_CRASH_AT"
+VARIABLE, SIGNAL = "PENSTOCK_CRASH_AT", "PENSTOCK_CRASH_SIGNAL"
 
 
 def crash_at(point: str, times: int = 1) -> dict[str, str]:
@@ -20,6 +21,11 @@ def crash_at(point: str, times: int = 1) -> dict[str, str]:
     'after_sink:3'
     """
     return {**os.environ, VARIABLE: f"{point}:{times}"}
+
+
+def suspend_at(point: str, times: int = 1) -> dict[str, str]:
+    """The environment for a process that is to be suspended the n-th time it reaches the point."""
+    return {**crash_at(point, times), SIGNAL: "SIGSTOP"}
 
 
 def parse_plan(text: str) -> tuple[str, int]:
@@ -46,7 +52,7 @@ def _armed(plan: str) -> Callable[[str], None]:
             left -= 1
             if left == 0:
                 # No handler, finally or flush may run: the kill tests depend on it.
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), signal.Signals[os.environ.get(SIGNAL, "SIGKILL")])
 
     return reached
 

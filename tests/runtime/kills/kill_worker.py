@@ -5,6 +5,7 @@ everything is through.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
@@ -83,7 +84,14 @@ def main(folder: Path, master: str | None) -> None:
         spark = local_session(master, "penstock-cluster-test", **memory)
     done = threading.Event()
     running = ps.Runtime(
-        network(folder), spark, folder / "checkpoint", once=True, close=True, policy=AnyLength(), partitions=2
+        network(folder),
+        spark,
+        folder / "checkpoint",
+        once=True,
+        close=True,
+        policy=AnyLength(),
+        partitions=2,
+        take_over="PENSTOCK_TEST_TAKE_OVER" in os.environ,
     )
 
     def unrest() -> None:
