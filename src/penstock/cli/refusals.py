@@ -6,8 +6,10 @@ expected, a hint. `penstock --verbose` adds the traceback and Spark's log.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import sqlite3
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -17,13 +19,16 @@ from typing import NoReturn
 
 import typer
 
-from penstock.model.errors import PenstockError
+from penstock.cli.printable import printable
+from penstock.model.errors import PenstockError, refusal_text
 
 FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
 """Exit codes: failed on the way; options, files or networks that cannot be used.
 
 Done but not valid; stopped.
 """
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 VERBOSE = "PENSTOCK_VERBOSE"
 """An environment variable, so that processes which a command starts are as verbose as the command."""
@@ -56,9 +61,14 @@ def refusals(
     except OSError as error:
         # Without a file name the error is not about the user's files: a broken pipe, a full socket.
         file = error.filename or files
-        if file is None:
+        if file is None and error.errno not in _FULL:
             raise
-        refuse(f"{file}: {error.strerror or error}")
+        hint = "make room; the same command goes on" if error.errno in _FULL else ""
+        code = FAILED if error.errno in _FULL else BAD_INPUT
+        refuse(refusal_text(f"{file or 'the disk'}: {error.strerror or error}", hint=hint), code)
+    except sqlite3.DatabaseError as error:
+        hint = "move it away; a catalog is made anew, registered queries are lost"
+        refuse(refusal_text("a database of the checkpoint cannot be used", found=str(error), hint=hint))
 
 
 def _exit_code(error: PenstockError, codes: Mapping[type[PenstockError], int]) -> int:
@@ -72,5 +82,5 @@ def refuse(problem: str, code: int = BAD_INPUT) -> NoReturn:
     """
     if is_verbose() and sys.exc_info()[0] is not None:
         traceback.print_exc()
-    typer.secho(problem, err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+    typer.secho(printable(problem), err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
     raise typer.Exit(code) from None

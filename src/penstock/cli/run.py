@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.load import NET_HELP, load_network
-from penstock.cli.refusals import refusals
+from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
 from penstock.cli.status import account_lines
+from penstock.model.errors import PenstockError, one_line
+from penstock.process.child_process import when_parent_is_gone
+from penstock.process.restarting import RestartPolicy, is_supervised, keep_running
 from penstock.process.stop_signal import StopSignal
+from penstock.store.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
     from penstock.runtime.train_records import Status
@@ -56,13 +60,31 @@ def run(
             "costs a flush to disk for each record."
         ),
     ] = "process",
+    attempts: Annotated[
+        int, typer.Option(help="End when the same train has failed so often, say by lost workers.", min=1)
+    ] = 3,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart",
+            help="Start again by itself, after a growing pause, when Spark or this process dies; "
+            "give up after five short runs.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run a network. Ctrl-C finishes the current train and stops.
 
     Run again with the same checkpoint, the network resumes where it stopped.
+
+    Exit codes: 0 done or stopped, 1 failed on the way (the same command may succeed), 2 refused, 3 every
+    tuple was refused.
     """
-    with refusals():
+    if restart:
+        raise typer.Exit(_supervise())
+    from penstock.engine.spark.trains.failures import PassingFailureError
+
+    with refusals({PassingFailureError: FAILED}):
         network = load_network(net)
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
@@ -80,8 +102,11 @@ def run(
             master=master,
             take_over=take_over,
             durability=known_durability(durability),
+            attempts=attempts,
         )
         with StopSignal().on_signals() as stop:
+            if is_supervised():
+                when_parent_is_gone(stop.set)
             try:
                 runtime.start()
                 stop.take_signals()  # Spark has installed its own handler
@@ -91,6 +116,28 @@ def run(
                 runtime.stop()
         if status is not None:
             _summary(status, checkpoint_dir, stopped=stop.is_set())
+            _refuse_if_all_refused(status, checkpoint_dir)
+
+
+def _supervise() -> int:
+    """Run the same command without --restart as a child, again and again."""
+    words = [word for word in sys.argv[1:] if word != "--restart"]
+    command = [sys.executable, "-m", "penstock.cli.main", *words]
+    with StopSignal().on_signals() as stop:
+        return keep_running(command, RestartPolicy((FAILED,)), stop, lambda text: typer.echo(text, err=True))
+
+
+def _refuse_if_all_refused(status: Status, checkpoint_dir: Path) -> None:
+    totals = status.this_run
+    if totals.all_refused:
+        counts = DeadLetters(checkpoint_dir).counts()
+        reason, times = next(iter(counts.items()), ("", 0))
+        error = PenstockError(
+            f"every tuple of this run was refused: {totals.dead:,} of {totals.offered:,}",
+            found=f"most often: {one_line(reason, 200)} ({times:,})",
+            hint=f"do format and schema of the source fit? See: penstock dead-letters {checkpoint_dir}",
+        )
+        refuse(str(error), NOT_VALID)
 
 
 def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:

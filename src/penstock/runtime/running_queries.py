@@ -16,6 +16,7 @@ from typing import Any
 from penstock.engine.contract.policy import TrainPolicy
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.errors import PenstockError, did_you_mean
@@ -42,6 +43,7 @@ class RunSettings:
     clock: Callable[[], float] = time.monotonic  # measures intervals; never set back
     durability: Durability = "process"
     take_over: bool = False  # from an owner of the checkpoint that lives
+    attempts: int = ATTEMPTS  # of a train, before the run ends
 
 
 class RunningQueries:
@@ -98,6 +100,7 @@ class RunningQueries:
             self._steering.setdefault(sub.name, steering),
             replace(self._query_settings(sub), lease=lease, **given),
         )
+        query.attempts = self.settings.attempts
         if prepare is not None:
             prepare(query)
         self.queries[sub.name] = query

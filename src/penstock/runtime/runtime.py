@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from py4j.protocol import Py4JError
+
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.spark.session import for_trains, local_session, one_runs
+from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
@@ -45,6 +49,8 @@ class Runtime(Attaching, Steered):
     One process owns a checkpoint; a second one is refused unless the first is dead or it is told to
     `take_over`. With `durability="power"` whatever counts is flushed to disk, so it survives a power cut;
     with "process" it survives the death of any process.
+
+    A train that loses a worker or an executor runs again, up to `attempts` times; then the run ends.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class Runtime(Attaching, Steered):
         nice: int = 0,
         durability: Durability = "process",
         take_over: bool = False,
+        attempts: int = ATTEMPTS,
     ) -> None:
         width = partitions or max(2, os.cpu_count() or 2)
         settings = RunSettings(
@@ -74,6 +81,7 @@ class Runtime(Attaching, Steered):
             clock,
             known_durability(durability),
             take_over,
+            attempts,
         )
         if close and not once:
             raise PenstockError(
@@ -133,7 +141,8 @@ class Runtime(Attaching, Steered):
             if self.records is not None:
                 self.records.close()
             if self._ours and self._spark is not None:
-                self._spark.stop()
+                with suppress(ConnectionError, Py4JError):  # Spark itself may be gone
+                    self._spark.stop()
                 self._spark, self._ours = None, False
         finally:
             if self._owner is not None:

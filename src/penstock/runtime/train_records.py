@@ -49,6 +49,27 @@ class SubnetworkStatus:
 
 
 @dataclass(frozen=True)
+class RunTotals:
+    """What this run has done so far, whatever earlier ones did: tuples offered and refused.
+
+    `passed`: some tuple reached an output or a connection point.
+    """
+
+    offered: int = 0
+    dead: int = 0
+    passed: bool = False
+
+    @property
+    def all_refused(self) -> bool:
+        """Whether there was input, and nothing came of it but dead letters.
+
+        >>> RunTotals(offered=5, dead=5).all_refused, RunTotals(offered=5, dead=5, passed=True).all_refused
+        (True, False)
+        """
+        return 0 < self.offered <= self.dead and not self.passed
+
+
+@dataclass(frozen=True)
 class Status:
     """The network now: sub-networks, tuples by box, latency by output in seconds, dead letters so far."""
 
@@ -58,6 +79,7 @@ class Status:
     dead: int
     flows: dict[str, BoxFlow] = field(default_factory=dict)
     accounts: dict[str, SourceAccount] = field(default_factory=dict)  # over all time, by source
+    this_run: RunTotals = RunTotals()
 
 
 @dataclass(frozen=True)
@@ -101,6 +123,7 @@ class TrainRecords:
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
         self._accounts: dict[str, SourceAccount] = dict(self.catalog.accounts())
+        self._this_run = RunTotals()
         self._flows: dict[str, deque[_BoxTrain]] = {}
         self._latency: dict[str, deque[float]] = {}
         self._recorded: dict[str, float] = {}  # when, on the monotonic clock
@@ -154,6 +177,7 @@ class TrainRecords:
                 source = account.source
                 self._accounts[source] = self._accounts.get(source, SourceAccount(source)) + account
             self.dead += 0 if again else done.commit.dead
+            self._this_run = _with_train(self._this_run, done) if not again else self._this_run
             self._outputs(done, now, wall)
         self.catalog.record_train(record)
         self._spread(done)
@@ -216,6 +240,7 @@ class TrainRecords:
                 self.dead,
                 {name: _flow(passed, now) for name, passed in self._flows.items()},
                 dict(self._accounts),
+                self._this_run,
             )
 
     def _status(self, name: str) -> SubnetworkStatus:
@@ -247,6 +272,13 @@ class TrainRecords:
 
 def _name(count: BoxCount) -> str:
     return count.box
+
+
+def _with_train(totals: RunTotals, done: TrainDone) -> RunTotals:
+    commit = done.commit
+    offered = sum(account.offered for account in commit.accounts.values())
+    passed = bool(done.left) or any(part.files for part in commit.points.values())
+    return RunTotals(totals.offered + offered, totals.dead + commit.dead, totals.passed or passed)
 
 
 def _sum(one: BoxCount, other: BoxCount) -> BoxCount:

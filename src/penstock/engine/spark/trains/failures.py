@@ -47,6 +47,10 @@ class TrainFailedError(PenstockError):
         super().__init__(problem, found=found, hint=hint)
 
 
+class PassingFailureError(TrainFailedError):
+    """A failure that a new start may be free of: a process is gone, memory or disk were full."""
+
+
 @dataclass(frozen=True)
 class Doing:
     """What a train was doing when it failed."""
@@ -106,10 +110,12 @@ def message_of(error: BaseException, doing: Doing, attempts: int = 1) -> Penstoc
     times = f", {attempts} times" if attempts > 1 else ""
     if kind is Kind.FUNCTION:
         return TrainFailedError(kind, task_error(str(error)) + f"\n  in:       {_whole(doing)}")
-    problem = f"{doing}: {PROBLEMS[kind]}{times}"
     found = cause(error) if kind in (Kind.OTHER, Kind.MEMORY, Kind.DISK) else ""
-    return TrainFailedError(
-        kind, problem, found="; ".join(filter(None, (found, doing.slices))), hint=_HINTS[kind]
+    return PassingFailureError(
+        kind,
+        f"{doing}: {PROBLEMS[kind]}{times}",
+        found="; ".join(filter(None, (found, doing.slices))),
+        hint=_HINTS[kind],
     )
 
 

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -259,8 +260,7 @@ class SubnetworkQuery:
         while (
             self._committed < self._last
             and self.failure is None
-            and self.query is not None
-            and self.query.isActive
+            and self._is_active()
             and time.monotonic() < until
         ):
             time.sleep(0.005)
@@ -275,19 +275,29 @@ class SubnetworkQuery:
             return
         while (
             not self._waiting.is_set()
-            and self.query.isActive
+            and self._is_active()
             and self.failure is None
             and time.monotonic() < until
         ):
             time.sleep(0.002)  # until Spark has recorded the last train as committed
         # Spark interrupts the micro-batch but waits for it. Release it while it still waits: only then does
         # no further one begin.
-        stopping = threading.Thread(target=self.query.stop, daemon=True)
+        stopping = threading.Thread(target=self._stop_query, daemon=True)
         stopping.start()
-        while self.query.isActive and time.monotonic() < until:
+        while self._is_active() and time.monotonic() < until:
             time.sleep(0.002)
         self._released.set()
         stopping.join(max(0.0, until - time.monotonic()))
+
+    def _stop_query(self) -> None:
+        with suppress(Exception):  # Spark itself may be gone
+            self.query.stop()
+
+    def _is_active(self) -> bool:
+        """Whether the streaming query runs; it does not if Spark itself is gone."""
+        with suppress(Exception):
+            return self.query is not None and bool(self.query.isActive)
+        return False
 
     def release(self) -> None:
         """Give up the claim on history: the query will not come back."""
@@ -305,7 +315,7 @@ class SubnetworkQuery:
     def wait_ready(self, timeout: float = 60.0) -> None:
         """Wait until the streaming query waits for tickets."""
         until = time.monotonic() + timeout
-        while time.monotonic() < until and self.query.isActive and not self._waiting.is_set():
+        while time.monotonic() < until and self._is_active() and not self._waiting.is_set():
             time.sleep(0.002)
 
     def drained(self) -> bool:
