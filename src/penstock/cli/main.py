@@ -27,7 +27,7 @@ COMMANDS = {
     "run": ("penstock.cli.run", "run"),
     "status": ("penstock.cli.status", "status"),
     "query": ("penstock.cli.query", "query"),
-    "dead-letters": ("penstock.cli.query", "dead_letters"),
+    "dead-letters": ("penstock.cli.dead_letters", "dead_letters"),
 }
 TOPICS: dict[str, Callable[..., typer.Typer]] = {
     "lr": lr_app,

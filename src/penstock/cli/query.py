@@ -10,11 +10,14 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
+from penstock.cli.printable import printable_line
 from penstock.cli.query_text import DEAD, Asked, parse
 from penstock.cli.refusals import refusals
 from penstock.model.errors import PenstockError
@@ -58,18 +61,6 @@ def query(
             # The reader of our output has closed the pipe. Whatever is still buffered has nowhere to go.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-
-
-def dead_letters(
-    checkpoint: Checkpoint,
-    limit: Annotated[int, typer.Option(help="Show at most this many (0: all).")] = 20,
-) -> None:
-    """Show the tuples that were refused: raw text, reason, source, offset, box."""
-    with refusals():
-        letters = DeadLetters(checkpoint)
-        for reason, count in letters.counts().items():
-            typer.echo(f"{count:>8,}  {reason}")
-        Shown(limit, "table").show(letters.read())
 
 
 def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, form: str) -> None:
@@ -220,7 +211,9 @@ def _csv(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if header:
         writer.writerow(names)
-    writer.writerows(row.values() for row in rows)
+    # A pipe gets values as they are; a terminal must not act on them.
+    shown = printable_line if sys.stdout.isatty() else str
+    writer.writerows(["" if v is None else shown(str(v)) for v in row.values()] for row in rows)
 
 
 def _table(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
@@ -232,13 +225,15 @@ def _table(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> Non
     for name in names:
         table.add_column(name)
     for row in rows:
-        table.add_row(
-            *(
-                "" if v is None else f"{v:%Y-%m-%d %H:%M:%S}" if hasattr(v, "hour") else str(v)
-                for v in row.values()
-            )
-        )
+        table.add_row(*map(_cell, row.values()))
     Console().print(table)
+
+
+def _cell(value: object) -> Text:
+    """A value as text alone: control characters are shown, and nothing in it is markup."""
+    if value is None:
+        return Text("")
+    return Text(f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else printable_line(str(value)))
 
 
 _FORMS = {"table": _table, "csv": _csv, "json": _json}

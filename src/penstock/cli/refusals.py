@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+import click
 import typer
 
 from penstock.cli.printable import printable
-from penstock.model.errors import PenstockError, refusal_text
+from penstock.model.errors import PenstockError, one_line, refusal_text
 
 FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
 """Exit codes: failed on the way; options, files or networks that cannot be used.
@@ -61,14 +62,30 @@ def refusals(
     except OSError as error:
         # Without a file name the error is not about the user's files: a broken pipe, a full socket.
         file = error.filename or files
-        if file is None and error.errno not in _FULL:
+        if isinstance(error, BrokenPipeError):
             raise
+        if file is None and error.errno not in _FULL:
+            refuse(_unexpected(error), FAILED)
         hint = "make room; the same command goes on" if error.errno in _FULL else ""
         code = FAILED if error.errno in _FULL else BAD_INPUT
         refuse(refusal_text(f"{file or 'the disk'}: {error.strerror or error}", hint=hint), code)
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
     except sqlite3.DatabaseError as error:
         hint = "move it away; a catalog is made anew, registered queries are lost"
         refuse(refusal_text("a database of the checkpoint cannot be used", found=str(error), hint=hint))
+    except Exception as error:
+        refuse(_unexpected(error), FAILED)
+
+
+def _unexpected(error: Exception) -> str:
+    """A fault of our own, or of the user's code where nobody expects it: said in one message too."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return refusal_text(
+        f"{type(error).__name__}: {one_line(error) or 'no more is known'}",
+        found=f"at {last.filename}:{last.lineno}",
+        hint="this should not happen; --verbose shows the whole trace, please report it",
+    )
 
 
 def _exit_code(error: PenstockError, codes: Mapping[type[PenstockError], int]) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
 from penstock.cli.status import account_lines
@@ -232,6 +233,9 @@ def _summary(status: Status, checkpoint_dir: Path, *, stopped: bool) -> None:
         typer.echo(
             f"{name}: latency p50 {latency.p50:.2f} s, p99 {latency.p99:.2f} s, max {latency.max:.2f} s"
         )
+    late = [(a.source, a.late, a.offered) for a in status.accounts.values()]
+    for line in lateness_advice(DeadLetters(checkpoint_dir), late):
+        typer.echo(line)
     if status.dead:
         typer.echo(f"dead letters: {status.dead:,}; see: penstock dead-letters {checkpoint_dir}")
     if stopped:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -19,7 +20,8 @@ from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
 from penstock.store.file_names import number_of, numbered_part
 
-_MICROSECONDS = re.compile(r" -?\d+ us\b")
+# In this order: what stands in quotes may hold numbers.
+_VALUES = ((re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`"), "'…'"), (re.compile(r"-?\b\d[\d.,:-]*\b"), "#"))
 
 _TUPLES = b"tuples"
 
@@ -36,6 +38,17 @@ SCHEMA = pa.schema(
         ("line", pa.int64()),  # of the file, from 1; the row of a Parquet file
     ]
 )
+
+
+def reason_shape(reason: str) -> str:
+    """A reason without the values in it, so that letters of one kind count together.
+
+    >>> reason_shape("line 7: 'x1' is no INT"), reason_shape("late: timestamp 5 us is behind 7 us")
+    ("line #: '…' is no INT", 'late: timestamp # us is behind # us')
+    """
+    for values, sign in _VALUES:
+        reason = values.sub(sign, reason)
+    return reason
 
 
 class DeadLetters:
@@ -70,10 +83,22 @@ class DeadLetters:
         tables = [_read(path) for path in self._files(subnetwork, after, through)]
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
+    def names(self) -> list[str]:
+        """The tables of letters by name, one for each train and part of a sub-network."""
+        return [str(path.relative_to(self.path)) for path in self._files(None, -1, None)]
+
+    def table(self, name: str) -> pa.Table:
+        """The letters of one of `names()`."""
+        return _read(self.path / name)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The letters of one train and part after the other: there may be millions."""
+        return (_read(path) for path in self._files(None, -1, None))
+
     def counts(self, column: str = "reason", subnetwork: str | None = None) -> dict[str, int]:
         """Count refused tuples by 'reason', 'box' or 'source', most frequent first.
 
-        Late tuples count under one reason, whatever their times.
+        Reasons count without the values in them: late tuples under one, whatever their times.
         """
         if column not in SCHEMA.names:
             raise StoreError(
@@ -83,7 +108,7 @@ class DeadLetters:
         for path in self._files(subnetwork, -1, None):
             letters = _read(path)
             for value, tuples in zip(letters[column].to_pylist(), letters["tuples"].to_pylist(), strict=True):
-                counted[_MICROSECONDS.sub("", str(value or ""))] += tuples
+                counted[reason_shape(str(value or "")) if column == "reason" else str(value or "")] += tuples
         return dict(counted.most_common())
 
     def count(self, subnetwork: str | None = None) -> int:

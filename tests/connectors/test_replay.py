@@ -1,0 +1,110 @@
+"""Refused lines go in again: each once, whatever dies in between."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.connectors.files import replay
+from penstock.connectors.files.replay import LATE, WHOLE, replay_letters
+from penstock.store.dead_letters import DeadLetters
+
+SCHEMA = "time TIMESTAMP, k INT"
+
+
+def source(folder, **options):
+    net = ps.Network("again")
+    net.source("cars", ps.csv(str(folder / "in"), SCHEMA, **options), timestamp="time")
+    return net.sources["cars"]
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("time,k\n1,x\n")
+    put(
+        tmp_path / "ck",
+        0,
+        [("1,x", "malformed: 'x'"), ("5,1", "late: timestamp 5 us is behind the horizon 7 us")],
+    )
+    put(tmp_path / "ck", 1, [("2,y", "malformed: 'y'"), (None, "unreadable")])
+    return tmp_path / "ck"
+
+
+def put(checkpoint, train, letters, box="cars"):
+    rows = [
+        {"raw": raw, "reason": reason, "box": box, "source": "cars", "offset": 1} for raw, reason in letters
+    ]
+    DeadLetters(checkpoint).append("out", train, pa.Table.from_pylist(rows))
+
+
+def given_in(folder):
+    """The lines of all files that replays have made."""
+    return [
+        line for path in sorted((folder / "in").glob("replayed-*")) for line in path.read_text().splitlines()
+    ]
+
+
+def test_each_line_goes_in_once(checkpoint, tmp_path):
+    (result,) = replay_letters(checkpoint, [source(tmp_path)])
+    assert (result.lines, dict(result.left)) == (2, {LATE: 1, WHOLE: 1})
+    assert given_in(tmp_path) == ["1,x", "2,y"]
+    (result,) = replay_letters(checkpoint, [source(tmp_path)])
+    assert result.lines == 0
+    put(checkpoint, 2, [("3,z", "malformed: 'z'")])
+    put(checkpoint, 3, [('{"k": 1}', "failed")], box="later")  # other boxes may have seen the tuple
+    (result,) = replay_letters(checkpoint, [source(tmp_path)])
+    assert result.lines == 1
+    assert given_in(tmp_path) == ["1,x", "2,y", "3,z"]
+
+
+class CrashError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("point", ["replay-intended", "replay-made"])
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_crash_in_between_doubles_nothing(checkpoint, tmp_path, monkeypatch, point, taken):
+    def crash(name):
+        # the first call finishes nothing, so only the second time counts
+        if name == point and (point == "replay-intended" or given_in(tmp_path)):
+            raise CrashError
+
+    monkeypatch.setattr(replay, "crash_point", crash)
+    with pytest.raises(CrashError):
+        list(replay_letters(checkpoint, [source(tmp_path)]))
+    monkeypatch.undo()
+    made = list((tmp_path / "in").glob("replayed-*"))
+    if taken and made:  # the network has read the file, and somebody has tidied it away
+        log = checkpoint / "queries" / "out" / "sources" / "cars" / "files.jsonl"
+        log.parent.mkdir(parents=True)
+        log.write_text(f'["{made[0]}", 8, 0.0]\n')
+        made[0].unlink()
+    (result,) = replay_letters(checkpoint, [source(tmp_path)])
+    assert result.lines == 0
+    assert given_in(tmp_path) == ([] if taken and made else ["1,x", "2,y"])
+
+
+def test_lines_keep_the_header_of_their_file(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("k,time\nx,1\n")
+    rows = [
+        {
+            "raw": "x,1",
+            "reason": "malformed",
+            "box": "cars",
+            "file": str(tmp_path / "in" / "a.csv"),
+            "line": 2,
+        }
+    ]
+    DeadLetters(tmp_path / "ck").append("out", 0, pa.Table.from_pylist(rows))
+    list(replay_letters(tmp_path / "ck", [source(tmp_path, header=True)]))
+    assert given_in(tmp_path) == ["k,time", "x,1"]
+
+
+def test_other_sources_are_told(checkpoint, tmp_path):
+    net = ps.Network("again")
+    net.source("cars", ps.parquet(str(tmp_path / "in"), SCHEMA), timestamp="time")
+    (result,) = replay_letters(checkpoint, net.sources.values())
+    assert dict(result.left) == {"a parquet source takes no lines": 4}
