@@ -16,7 +16,7 @@ def table(*values):
 
 
 def read_all(files):
-    return [files.read(name, place) for name, place in files.index((0, "t")).items()]
+    return [files.read(name, location) for name, location in files.index((0, "t")).items()]
 
 
 def test_a_version_knows_all_parts_wherever_they_lie(tmp_path):
@@ -41,7 +41,8 @@ def test_files_whose_parts_are_gone_are_deleted_but_one_version_back_stays_whole
     assert sorted(int(p.stem[:12]) for p in tmp_path.glob("*.parts")) == list(range(14, 20))
     before = PartFiles(tmp_path)
     assert {
-        name: before.read(name, place)["v"][0].as_py() for name, place in before.index((18, "t")).items()
+        name: before.read(name, location)["v"][0].as_py()
+        for name, location in before.index((18, "t")).items()
     } == {f"box:s{v}": v for v in range(14, 19)}
 
 
@@ -52,7 +53,7 @@ def test_old_parts_are_carried_over_a_few_at_a_time(tmp_path, monkeypatch):
     index, _ = files.write((0, "t"), {}, {f"box:{i}": table(i) for i in range(3)}, set())
     for version in range(1, 12):
         index, _ = files.write((version, "t"), index, {"box:new": table(version)}, set())
-    assert min(place.version for place in index.values()) >= 5
+    assert min(location.version for location in index.values()) >= 5
     assert [files.read(f"box:{i}", index[f"box:{i}"])["v"][0].as_py() for i in range(3)] == [0, 1, 2]
 
 

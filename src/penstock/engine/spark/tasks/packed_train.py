@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import numpy as np
@@ -46,6 +46,8 @@ _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
 _FEW = 16  # up to this many files Spark reads itself; more would need a listing job
 Record = tuple[int, str, str, bytes]
+Begun = tuple[list[pa.Table], tuple[pa.Table, ...] | None]
+"""The tables of a stage's entries; or, for the stage of a source, what the source gave and refused."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,16 @@ class PackedStageTask(StageTask):
     labels: list[int] = field(default_factory=list)  # label p leads to partition p
     slices: dict[str, Slice] = field(default_factory=dict)  # by the name of the file
 
-    def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+    def run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the partition's share of the train."""
         passing: list[Record] = []
         begun = self._begin(batches, passing)
         yield from self._finish(partition, begun, passing)
 
-    def _begin(self, batches: Iterable[Any], passing: list[Record]) -> Any:
+    def _begin(self, batches: Iterable[pa.RecordBatch], passing: list[Record]) -> Begun:
         if self.root is not None:
             return self._unpacked(batches)
-        entries: list[list[Any]] = [[] for _ in self.entries]
+        entries: list[list[pa.Table]] = [[] for _ in self.entries]
         for batch in batches:
             for record in zip(*(batch.column(name).to_pylist() for name in _NAMES), strict=True):
                 stage, _, entry = record[2].partition("#")
@@ -90,7 +92,7 @@ class PackedStageTask(StageTask):
         ]
         return tables, None
 
-    def _unpacked(self, batches: Iterable[Any]) -> Any:
+    def _unpacked(self, batches: Iterable[pa.RecordBatch]) -> Begun:
         """The source's tuples in the order of deliveries, its dead letters, and how many were offered."""
         assert self.root is not None
         tables, dead, offered = [], [], 0
@@ -112,11 +114,11 @@ class PackedStageTask(StageTask):
             whole = pa.concat_tables(full).combine_chunks()
         return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table(), offered)
 
-    def _slices_of(self, batch: Any) -> list[Slice | None]:
+    def _slices_of(self, batch: pa.RecordBatch) -> list[Slice | None]:
         """The slice in each record, by the name of its file."""
         return [self.slices.get(_file_name(path)) for path in batch.column("path").to_pylist()]
 
-    def _finish(self, partition: int, begun: Any, passing: list[Record]) -> Iterator[Any]:
+    def _finish(self, partition: int, begun: Begun, passing: list[Record]) -> Iterator[pa.RecordBatch]:
         tables, rooted = begun
         state = self._state(partition)
         held = self._held(state)
@@ -168,31 +170,31 @@ def _first_seq(table: pa.Table) -> int:
     return seq
 
 
-def _newest(table: Any) -> int | None:
+def _newest(table: pa.Table) -> int | None:
     newest: int | None = pc.max(table.column(STAMP)).as_py()
     return newest
 
 
-def _view(chunks: Any, i: int) -> Any:
+def _view(chunks: pa.Array, i: int) -> memoryview:
     return memoryview(chunks[i].as_buffer())
 
 
-def targets(table: Any, keys: Keys, parts: int) -> np.ndarray | None:
+def targets(table: pa.Table, keys: Keys, parts: int) -> np.ndarray | None:
     """The partition of each tuple, the same for equal keys of any width; None: all go to the first."""
     if not keys or parts == 1:
         return None
-    made = np.full(table.num_rows, 42, np.uint64)
+    hashes = np.full(table.num_rows, 42, np.uint64)
     for key in keys:
         values, valid = key_values(table.column(key))
         if values.dtype == object:
             values = np.array([hash_of(value) for value in values], np.int64)
-        mixed = hash_long(values, made)
-        made = mixed if valid is None else np.where(valid, mixed, made)
-    return made % np.uint64(parts)
+        mixed = hash_long(values, hashes)
+        hashes = mixed if valid is None else np.where(valid, mixed, hashes)
+    return hashes % np.uint64(parts)
 
 
 @cache
-def hash_of(value: Any) -> int:
+def hash_of(value: str | bytes | None) -> int:
     """Hash a text or bytes to a number that is the same in every process."""
     import xxhash
 
@@ -207,12 +209,12 @@ def labels_for(parts: int) -> list[int]:
     >>> [murmur3(label) % 3 for label in labels_for(3)]
     [0, 1, 2]
     """
-    found: dict[int, int] = {}
+    labels: dict[int, int] = {}
     number = 0
-    while len(found) < parts:
-        found.setdefault(murmur3(number) % parts, number)
+    while len(labels) < parts:
+        labels.setdefault(murmur3(number) % parts, number)
         number += 1
-    return [found[p] for p in range(parts)]
+    return [labels[p] for p in range(parts)]
 
 
 def murmur3(value: int, seed: int = 42) -> int:
@@ -250,7 +252,7 @@ class ReadTask:
 
     parts: list[list[Slice]]
 
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 for slice_ in self.parts[part]:

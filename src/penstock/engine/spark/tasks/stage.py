@@ -52,7 +52,7 @@ class StageTask:
     inputs: dict[str, list[StreamType]]
     outputs: dict[str, StreamType]
     entries: list[tuple[str, int]]  # (box, index) of each entry
-    entry_fields: list[Any]  # arrow schema of each entry
+    entry_fields: list[pa.Schema]
     leaving: list[Leaving]
     guards: dict[str, Keys]
     state_root: str
@@ -67,9 +67,9 @@ class StageTask:
     sync: bool = False  # what is written survives a power cut
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
     joins: dict[str, Roles] = field(default_factory=dict)  # of diffused joins
-    onward: list[tuple[str, Any]] = field(default_factory=list)  # arrows to boxes elsewhere: node, schema
+    onward: list[tuple[str, pa.Schema]] = field(default_factory=list)  # to boxes elsewhere: node, schema
 
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -77,7 +77,7 @@ class StageTask:
         _settle()
         yield from self.run(partition, batches)
 
-    def run(self, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
+    def run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the partition's share of the train."""
         tables = self._entries(batches)
         state = self._state(partition)
@@ -121,9 +121,9 @@ class StageTask:
         call = GuardedLatch(node, node.function.call, self.guards[node.name])
         return replace(node, function=Function(call, node.function.name))
 
-    def _entries(self, batches: Iterable[Any]) -> list[Any]:
+    def _entries(self, batches: Iterable[pa.RecordBatch]) -> list[pa.Table]:
         """The tuples of each entry; several come as one stream of structs, of which one is filled."""
-        held: list[list[Any]] = [[] for _ in self.entries]
+        held: list[list[pa.RecordBatch]] = [[] for _ in self.entries]
         for batch in batches:
             if len(self.entries) == 1:
                 held[0].append(batch.select(self.entry_fields[0].names))
@@ -134,11 +134,11 @@ class StageTask:
                 part = batch.column(f"_s{i}").filter(mine)
                 if len(part):
                     held[i].append(pa.RecordBatch.from_struct_array(part))
-        made = []
+        entries = []
         for schema, parts in zip(self.entry_fields, held, strict=True):
             table = pa.Table.from_batches(parts) if parts else schema.empty_table()
-            made.append(table.cast(schema))
-        return made
+            entries.append(table.cast(schema))
+        return entries
 
     def _outgoing(
         self, stage_run: StageRun, partition: int
@@ -170,7 +170,7 @@ class StageTask:
             rows.append(("dead", "", ipc_bytes(dead)))
         return record, rows
 
-    def _report(self, stage_run: StageRun, partition: int, kept: Kept) -> Iterator[Any]:
+    def _report(self, stage_run: StageRun, partition: int, kept: Kept) -> Iterator[pa.RecordBatch]:
         record, rows = self._outgoing(stage_run, partition)
         record |= self._kept_record(partition, kept)
         rows.append(("record", self.name, json.dumps(record).encode()))
@@ -179,13 +179,13 @@ class StageTask:
             for batch in stage_run.tables[node].cast(schema).to_batches():
                 yield self._onward(i, node, batch)
 
-    def _batch(self, rows: list[tuple[str, str, bytes]]) -> Any:
+    def _batch(self, rows: list[tuple[str, str, bytes]]) -> pa.RecordBatch:
         kinds, names, bodies = zip(*rows, strict=True)
         columns = [pa.array(kinds), pa.array(names), pa.array(bodies, pa.binary())]
         columns += [pa.nulls(len(rows), pa.struct(list(schema))) for _, schema in self.onward]
         return pa.RecordBatch.from_arrays(columns, names=self._names())
 
-    def _onward(self, i: int, node: str, batch: Any) -> Any:
+    def _onward(self, i: int, node: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         count = batch.num_rows
         columns = [pa.array(["tuple"] * count), pa.array([node] * count), pa.nulls(count, pa.binary())]
         for j, (_, schema) in enumerate(self.onward):
@@ -218,16 +218,19 @@ class GuardedLatch:
             if isinstance(out, pa.Table | pa.RecordBatch | dict) and key in (
                 out if isinstance(out, dict) else out.schema.names
             ):
-                made = (
+                answered = (
                     out
                     if isinstance(out, pa.Table)
                     else pa.table(out)
                     if isinstance(out, dict)
                     else pa.Table.from_batches([out])
                 )
-                column = batch.column(key).cast(made.schema.field(key).type)
+                column = batch.column(key).cast(answered.schema.field(key).type)
                 keeps_key(
-                    self.node, key, column.chunks if isinstance(column, pa.ChunkedArray) else [column], made
+                    self.node,
+                    key,
+                    column.chunks if isinstance(column, pa.ChunkedArray) else [column],
+                    answered,
                 )
         return answer
 

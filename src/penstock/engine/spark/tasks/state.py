@@ -20,7 +20,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from penstock.engine.arrow.boxes.column_latch import GONE, PUT
 from penstock.engine.arrow.logic import Logic
@@ -45,7 +47,7 @@ class Kept(NamedTuple):
 class Delta(NamedTuple):
     """A file of the state: its tables by box, and the version that it builds on."""
 
-    tables: dict[str, dict[str, Any]]
+    tables: dict[str, dict[str, pa.Table]]
     base: Version
 
 
@@ -101,7 +103,7 @@ class PartitionState:
         return Kept(token, written)
 
     def _keep_parts(self, held: Resident, version: int, token: str) -> int:
-        parts: dict[str, Any] = {}
+        parts: dict[str, pa.Table] = {}
         gone: set[str] = set()
         parted = {name: logic for name, logic in held.boxes.items() if _parted(logic)}
         for box, logic in parted.items():
@@ -200,7 +202,7 @@ def _parted(logic: Logic) -> bool:
     return getattr(logic, "parted", False)
 
 
-def encode(state: Mapping[str, Mapping[str, Any]], version: Version, base: Version) -> bytes:
+def encode(state: Mapping[str, Mapping[str, pa.Table]], version: Version, base: Version) -> bytes:
     """Encode tables by box and name, with their version, the one they build on, and a checksum at the end."""
     body, index = io.BytesIO(), []
     for box, tables in state.items():
@@ -226,7 +228,7 @@ def decode(data: bytes, version: Version, path: str) -> Delta:
     if tuple(head["version"]) != version:
         raise StateError(f"{path}: this is the file of another version", hint=LOST_STATE)
     body = memoryview(data)[16 + size : -4]
-    state: dict[str, dict[str, Any]] = {}
+    state: dict[str, dict[str, pa.Table]] = {}
     for box, name, start, length in head["tables"]:
         state.setdefault(box, {})[name] = from_ipc(body[start : start + length])
     return Delta(state, (head["base"][0], head["base"][1]))

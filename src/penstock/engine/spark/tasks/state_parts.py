@@ -15,7 +15,7 @@ import mmap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import xxhash
@@ -33,10 +33,11 @@ LOST_STATE = (
     "restore the checkpoint from a copy, or start with a new one and new folders for the outputs; "
     "or, while running, Runtime.replace(network, fresh_state=True)"
 )
+Bytes: TypeAlias = "pa.Buffer | memoryview"
 Version = tuple[int, str]  # the train and the token of its attempt
 
 
-class PartPlace(NamedTuple):
+class PartLocation(NamedTuple):
     """Where a part lies: in the file of which version, where in it, how long, with which checksum."""
 
     version: int
@@ -50,7 +51,7 @@ class PartPlace(NamedTuple):
         return self.version, self.token
 
 
-Index = dict[str, PartPlace]
+Index = dict[str, PartLocation]
 
 
 class StateError(PenstockError):
@@ -63,7 +64,7 @@ class PartFiles:
 
     folder: Path
     sync: bool = False
-    _open: dict[Version, tuple[Any, int]] = field(default_factory=dict)
+    _open: dict[Version, tuple[memoryview, int]] = field(default_factory=dict)
     _files: list[Version] | None = None  # oldest first
     _lazy: list[LazyParts] = field(default_factory=list)  # told when parts move
 
@@ -82,52 +83,54 @@ class PartFiles:
         head = json.loads(bytes(view[24 : 24 + size]))
         if tuple(head["version"]) != version:
             raise StateError(f"{self.path(version)}: this is the file of another version", hint=LOST_STATE)
-        return {name: PartPlace(*place) for name, place in head["parts"].items()}
+        return {name: PartLocation(*location) for name, location in head["parts"].items()}
 
     def check(self, version: Version) -> None:
         """Refuse a version if a file is missing or short that one of its parts lies in."""
-        for name, place in self.index(version).items():
-            view, start = self._view(place.file)
-            if len(view) < start + place.offset + place.length:
-                raise StateError(f"{self.path(place.file)}: part '{name}' is torn", hint=LOST_STATE)
+        for name, location in self.index(version).items():
+            view, start = self._view(location.file)
+            if len(view) < start + location.offset + location.length:
+                raise StateError(f"{self.path(location.file)}: part '{name}' is torn", hint=LOST_STATE)
 
-    def read(self, name: str, place: PartPlace) -> Any:
+    def read(self, name: str, location: PartLocation) -> pa.Table:
         """A part, as a table over the mapped file."""
-        return from_ipc(pa.py_buffer(self.raw(name, place)))
+        return from_ipc(pa.py_buffer(self.raw(name, location)))
 
-    def raw(self, name: str, place: PartPlace) -> Any:
+    def raw(self, name: str, location: PartLocation) -> memoryview:
         """A part's bytes, checked."""
-        view, start = self._view(place.file)
-        data = view[start + place.offset : start + place.offset + place.length]
-        if len(data) != place.length or xxhash.xxh3_64_intdigest(data) != place.checksum:
-            raise StateError(f"{self.path(place.file)}: part '{name}' is torn or changed", hint=LOST_STATE)
+        view, start = self._view(location.file)
+        data = view[start + location.offset : start + location.offset + location.length]
+        if len(data) != location.length or xxhash.xxh3_64_intdigest(data) != location.checksum:
+            raise StateError(f"{self.path(location.file)}: part '{name}' is torn or changed", hint=LOST_STATE)
         return data
 
     def write(
-        self, version: Version, before: Index, parts: Mapping[str, Any], gone: set[str]
+        self, version: Version, before: Index, parts: Mapping[str, pa.Table], gone: set[str]
     ) -> tuple[Index, int]:
         """Write the file of a version; returns its index and how many bytes were written."""
-        index = {name: place for name, place in before.items() if name not in gone and name not in parts}
-        bodies: dict[str, Any] = {name: to_ipc(table) for name, table in parts.items()}
+        index = {
+            name: location for name, location in before.items() if name not in gone and name not in parts
+        }
+        bodies: dict[str, Bytes] = {name: to_ipc(table) for name, table in parts.items()}
         for name in self._carried(index, version[0]):
             bodies[name] = self.raw(name, index[name])
         offset = 0
         for name, body in bodies.items():
             was = index.get(name)
-            index[name] = PartPlace(*version, offset, len(body), xxhash.xxh3_64_intdigest(body))
+            index[name] = PartLocation(*version, offset, len(body), xxhash.xxh3_64_intdigest(body))
             offset += _padded(len(body))
             if was is not None:
                 for lazy in self._lazy:
                     lazy.moved(name, was, index[name])
         written = self._store(version, index, list(bodies.values()))
-        self._forget(min((place.version for place in before.values()), default=version[0]), version)
+        self._forget(min((location.version for location in before.values()), default=version[0]), version)
         return index, written
 
-    def _store(self, version: Version, index: Index, bodies: list[Any]) -> int:
+    def _store(self, version: Version, index: Index, bodies: list[Bytes]) -> int:
         head = json.dumps({"version": version, "parts": index}, separators=(",", ":")).encode()
         checked = xxhash.xxh3_64_intdigest(head).to_bytes(8, "little")
         front = _MAGIC + len(head).to_bytes(8, "little") + checked + head
-        pieces = [front, b"\0" * (_padded(len(front)) - len(front))]
+        pieces: list[Bytes | bytes] = [front, b"\0" * (_padded(len(front)) - len(front))]
         for body in bodies:
             pieces += [body, b"\0" * (_padded(len(body)) - len(body))]
         data = b"".join(pieces)
@@ -138,7 +141,9 @@ class PartFiles:
 
     def _carried(self, index: Index, version: int) -> list[str]:
         """Old parts to carry over now, oldest first."""
-        old = sorted((place.version, name) for name, place in index.items() if place.version < version - _OLD)
+        old = sorted(
+            (location.version, name) for name, location in index.items() if location.version < version - _OLD
+        )
         chosen: list[str] = []
         size = 0
         for _, name in old:
@@ -148,7 +153,7 @@ class PartFiles:
             size += index[name].length
         return chosen
 
-    def _view(self, version: Version) -> tuple[Any, int]:
+    def _view(self, version: Version) -> tuple[memoryview, int]:
         if version not in self._open:
             self._open[version] = _mapped(self.path(version))
         return self._open[version]
@@ -166,42 +171,42 @@ class PartFiles:
             self.path(gone).unlink(missing_ok=True)
 
 
-class LazyParts(Mapping[str, Any]):
+class LazyParts(Mapping[str, pa.Table]):
     """The parts of one box, each read on demand."""
 
     def __init__(self, files: PartFiles, index: Index, box: str) -> None:
         self._files, self._front = files, f"{box}:"
-        self._places = {
-            name.removeprefix(self._front): place
-            for name, place in index.items()
+        self._locations = {
+            name.removeprefix(self._front): location
+            for name, location in index.items()
             if name.startswith(self._front)
         }
 
-    def moved(self, name: str, old: PartPlace, new: PartPlace) -> None:
+    def moved(self, name: str, old: PartLocation, new: PartLocation) -> None:
         """Note that a part has been carried over: its old file may be deleted before the part is read."""
         if name.startswith(self._front):
             own = name.removeprefix(self._front)
-            if self._places.get(own) == old:  # else the name now belongs to another part
-                self._places[own] = new
+            if self._locations.get(own) == old:  # else the name now belongs to another part
+                self._locations[own] = new
 
-    def __getitem__(self, name: str) -> Any:
-        return self._files.read(self._front + name, self._places[name])
+    def __getitem__(self, name: str) -> pa.Table:
+        return self._files.read(self._front + name, self._locations[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._locations)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._locations)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._locations
 
 
 def _padded(size: int) -> int:
     return -(-size // _ALIGN) * _ALIGN
 
 
-def _mapped(path: Path) -> tuple[Any, int]:
+def _mapped(path: Path) -> tuple[memoryview, int]:
     """The file's bytes and the start of its parts; a torn head is refused."""
     try:
         with path.open("rb") as file:

@@ -34,7 +34,7 @@ class Estimates:
         """Estimate what the box let through; `share`: its selectivity, if known otherwise."""
         before, left = self._seen.get(box, (0.0, 0.0))
         ratio = share if share is not None else left / before if before else 0.0
-        made = came * ratio + self._owed.get(box, 0.0)
-        whole = max(0, round(made))
-        self._owed[box] = made - whole
+        passed = came * ratio + self._owed.get(box, 0.0)
+        whole = max(0, round(passed))
+        self._owed[box] = passed - whole
         return whole
