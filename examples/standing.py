@@ -19,10 +19,13 @@ START = 1_767_225_600  # 2026-01-01 00:00:00 UTC
 
 net = ps.Network("road")
 schema = "time TIMESTAMP, vid INT, spd INT, seg INT"
-cars = net.source("cars", ps.csv(str(PLACE / "cars"), schema=schema), timestamp="time")
+# `write` renames files into place, so they need not settle; served alone, the network waits for them.
+cars = net.source("cars", ps.csv(str(PLACE / "cars"), schema=schema, settle="0", wait=True), timestamp="time")
 cars.connection_point("reports", keep="2 hours")
 fines = net.source(
-    "fines", ps.csv(str(PLACE / "fines"), schema="time TIMESTAMP, vid INT, amount INT"), timestamp="time"
+    "fines",
+    ps.csv(str(PLACE / "fines"), schema="time TIMESTAMP, vid INT, amount INT", settle="0", wait=True),
+    timestamp="time",
 )
 fines.connection_point("fined", keep="2 hours")
 

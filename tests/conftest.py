@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from penstock.connectors.files.discovery import source_files
+
 _SPARK_FIXTURES = {"spark", "spark_session"}
 
 
@@ -26,6 +28,12 @@ def _needs_session(item: pytest.Item) -> bool:
         return True
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return parameters.get("engine") == "spark"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _files_are_whole() -> None:
+    """Tests put whole files into folders: no need to wait until they settle. Tests of settling say so."""
+    source_files.SETTLE = "0 seconds"
 
 
 @pytest.fixture(scope="session")

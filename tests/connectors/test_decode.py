@@ -138,7 +138,10 @@ def test_bytes_that_are_no_text():
     assert rows == [(2, "a", 1)]
     assert dead == {0: ("1,�", "malformed: not UTF-8")}
     for more in (b"", b"x,y\n"):
-        assert decoded(b"1,\xff\n" + more, "v INT, k BINARY")[0] == [(1, b"\xff", 0)]
+        rows, dead = decoded(b"1,/w==\n2,\n3,\xff\n4,/w\n" + more, "v INT, k BINARY")
+        assert rows == [(1, b"\xff", 0), (2, None, 1)]
+        assert dead[2] == ("3,�", "malformed: not UTF-8")
+        assert dead[3] == ("4,/w", "malformed: column 'k': '/w' is no BINARY")
 
 
 FIELDS = [

@@ -14,8 +14,9 @@ import pytest
 from penstock.connectors import rate as rate_module
 from penstock.connectors import rows as rows_module
 from penstock.connectors.contract import Slice
-from penstock.connectors.files import text as text_module
-from penstock.connectors.files.file_log import FileLog
+from penstock.connectors.files import line_cut
+from penstock.connectors.files.discovery.source_files import SourceFiles
+from penstock.connectors.files.discovery.source_path import SourcePath
 from penstock.connectors.loading import input_for
 from penstock.connectors.tables import SEQ_BITS
 from penstock.engine.spark.entry.stamping import stamped
@@ -137,8 +138,7 @@ def test_a_train_takes_at_most_so_many_lines(tmp_path):
 
 
 def test_large_files_are_cut_into_slices_for_all_cores(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_module, "MAX_SLICE_BYTES", 64)
-    monkeypatch.setattr(text_module, "_BLOCK", 64)
+    monkeypatch.setattr(line_cut, "MAX_SLICE_BYTES", 64)
     lines = [f"{n},{'x' * (200 if n == 7 else 3)},{n}" for n in range(50)]
     put(tmp_path / "a.csv", "\n".join(lines) + "\n", 1)
     src = source(csv(str(tmp_path / "a.csv"), TEXT))
@@ -165,36 +165,41 @@ def test_files_that_come_later_follow(tmp_path):
     assert [r["v"] for r in tuples] == [1, 2]
 
 
+def names_of(files):
+    return [file.name for file in files.log.known]
+
+
 def test_a_file_that_a_listing_has_missed_keeps_its_turn(tmp_path, monkeypatch):
     """It came while the folder was being listed, and one that came after it is in the list already."""
     (tmp_path / "in").mkdir()
     for name, at in (("a", 100), ("b", 200), ("c", 300), ("d", 400)):
         put(tmp_path / "in" / f"{name}.csv", "1,a,1\n", at)
-    log = FileLog(str(tmp_path / "in"), tmp_path / "p")
-    whole, looks = log._listed, [{"a.csv", "c.csv"}]
+    files = SourceFiles(source(csv(str(tmp_path / "in"), TEXT)), tmp_path / "p", lambda _: ("", 0))
+    whole, looks = SourcePath.names, [{"a.csv", "c.csv"}]
 
-    def listed():
+    def listed(path):
         seen = looks.pop() if looks else None
-        yield from (name for name in whole() if seen is None or name.rpartition("/")[2] in seen)
+        yield from (name for name in whole(path) if seen is None or name in seen)
 
-    monkeypatch.setattr(log, "_listed", listed)
-    log.discover()
+    monkeypatch.setattr(SourcePath, "names", listed)
+    files.look(0)
     # What is newer than all of the first list is left for the next look: something may have been missed
     # again.
-    assert [file.path[-5:] for file in log.known] == ["a.csv", "b.csv", "c.csv"]
-    log.discover()
-    assert [file.path[-5:] for file in log.known] == ["a.csv", "b.csv", "c.csv", "d.csv"]
+    assert names_of(files) == ["a.csv", "b.csv", "c.csv"]
+    files.look(0)
+    assert names_of(files) == ["a.csv", "b.csv", "c.csv", "d.csv"]
 
 
 def test_the_log_of_files_survives_a_torn_line(tmp_path):
     put(tmp_path / "a.csv", "1,a,1\n", 100)
-    log = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")
-    log.discover()
+    src = source(csv(str(tmp_path / "a.csv"), TEXT))
+    files = SourceFiles(src, tmp_path / "p", lambda _: ("", 0))
+    files.look(0)
     path = tmp_path / "p" / "files.jsonl"
     with path.open("a") as file:
-        file.write('["/some/wh')
-    again = FileLog(str(tmp_path / "a.csv"), tmp_path / "p")
-    assert again.known == log.known
+        file.write('1f2e3d4c {"is": "file", "name": "wh')
+    again = SourceFiles(src, tmp_path / "p", lambda _: ("", 0))
+    assert again.log.known == files.log.known
     assert path.read_text().endswith("\n")
 
 
@@ -225,6 +230,7 @@ def test_when_the_oldest_tuple_of_a_train_arrived(tmp_path, monkeypatch):
 def test_rows_of_a_rate_arrive_when_they_are_due(tmp_path, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(rate_module.time, "time", lambda: now[0])
+    monkeypatch.setattr(rate_module.time, "monotonic", lambda: now[0])
     taken_from = input_for(source(rate(10)), tmp_path / "p")
     position = taken_from.take(None, 100).position
     now[0] += 3.0
@@ -235,7 +241,7 @@ def test_rows_of_a_rate_arrive_when_they_are_due(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere/*.csv", "none.csv"])
 def test_nothing_there_yet(tmp_path, path):
-    taken = input_for(source(csv(f"{tmp_path}/{path}", TEXT)), tmp_path / "p").take(None, 10)
+    taken = input_for(source(csv(f"{tmp_path}/{path}", TEXT, wait=True)), tmp_path / "p").take(None, 10)
     assert (taken.slices, taken.rows, taken.more) == ([], 0, False)
 
 
@@ -376,6 +382,7 @@ def test_a_slow_iterable_sends_short_trains(tmp_path, monkeypatch):
 def test_rate_counts_up_without_gaps(tmp_path, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(rate_module.time, "time", lambda: now)
+    monkeypatch.setattr(rate_module.time, "monotonic", lambda: now)
     src = Source(name="cars", where="here", format=rate(10), schema=rate(10).schema, timestamp="timestamp")
     counter = input_for(src, tmp_path / "p")
     position = counter.take(None, 100).position

@@ -26,9 +26,9 @@ def put(folder: Path, name: str, rows: list[tuple[Any, ...]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     aside = folder / f".{name}"
     aside.write_text("".join(",".join("" if v is None else str(v) for v in row) + "\n" for row in rows))
-    aside.rename(folder / f"{name}.csv")
     now = time.time_ns()
-    os.utime(folder / f"{name}.csv", ns=(now, now))
+    os.utime(aside, ns=(now, now))
+    aside.rename(folder / f"{name}.csv")
 
 
 def rows_of(first: int, count: int, seed: int = 0) -> list[tuple[int, int, int]]:
@@ -55,7 +55,7 @@ def csv_rows(folder: Path, schema: str) -> list[dict[str, str]]:
 
 
 def source(net: Network, folder: Path, name: str = "cars", **options: Any) -> Stream:
-    return net.source(name, ps.csv(str(folder / name), SCHEMA), timestamp="time", **options)
+    return net.source(name, ps.csv(str(folder / name), SCHEMA, wait=True), timestamp="time", **options)
 
 
 def minutes(

@@ -141,6 +141,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     from pyspark.sql import functions as F
 
     from penstock.engine.spark.entry.admission import ddl
+    from penstock.engine.spark.exact_paths import read_parquet
 
     schema = reader.schema
     ranges = (
@@ -154,7 +155,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     typer.echo(f"reading {len(plan.files)} of {total} files, {plan.rows:,} of {rows:,} tuples", err=True)
     names = f"{ddl(schema)}, _entry BIGINT"
     if plan.files:
-        frame = spark.read.schema(names).parquet(*[str(plan.directory / f.name) for f in plan.files])
+        frame = read_parquet(spark, names, [str(plan.directory / f.name) for f in plan.files])
         frame = frame.where(F.col("_entry").between(plan.first, plan.last))
     else:
         frame = spark.createDataFrame([], names)

@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
+from penstock.connectors.contract import (
+    Decoded,
+    Input,
+    Location,
+    Position,
+    Slice,
+    SliceChangedError,
+    SliceGoneError,
+    Taken,
+)
+from penstock.connectors.paths import is_plain
 from penstock.connectors.tables import NOTHING_REFUSED, counted_from, refused_rows
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
@@ -42,8 +52,15 @@ class FeedFile(Slice):
     rows: int
 
     def read(self) -> bytes:
-        with open(self.path, "rb") as file:  # noqa: PTH123 - the path may be any file system's
-            return file.read(self.size)
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123 - the path may be any file system's
+                data = file.read(self.size)
+        except FileNotFoundError:
+            raise SliceGoneError(self.path, tuples=self.rows) from None
+        if len(data) != self.size:
+            reason = f"the file has {len(data):,} bytes, the list of deliveries says {self.size:,}"
+            raise SliceChangedError(self.path, reason, tuples=self.rows)
+        return data
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
         columns, lines, reasons = self._call(source, data)
@@ -92,7 +109,7 @@ class FeedFile(Slice):
         return self.group
 
     def whole_file(self) -> str | None:
-        return self.path
+        return self.path if is_plain(self.path) else None
 
 
 def _feed_of(source: Source) -> Feed:

@@ -52,7 +52,7 @@ def decode_lines(
         if not stripped or (comment and stripped.startswith(comment)):
             continue
         try:
-            # Invalid UTF-8 is accepted in BINARY columns only.
+            # Invalid UTF-8 is refused by the columns that hold it: others of the line may be ignored.
             rows.append(read(stripped.decode("utf-8", "surrogateescape")))
             places.append(place)
         except (ValueError, OverflowError, RecursionError) as error:

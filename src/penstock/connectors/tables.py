@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.connectors.contract import Decoded, Location
+from penstock.connectors.paths import shown_path
 from penstock.model.types import SEQ
 
 Refusal = tuple[str, str, int]
@@ -32,7 +33,7 @@ def location_in(path: str, number: int, seq: int) -> Location | None:
     >>> location_in("cars.csv", 2, first_seq(2, 6))
     Location(file='cars.csv', line=7)
     """
-    return Location(path, seq - first_seq(number) + 1) if seq >> SEQ_BITS == number else None
+    return Location(shown_path(path), seq - first_seq(number) + 1) if seq >> SEQ_BITS == number else None
 
 
 def with_seq(table: pa.Table, places: np.ndarray) -> pa.Table:

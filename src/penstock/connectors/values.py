@@ -17,13 +17,15 @@ from penstock.model.types import INTEGRAL
 
 Value = None | bool | int | float | str | bytes | date | datetime
 _EPOCH = datetime.fromtimestamp(0, UTC)
+NOT_FINITE: Mapping[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""How JSON and CSV write the numbers that are none, as Spark does."""
 _BITS: Mapping[str, int] = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def from_json(value: object, type_: str, column: str, pattern: TimePattern | None = None) -> Value:
     """A JSON value as a column value; ValueError with the column's name where that is impossible."""
-    if isinstance(value, dict) and set(value) == {"base64"} and type_ == "BINARY":
-        return base64.b64decode(value["base64"])
+    if type_ == "BINARY" and isinstance(value, dict) and set(value) == {"base64"}:
+        value = value["base64"]
     if type_ in INTEGRAL and isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str):
@@ -31,9 +33,28 @@ def from_json(value: object, type_: str, column: str, pattern: TimePattern | Non
     try:
         if pattern is not None and type_ == "TIMESTAMP" and isinstance(value, str):
             return pattern.read(value)
-        return converted(value, type_)
+        return converted(_from_text(value, type_) if isinstance(value, str) else value, type_)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"column '{column}': {error}") from None
+
+
+def _from_text(value: str, type_: str) -> Value:
+    """What JSON has no form for: bytes in base64, and the three numbers that are none."""
+    if type_ == "BINARY":
+        return bytes_of(value)
+    return NOT_FINITE.get(value, value) if type_ in ("FLOAT", "DOUBLE") else value
+
+
+def bytes_of(text: str) -> bytes:
+    r"""The bytes of a base64 text.
+
+    >>> bytes_of("AP8=")
+    b'\x00\xff'
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise ValueError(f"{text!r} is no base64") from None
 
 
 def as_json(value: object) -> object:

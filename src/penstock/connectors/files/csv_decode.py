@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from penstock.connectors.contract import Decoded
 from penstock.connectors.files.blocks import decode_blocks
 from penstock.connectors.lines import RowValues, decode_lines
 from penstock.connectors.tables import counted_from
-from penstock.connectors.values import Value, converted
+from penstock.connectors.values import Value, bytes_of, converted
 from penstock.model.formats.description import Options
 from penstock.model.formats.time_patterns import TimePattern, time_pattern
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
@@ -26,9 +26,14 @@ _UTC = pa.timestamp("us", tz="UTC")
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
-def decode_csv(schema: Schema, options: Options, data: bytes, first: int) -> Decoded:
-    """Decode the rows of whole lines; `first` is the place of the first one."""
-    csv = _Csv.of(schema, options)
+def decode_csv(
+    schema: Schema, options: Options, data: bytes, first: int, columns: Sequence[str] = ()
+) -> Decoded:
+    """Decode the rows of whole lines; `first` is the place of the first one.
+
+    `columns`: the names of the file's columns, if they are not those of the schema in its order.
+    """
+    csv = _Csv.of(schema, options, columns)
     return decode_blocks(data, first, csv.quick, csv.slow)
 
 
@@ -42,9 +47,10 @@ class _Csv:
     comment: bytes
     null: str
     pattern: TimePattern | None
+    columns: tuple[str, ...]  # of the file, in its order
 
     @classmethod
-    def of(cls, schema: Schema, options: Options) -> _Csv:
+    def of(cls, schema: Schema, options: Options, columns: Sequence[str] = ()) -> _Csv:
         given = dict(options)
         pattern = given.get("timestampFormat")
         return cls(
@@ -54,6 +60,7 @@ class _Csv:
             given.get("comment", "").encode(),
             given.get("nullValue", ""),
             None if pattern is None else time_pattern(pattern),
+            tuple(columns or schema.names),
         )
 
     def quick(self, data: bytes, first: int) -> Decoded | None:
@@ -73,8 +80,9 @@ class _Csv:
     def _by_arrow(self, data: bytes) -> pa.Table:
         types = {f.name: f.type for f in arrow_schema(self.schema, hidden=False)}
         times = [name for name, type_ in types.items() if pa.types.is_timestamp(type_)]
+        binary = [name for name, type_ in types.items() if pa.types.is_binary(type_)]
         # Read times as text first: Arrow accepts only one form, Spark and people use several.
-        types |= dict.fromkeys(times, pa.string())
+        types |= dict.fromkeys([*times, *binary], pa.string())
         table = pacsv.read_csv(
             pa.BufferReader(data),
             self._read_options(data),
@@ -83,11 +91,13 @@ class _Csv:
         )
         for name in times:
             table = table.set_column(table.column_names.index(name), name, self._times(table.column(name)))
+        for name in binary:
+            table = table.set_column(table.column_names.index(name), name, _unpacked(table.column(name)))
         return table
 
     def _read_options(self, data: bytes) -> pacsv.ReadOptions:
         block = max(len(data) + 1, 1024)
-        return pacsv.ReadOptions(column_names=list(self.schema.names), use_threads=False, block_size=block)
+        return pacsv.ReadOptions(column_names=list(self.columns), use_threads=False, block_size=block)
 
     def _parse_options(self) -> pacsv.ParseOptions:
         return pacsv.ParseOptions(
@@ -97,6 +107,7 @@ class _Csv:
     def _convert_options(self, types: dict[str, pa.DataType]) -> pacsv.ConvertOptions:
         return pacsv.ConvertOptions(
             column_types=types,
+            include_columns=list(self.schema.names),
             null_values=[self.null],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
@@ -109,15 +120,16 @@ class _Csv:
 
     def slow(self, lines: list[bytes], first: int) -> Decoded:
         """Parse line by line, with a reason for each refused line."""
-        split = _splitter(self.sep, self.quote)
+        split = field_splitter(self.sep, self.quote)
+        places = [self.columns.index(c.name) for c in self.schema]
 
         def read(text: str) -> RowValues:
             fields = split(text)
-            if len(fields) != len(self.schema.columns):
-                raise ValueError(f"{len(fields)} fields, expected {len(self.schema.columns)}")
+            if len(fields) != len(self.columns):
+                raise ValueError(f"{len(fields)} fields, expected {len(self.columns)}")
             return [
-                self._value(field, quoted, c.type, c.name)
-                for (field, quoted), c in zip(fields, self.schema, strict=True)
+                self._value(*fields[place], c.type, c.name)
+                for place, c in zip(places, self.schema, strict=True)
             ]
 
         return decode_lines(self.schema, lines, first, read, self.comment)
@@ -126,8 +138,6 @@ class _Csv:
         """A field's text as a value of its column. A quoted text is never null."""
         if text == self.null and not (quoted and type_ in ("STRING", "BINARY")):
             return None
-        if type_ == "BINARY":
-            return text.encode("utf-8", "surrogateescape")
         text.encode()  # refuses invalid UTF-8
         if type_ == "STRING":
             return text
@@ -138,6 +148,11 @@ class _Csv:
             says_why = "range" in str(error) or pattern is not None
             detail = str(error) if says_why else f"{text!r} is no {type_}"
             raise ValueError(f"column '{column}': {detail}") from None
+
+
+def _unpacked(column: pa.ChunkedArray) -> pa.Array:
+    """The bytes of base64 texts."""
+    return pa.array([None if text is None else bytes_of(text) for text in column.to_pylist()], pa.binary())
 
 
 # -- times, a column at once
@@ -187,7 +202,7 @@ def _has_blank_line(data: bytes) -> bool:
 # -- one line
 
 
-def _splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
+def field_splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
     """Split a line into its fields, as Arrow does, and note whether each was quoted."""
     other, q = f"[^{re.escape(sep)}]*", re.escape(quote or '"')
     field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
@@ -223,6 +238,8 @@ def _parsed(text: str, type_: str) -> Value:
             return {"true": True, "false": False}[bare.lower()]
         case "TIMESTAMP":
             return converted(_seconds(text), type_)
+        case "BINARY":
+            return bytes_of(text)
     return converted(text, type_)
 
 

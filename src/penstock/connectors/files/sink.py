@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +165,8 @@ def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: fl
 
 
 def _parquet(table: pa.Table, path: Path, choices: Choices) -> None:
-    pq.write_table(table, path, compression=choices.get("compression", "snappy"))
+    with path.open("wb") as file:
+        pq.write_table(table, file, compression=choices.get("compression", "snappy"))
 
 
 def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
@@ -172,13 +175,14 @@ def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
     if text is not None:
         path.write_bytes(text)
         return
-    table = _times_as_text(table)
+    table = _numbers_as_text(_as_texts(table))
     # Arrow quotes either every text or none. None reads better, but only works if no text needs quotes.
     if not _has_empty_text(table):
-        with contextlib.suppress(pa.ArrowInvalid):
-            pacsv.write_csv(table, path, _csv_options(header, sep, "none"))
+        with contextlib.suppress(pa.ArrowInvalid), path.open("wb") as file:
+            pacsv.write_csv(table, file, _csv_options(header, sep, "none"))
             return
-    pacsv.write_csv(table, path, _csv_options(header, sep, "needed"))
+    with path.open("wb") as file:
+        pacsv.write_csv(table, file, _csv_options(header, sep, "needed"))
 
 
 def _csv_options(header: bool, sep: str, quoting: str) -> pacsv.WriteOptions:
@@ -193,18 +197,40 @@ def _has_empty_text(table: pa.Table) -> bool:
 
 def _json(table: pa.Table, path: Path, _choices: Choices) -> None:
     with path.open("w") as file:
-        for row in _times_as_text(table).to_pylist():
-            present = {name: value for name, value in row.items() if value is not None}
-            file.write(json.dumps(present, default=str) + "\n")
+        for row in _as_texts(table).to_pylist():
+            present = {name: _finite(value) for name, value in row.items() if value is not None}
+            file.write(json.dumps(present, default=str, allow_nan=False) + "\n")
 
 
-def _times_as_text(table: pa.Table) -> pa.Table:
-    """Times as ISO text in UTC, the form that the CSV and JSON sources read back."""
+def _as_texts(table: pa.Table) -> pa.Table:
+    """Times as ISO text in UTC, bytes in base64: the forms that the CSV and JSON sources read back."""
     for i, field in enumerate(table.schema):
+        column = table.column(i)
         if pa.types.is_timestamp(field.type):
-            text = pc.strftime(table.column(i), "%Y-%m-%dT%H:%M:%SZ")
-            table = table.set_column(i, field.name, text)
+            table = table.set_column(i, field.name, pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ"))
+        elif pa.types.is_binary(field.type):
+            texts = [None if value is None else b64encode(value).decode() for value in column.to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     return table
+
+
+def _numbers_as_text(table: pa.Table) -> pa.Table:
+    """Columns with numbers that are not finite as text: NaN, Infinity, -Infinity."""
+    for i, field in enumerate(table.schema):
+        column = table.column(i)
+        if pa.types.is_floating(field.type) and pc.all(pc.is_finite(column)).as_py() not in (True, None):
+            texts = pc.cast(column, pa.string())
+            for number, text in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+                texts = pc.if_else(pc.equal(texts, number), text, texts)
+            table = table.set_column(i, field.name, texts)
+    return table
+
+
+def _finite(value: object) -> object:
+    """JSON has no NaN and no infinity: they are texts, as Spark writes them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 _WRITERS: Mapping[str, Callable[[pa.Table, Path, Choices], None]] = {

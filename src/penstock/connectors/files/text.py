@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import takewhile
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from zlib import crc32
 
-import numpy as np
-
-from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
+from penstock.connectors.contract import (
+    Decoded,
+    Input,
+    Location,
+    Position,
+    RefusedInput,
+    Slice,
+    SliceChangedError,
+    SliceGoneError,
+    Taken,
+)
 from penstock.connectors.files.csv_decode import decode_csv
-from penstock.connectors.files.file_log import FileLog
+from penstock.connectors.files.discovery.settling import Signature
+from penstock.connectors.files.discovery.source_files import SourceFiles
+from penstock.connectors.files.header import Header, WrongHeaderError, read_header
 from penstock.connectors.files.json_decode import decode_json
+from penstock.connectors.files.line_cut import UncutTextError, count_rows, cut_piece
+from penstock.connectors.files.text_file import (
+    Archive,
+    BrokenArchiveError,
+    PlainText,
+    TextFile,
+    checksum_of,
+    codec_of,
+    plain_text,
+)
 from penstock.connectors.lines import count_lines
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files
+from penstock.store.durable import write_bytes
+from penstock.store.file_names import numbered_part
 
-_BLOCK = 4 << 20
-MAX_SLICE_BYTES = 4 << 20
-"""Small enough that a large train is read by all cores."""
+MAX_TRAIN_BYTES = 256 << 20
+"""A train ends here, however few tuples these bytes hold."""
+_LETTERS = 1000  # at most so many changed files are reported in a train
 _BOM = b"\xef\xbb\xbf"
-_NEWLINE = 10
 
 
 @dataclass(frozen=True)
 class TextPosition(Position):
-    """The next file to read, and the byte and line in it."""
+    """The next file to read, and the byte and line in it.
+
+    `crc`: the checksum of what was read of that file. `told`: how many changed files were reported.
+    """
 
     file: int = 0
     byte: int = 0
     line: int = 0
+    crc: int = 0
+    told: int = 0
+
+    def next_file(self) -> TextPosition:
+        return TextPosition(self.file + 1, told=self.told)
 
 
 @dataclass(frozen=True)
 class ByteRange(Slice):
     """Whole lines of a file.
 
-    `line` is the number of the first. The first `header` lines are not rows.
+    `line` is the number of the first. The first `header` lines are not rows. `before` and `crc`: the
+    checksums of the file up to the slice and up to its end. `columns`: the file's own, from its header.
+    `spool`: where the bytes were put, if the file is an archive.
     """
 
     path: str
@@ -46,17 +80,41 @@ class ByteRange(Slice):
     end: int
     line: int
     header: int = 0
+    rows: int = 0
+    before: int = 0
+    crc: int | None = None
+    columns: Sequence[str] = ()
+    spool: str = ""
 
     def read(self) -> bytes:
-        with open(self.path, "rb") as file:  # noqa: PTH123 - the path may be any file system's
-            file.seek(self.start)
-            return file.read(self.end - self.start)
+        try:
+            data = self._bytes()
+        except FileNotFoundError:
+            raise SliceGoneError(self.path, tuples=self.rows) from None
+        except BrokenArchiveError as error:
+            raise SliceChangedError(self.path, str(error), tuples=self.rows) from None
+        if not self._fits(data):
+            reason = "the file was changed after it was seen and before it was read"
+            raise SliceChangedError(self.path, reason, tuples=self.rows)
+        return data
+
+    def _fits(self, data: bytes) -> bool:
+        return len(data) == self.end - self.start and self.crc in (None, crc32(data, self.before))
+
+    def _bytes(self) -> bytes:
+        if not codec_of(self.path):
+            with plain_text(self.path) as text:
+                return text.read(self.start, self.end - self.start)
+        if self.spool and Path(self.spool).exists() and self._fits(data := Path(self.spool).read_bytes()):
+            return data
+        return Archive(self.path).read(self.start, self.end - self.start)
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
         assert isinstance(source.format, Files)
-        decode = decode_csv if isinstance(source.format, Csv) else decode_json
-        first = first_seq(self.file, self.line + self.header)
-        return decode(source.schema, source.format.options, self._rows(data), first)
+        options, first = source.format.options, first_seq(self.file, self.line + self.header)
+        if isinstance(source.format, Csv):
+            return decode_csv(source.schema, options, self._rows(data), first, self.columns)
+        return decode_json(source.schema, options, self._rows(data), first)
 
     def offered(self, source: Source, data: bytes | memoryview) -> int:
         assert isinstance(source.format, Files)
@@ -79,79 +137,221 @@ class ByteRange(Slice):
         return self.end - self.start
 
 
+class _FileLostError(Exception):
+    """The file cannot be read, or cannot be read on: `reason`, and how many tuples that concerns."""
+
+    def __init__(self, reason: str, tuples: int = 1) -> None:
+        super().__init__(reason)
+        self.reason, self.tuples = reason, tuples
+
+
+class _ReadLater(Exception):  # noqa: N818 - no error
+    """The file has changed before any of it was read: it comes again as a new file."""
+
+
+@dataclass
+class _Train:
+    """A train under construction."""
+
+    at: TextPosition
+    left: int
+    slices: list[ByteRange] = field(default_factory=list)
+    refused: list[RefusedInput] = field(default_factory=list)
+    bytes: int = 0
+
+    @property
+    def open(self) -> bool:
+        return self.left > 0 and self.bytes < MAX_TRAIN_BYTES and len(self.refused) < _LETTERS
+
+
 class TextFiles(Input[TextPosition]):
     """Cuts text files into byte ranges."""
 
     def __init__(self, source: Source, directory: Path) -> None:
         assert isinstance(source.format, Files)
-        self._log = FileLog(source.format.path, directory)
-        options = dict(source.format.options) if isinstance(source.format, Csv) else {}
-        self._header = options.get("header", "false") == "true"
-        self._comment = options.get("comment", "").encode()
+        self._source, self._options = source, source.format.options
+        self._files = SourceFiles(source, directory, self._judge)
+        self._log = self._files.log
+        given = dict(self._options) if isinstance(source.format, Csv) else {}
+        self._has_header = given.get("header", "false") == "true"
+        self._comment = given.get("comment", "").encode()
+        self._spool = directory / "unpacked"
+        self._archive: tuple[int, Archive] | None = None
+        self._header: tuple[int, Header] = (-1, Header())
 
     def take(self, position: TextPosition | None, limit: int) -> Taken:
-        at = position or TextPosition()
-        if at.file >= len(self._log.known):
-            self._log.discover()
-        slices: list[ByteRange] = []
-        left = limit
-        while left > 0 and at.file < len(self._log.known):
-            piece, lines, at = self._cut(at, left)
-            if piece is not None:
-                slices.append(piece)
-                left -= lines
-        more = at.file < len(self._log.known)
-        arrived = self._log.arrived(piece.file for piece in slices)
-        return Taken(slices, at, limit - left, more=more, arrived=arrived)
+        train = _Train(position or TextPosition(), limit)
+        self._log.check(train.at.file)
+        first = train.at.file
+        self._fill(train)
+        if train.at.file > first and not train.slices and not train.refused:
+            self._fill(train)  # the files that were known have changed, and come again as new ones
+        more = train.at.file < len(self._log.known) or train.at.told < len(self._log.changes)
+        return Taken(
+            train.slices,
+            train.at,
+            sum(piece.rows for piece in train.slices),
+            refused=train.refused,
+            more=more,
+            waiting=self._files.waiting,
+            arrived=self._log.arrived({piece.file for piece in train.slices}),
+        )
 
-    def _cut(self, at: TextPosition, limit: int) -> tuple[ByteRange | None, int, TextPosition]:
-        """The next range, its number of lines, and the position after it."""
-        file = self._log.known[at.file]
-        path = Path(file.path)
-        header = self._header_lines(path) if self._header and at.byte == 0 else 0
-        end, lines = cut_lines(path, at.byte, file.size, max(limit, header))
-        piece = ByteRange(file.path, at.file, at.byte, end, at.line, header) if end > at.byte else None
-        behind = TextPosition(at.file, end, at.line + lines)
-        return piece, lines, TextPosition(at.file + 1) if end >= file.size else behind
+    def committed(self, position: TextPosition | None) -> None:
+        """Delete unpacked text that no train will read again."""
+        if position is not None and self._spool.is_dir():
+            done = numbered_part(position.file, f"{position.byte:015d}")
+            for path in self._spool.iterdir():
+                if path.name < done:
+                    path.unlink(missing_ok=True)
 
-    def _header_lines(self, path: Path) -> int:
-        """How many lines the header takes, including comments before it."""
-        if not self._comment:
-            return 1
-        with path.open("rb") as file:
-            comments = takewhile(lambda line: line.startswith(self._comment), file)
-            return sum(1 for _ in comments) + 1
+    def _fill(self, train: _Train) -> None:
+        if train.at.file >= len(self._log.known):
+            self._files.look(train.at.file)
+        self._report(train)
+        while train.open and train.at.file < len(self._log.known):
+            self._add(train)
+
+    def _report(self, train: _Train) -> None:
+        """Dead letters about files that have changed since they were read."""
+        told = train.at.told
+        for change in self._log.changes[told : told + _LETTERS]:
+            train.refused.append(self._log.letter(change.file, change.reason, change.tuples))
+        train.at = replace(train.at, told=told + len(train.refused))
+
+    def _add(self, train: _Train) -> None:
+        """The next range of the current file, or a dead letter about it."""
+        at = train.at
+        try:
+            with self._opened(at) as text:
+                self._cut(train, text)
+        except _ReadLater:
+            train.at = at.next_file()
+        except (_FileLostError, UncutTextError) as error:
+            lost = error if isinstance(error, _FileLostError) else _FileLostError(str(error))
+            train.refused.append(self._log.letter(at.file, lost.reason, lost.tuples))
+            if not at.byte:
+                self._log.was_refused(at.file)
+            train.at = at.next_file()
+
+    def _cut(self, train: _Train, text: TextFile) -> None:
+        at = train.at
+        header = self._header_of(at, text)
+        size = self._log.known[at.file].signature.size if isinstance(text, PlainText) else text.size
+        skipped = header.lines if at.byte == 0 else 0
+        limit = max(train.left, skipped)
+        piece = cut_piece(text, at.byte, size, limit, before=at.crc, comment=self._comment)
+        if piece.end > at.byte:
+            path, rows = self._log.path(at.file), max(0, piece.rows - (1 if skipped else 0))
+            lines = ByteRange(path, at.file, at.byte, piece.end, at.line, skipped, rows, at.crc, piece.crc)
+            train.slices.append(replace(lines, columns=header.columns, spool=self._spooled(lines, text)))
+            train.left, train.bytes = train.left - piece.lines, train.bytes + piece.end - at.byte
+        if piece.end >= size:
+            self._log.was_read(at.file, piece.crc)
+            train.at = at.next_file()
+        else:
+            train.at = TextPosition(at.file, piece.end, at.line + piece.lines, piece.crc, at.told)
+
+    def _spooled(self, piece: ByteRange, text: TextFile) -> str:
+        """Where an archive's bytes are put, so that tasks need not unpack it from the beginning."""
+        if not isinstance(text, Archive):
+            return ""
+        path = self._spool / numbered_part(piece.file, f"{piece.start:015d}")
+        self._spool.mkdir(exist_ok=True)
+        write_bytes(path, text.read(piece.start, piece.end - piece.start), sync=False)
+        return str(path)
+
+    def _header_of(self, at: TextPosition, text: TextFile) -> Header:
+        if not self._has_header:
+            return Header()
+        if self._header[0] != at.file:
+            path = self._log.path(at.file)
+            try:
+                header = read_header(text, path, self._source.schema, self._options)
+            except WrongHeaderError as error:
+                rows = max(0, count_rows(text, 0, self._comment) - 1)
+                raise _FileLostError(str(error), rows) from None
+            self._header = at.file, header
+        return self._header[1]
+
+    # -- opening a file, if it is still the one that was seen
+
+    @contextmanager
+    def _opened(self, at: TextPosition) -> Iterator[TextFile]:
+        path = self._log.path(at.file)
+        try:
+            if codec_of(path):
+                yield self._unpacked(at, path)
+            else:
+                with plain_text(path) as text:
+                    self._check(at, Signature.of(text.stat), text)
+                    yield text
+        except FileNotFoundError:
+            raise _FileLostError("the file was deleted before it was read" + _so_far(at)) from None
+        except BrokenArchiveError as error:
+            raise _FileLostError(f"the file was refused: {error}") from None
+        except OSError as error:
+            raise _FileLostError(f"the file cannot be read: {error.strerror or error}") from None
+
+    def _unpacked(self, at: TextPosition, path: str) -> Archive:
+        if self._archive is None or self._archive[0] != at.file:
+            signature = Signature.of(os.stat(path))  # noqa: PTH116 - the path may be any text
+            if signature != self._log.signatures[at.file] and not at.byte:
+                self._later(at)
+            archive = Archive(path)
+            self._check(at, signature, archive)
+            self._archive = at.file, archive
+        return self._archive[1]
+
+    def _check(self, at: TextPosition, signature: Signature, text: TextFile) -> None:
+        """Refuse to read on in another text than the one that was begun."""
+        known = self._log.signatures[at.file]
+        if signature == known:
+            return
+        if not at.byte:
+            self._later(at)
+        same = isinstance(text, Archive) or signature.size >= self._log.known[at.file].signature.size
+        if not same or checksum_of(text, at.byte) != at.crc:
+            self._log.has_changed(at.file, signature)
+            raise _FileLostError("the file was changed while it was read" + _so_far(at))
+
+    def _later(self, at: TextPosition) -> None:
+        name = self._log.known[at.file].name
+        if self._log.current.get(name) == at.file:
+            self._files.read_anew(name)
+        raise _ReadLater
+
+    # -- what has become of a file that was read
+
+    def _judge(self, number: int) -> tuple[str, int]:
+        """Whether the file has other content than what was read, and how many tuples are not read."""
+        path, read = self._log.path(number), self._log.known[number].signature.size
+        before = self._log.signatures[number].size
+        try:
+            if codec_of(path):
+                text: TextFile = Archive(path)
+                same = checksum_of(text, text.size) == self._log.content.get(number)
+                return ("", 0) if same else (_CHANGED, count_rows(text, 0, self._comment))
+            with plain_text(path) as text:
+                if checksum_of(text, min(read, text.size)) != self._log.content.get(number):
+                    return _CHANGED, count_rows(text, 0, self._comment)
+                if text.size <= before:
+                    return ("", 0) if text.size == read else (_SHORTER, 1)
+                return _grew(before, text.size), count_rows(text, before, self._comment)
+        except (OSError, BrokenArchiveError, UncutTextError):
+            return _CHANGED, 1
 
 
-def cut_lines(path: Path, start: int, size: int, limit: int) -> tuple[int, int]:
-    """Find the end of a byte range of at most `limit` lines from `start`, and its number of lines."""
-    at, lines, last_end = start, 0, start
-    with path.open("rb") as file:
-        file.seek(start)
-        while at < size and at - start < MAX_SLICE_BYTES:
-            block = file.read(min(_BLOCK, size - at))
-            if not block:
-                break
-            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)
-            if lines + len(ends) >= limit:
-                return at + int(ends[limit - lines - 1]) + 1, limit
-            if len(ends):
-                last_end = at + int(ends[-1]) + 1
-            lines, at = lines + len(ends), at + len(block)
-    if at >= size:
-        # The last line may lack its end.
-        return size, lines + (0 if _ends_with_newline(path, size) else 1)
-    # Stop at the last line end seen. A single line longer than a slice is taken whole.
-    return (last_end, lines) if lines else _one_long_line(path, start, size)
+_CHANGED = "the file was changed after it was read; what it holds now is not read"
+_SHORTER = "the file became shorter after it was read; what was read of it stays"
 
 
-def _ends_with_newline(path: Path, size: int) -> bool:
-    with path.open("rb") as file:
-        file.seek(max(0, size - 1))
-        return size == 0 or file.read(1) == b"\n"
+def _grew(before: int, now: int) -> str:
+    return (
+        f"the file grew after it was read, from {before:,} to {now:,} bytes; what was added is not read "
+        "(tail=True follows a growing file)"
+    )
 
 
-def _one_long_line(path: Path, start: int, size: int) -> tuple[int, int]:
-    with path.open("rb") as file:
-        file.seek(start)
-        return min(size, start + len(file.readline())), 1
+def _so_far(at: TextPosition) -> str:
+    return f"; its first {at.line:,} lines were read, the rest is lost" if at.byte else ""

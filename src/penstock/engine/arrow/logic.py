@@ -21,6 +21,7 @@ from penstock.model.errors import NetworkError
 from penstock.model.types import SEQ, STAMP, StreamType
 
 MIN = -(2**63) + 1  # the horizon when nothing is known
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 # `tuples`: how many a letter stands for. Only a file, or a part of one, stands for more than one.
 DEAD_SCHEMA = pa.schema(
     [
@@ -128,9 +129,7 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str], box: str) -> pa.Table:
     if not rows.num_rows:
         return DEAD_SCHEMA.empty_table()
     visible = [name for name in rows.column_names if not name.startswith("_")]
-    raw = [json.dumps(row, default=_as_text) for row in rows.select(visible).to_pylist()] or [
-        "{}"
-    ] * rows.num_rows
+    raw = [_as_json(row) for row in rows.select(visible).to_pylist()] or ["{}"] * rows.num_rows
     columns = [
         pa.array(raw, pa.string()),
         pa.array(reasons, pa.string()),
@@ -139,6 +138,12 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str], box: str) -> pa.Table:
         pa.array([1] * rows.num_rows, pa.int64()),
     ]
     return pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)
+
+
+def _as_json(row: dict[str, object]) -> str:
+    """A tuple as JSON, which has no NaN and no infinity: they are texts."""
+    finite = {name: _NOT_FINITE.get(str(v), v) if isinstance(v, float) else v for name, v in row.items()}
+    return json.dumps(finite, default=_as_text)
 
 
 def late_letters(rows: pa.Table, acted: int, box: str) -> pa.Table:

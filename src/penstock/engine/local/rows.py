@@ -87,7 +87,14 @@ def visible(row: Mapping[str, Value]) -> Row:
 
 def raw_text(row: Mapping[str, Value]) -> str:
     """A tuple as JSON, for a dead letter that has no raw text."""
-    return json.dumps(visible(row), default=_as_text)
+    return json.dumps({name: _finite(value) for name, value in visible(row).items()}, default=_as_text)
+
+
+def _finite(value: Value) -> Value:
+    """JSON has no NaN and no infinity: they are texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _as_text(value: object) -> str:

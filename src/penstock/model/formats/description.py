@@ -56,7 +56,10 @@ class SourceFormat(Format):
     """A description of where tuples come from."""
 
     input: ClassVar[str] = ""
-    """'module:Class' of the `connectors.contract.Input` that reads it, loaded when a network runs."""
+    """'module:Class' of the `connectors.contract.Input` that reads it, or a function that gives one.
+
+    It is loaded when a network runs.
+    """
     in_order: ClassVar[bool] = False
     """True if slices come in order of time and know their time unread: no tuple is ever late."""
     schema: Schema | None

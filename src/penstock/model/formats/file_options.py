@@ -1,4 +1,4 @@
-"""Options of file sources and sinks: Spark's names, those that Penstock knows, one spelling of their values.
+"""Options of file sources and sinks, with one spelling of their values: Spark's names, and a few of our own.
 
 What is not in the table is refused: an option that is passed over without a word reads other rows than its
 writer thinks.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from penstock.model.durations import format_duration, parse_duration
 from penstock.model.errors import ExpressionError, did_you_mean, shown
 from penstock.model.formats.description import Options
 from penstock.model.formats.time_patterns import time_pattern
@@ -102,6 +103,10 @@ def _pattern(value: object) -> str:
     return str(value)
 
 
+def _duration(value: object) -> str:
+    return format_duration(parse_duration(0 if value == "0" else value))  # type: ignore[arg-type]
+
+
 def _compression(value: object) -> str:
     text = {"uncompressed": "none"}.get(str(value).lower(), str(value).lower())
     if text not in _CODECS:
@@ -113,6 +118,8 @@ def _compression(value: object) -> str:
 
 _CODECS = ("none", "snappy", "gzip", "zstd")  # those that both writers, Spark's and Arrow's, know
 _BOTH = ("source", "sink")
+# How a source finds its files: ours, not Spark's.
+_FINDING = {"settle": Option(_duration), "wait": Option(_flag), "moved_from": Option(_text)}
 OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "csv": {
         "append": Option(_flag, ("sink",)),
@@ -122,9 +129,20 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "comment": Option(_character),
         "nullValue": Option(_text),
         "timestampFormat": Option(_pattern),
+        "tail": Option(_flag),
+        **_FINDING,
     },
-    "json": {"append": Option(_flag, ("sink",)), "timestampFormat": Option(_pattern)},
-    "parquet": {"append": Option(_flag, ("sink",)), "compression": Option(_compression, ("sink",))},
+    "json": {
+        "append": Option(_flag, ("sink",)),
+        "timestampFormat": Option(_pattern),
+        "tail": Option(_flag),
+        **_FINDING,
+    },
+    "parquet": {
+        "append": Option(_flag, ("sink",)),
+        "compression": Option(_compression, ("sink",)),
+        **_FINDING,
+    },
 }
 _OTHER_NAMES = {"delimiter": "sep", "codec": "compression"}
 _SPARK_ONLY = frozenset(

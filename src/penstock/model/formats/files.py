@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, TypeVar
+from urllib.parse import unquote
 
 from penstock.model.errors import ExpressionError, shown
 from penstock.model.formats.description import Options, Role, SinkFormat, SourceFormat
@@ -32,6 +35,9 @@ class Files(SourceFormat, SinkFormat):
     # sinks only: called in the writing task with the rows right before they become visible, gives the rows to
     # write
     stamp: Function | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", _local(self.path))
 
     @property
     def at_once(self) -> bool:
@@ -63,7 +69,7 @@ class Csv(Files):
     """CSV files."""
 
     name: ClassVar[str] = "csv"
-    input: ClassVar[str] = "penstock.connectors.files.text:TextFiles"
+    input: ClassVar[str] = "penstock.connectors.files.tail:text_input"
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Json(Files):
     """Files of JSON lines."""
 
     name: ClassVar[str] = "json"
-    input: ClassVar[str] = "penstock.connectors.files.text:TextFiles"
+    input: ClassVar[str] = "penstock.connectors.files.tail:text_input"
 
 
 @dataclass(frozen=True)
@@ -86,20 +92,26 @@ _Kind = TypeVar("_Kind", bound=Files)
 
 
 def csv(path: str, schema: str | Schema | None = None, **options: object) -> Csv:
-    """CSV files: `header`, `sep`. Sinks: `append`, to add to a folder with another checkpoint's rows.
+    """CSV files: `header` (columns go by their names), `sep`.
 
-    Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark.
+    Sinks also `append`, to add to a folder with another checkpoint's rows.
+
+    Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark; and `settle`, `tail`,
+    `wait`, `moved_from`: see the guide to files.
     """
     return _files(Csv, path, schema, options)
 
 
 def json(path: str, schema: str | Schema | None = None, **options: object) -> Json:
-    """JSON lines; sources: `timestampFormat` as in Spark; sinks: `append`."""
+    """JSON lines; sources: `timestampFormat` as in Spark, `settle`, `tail`, `wait`, `moved_from`.
+
+    Sinks: `append`.
+    """
     return _files(Json, path, schema, options)
 
 
 def parquet(path: str, schema: str | Schema | None = None, **options: object) -> Parquet:
-    """Parquet files; sinks: `compression`, `append`."""
+    """Parquet files; sinks: `compression`, `append`; sources: `settle`, `wait`, `moved_from`."""
     return _files(Parquet, path, schema, options)
 
 
@@ -117,4 +129,14 @@ def _files(kind: type[_Kind], path: str, schema: str | Schema | None, options: M
     if not isinstance(path, str | PathLike):
         raise ExpressionError("not a path", found=shown(path), expected="a text", hint=f"{kind.name}('in/')")
     parsed = None if schema is None else parse_schema(schema)
-    return kind(str(path), parsed, kind.spell_options(options.items()))
+    return kind(os.fsdecode(path), parsed, kind.spell_options(options.items()))
+
+
+def _local(path: str) -> str:
+    """The path of a `file:` URI; any other text is a path as it stands.
+
+    >>> _local("file:///in/a%20b"), _local("in/a%20b")
+    ('/in/a b', 'in/a%20b')
+    """
+    uri = re.fullmatch(r"file:(?://(?:localhost)?(?=/))?(/.*)", path, re.DOTALL)
+    return path if uri is None else unquote(uri[1], errors="surrogateescape")

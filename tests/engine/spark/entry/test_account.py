@@ -150,7 +150,7 @@ def test_a_broken_text_decoder_breaks_the_account(tmp_path, monkeypatch):
     check_accounts({"cars": Account.of_counts(counts_of(source, piece))}, 7)
     good = text.decode_csv
     monkeypatch.setattr(
-        text, "decode_csv", lambda schema, options, data, first: good(schema, options, data[2:], first)
+        text, "decode_csv", lambda schema, options, data, *more: good(schema, options, data[2:], *more)
     )
     with pytest.raises(
         ps.PenstockError, match=r"source 'cars', train 7(.|\n)*3 offered, but 1 let in, 1 dead"

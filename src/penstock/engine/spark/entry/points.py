@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, Position, Taken, TicketPart
 from penstock.engine.spark.entry.admission import ddl
+from penstock.engine.spark.exact_paths import read_parquet
 from penstock.model.boxes import Filter, Join
 from penstock.model.types import SEQ, STAMP
 from penstock.model.writing.network import Network
@@ -145,7 +146,7 @@ def point_frame(
         if plan.files:
             plan.check()  # Spark ignores our checksums; at least check the lengths
             paths = [str(plan.directory / f.name) for f in plan.files]
-            frame = spark.read.schema(f"{ddl(schema)}, {ENTRY} BIGINT").parquet(*paths)
+            frame = read_parquet(spark, f"{ddl(schema)}, {ENTRY} BIGINT", paths)
             # Entry numbers change with every train. As literals they would force Spark to compile the code
             # each time.
             whole = all(plan.first <= f.first and f.last <= plan.last for f in plan.files)

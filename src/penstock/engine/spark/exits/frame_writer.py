@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from penstock.connectors.contract import TaskSink
 from penstock.connectors.files.sink import FilesSink
+from penstock.connectors.paths import is_plain
 from penstock.engine.contract.ticket import Ticket
 from penstock.model.boxes import Output
 from penstock.model.formats.files import Parquet
@@ -41,7 +42,7 @@ class FrameWriter:
                 rows = self._by_tasks(frame, reader, self.trains.writers[reader])
             elif (sink := self.trains.outputs.task_sink(reader)) is None:
                 rows = self._by_driver(frame, name)
-            elif isinstance(sink, FilesSink) and isinstance(sink.to, Parquet) and not sink.to.at_once:
+            elif isinstance(sink, FilesSink) and _by_spark(sink):
                 rows = self._parquet(frame, sink)
             else:
                 rows = self._by_tasks(frame, reader, sink)
@@ -78,6 +79,11 @@ class FrameWriter:
             self.outcome.take_files(record)
             self.outcome.take_point_files(reader, record["files"])
         return rows
+
+
+def _by_spark(sink: FilesSink) -> bool:
+    """Whether Spark's own writer may write it: not if it would take the name for something else."""
+    return isinstance(sink.to, Parquet) and not sink.to.at_once and is_plain(sink.to.path)
 
 
 class WriteTask:

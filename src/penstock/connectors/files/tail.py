@@ -1,0 +1,181 @@
+"""Text files that grow: each is followed line by line, as `tail -F` does.
+
+A line is taken when it is complete. A file that became shorter or was replaced, as when a log is rotated, is
+read from its beginning as a new file, and a dead letter says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+from penstock.connectors.contract import Input, Position, RefusedInput, Taken
+from penstock.connectors.files.discovery.source_files import SourceFiles
+from penstock.connectors.files.header import Header, WrongHeaderError, read_header
+from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, cut_piece
+from penstock.connectors.files.text import ByteRange, TextFiles
+from penstock.connectors.files.text_file import TextFile, codec_of, plain_text
+from penstock.model.boxes import Source
+from penstock.model.errors import NetworkError
+from penstock.model.formats.files import Csv, Files
+
+MOST_FILES = 1000
+"""A ticket says how far each file was read, so there must not be too many."""
+_MARK = 256  # the last bytes that were read show whether the file is still the same
+
+
+def text_input(source: Source, directory: Path) -> TextFiles | TailedFiles:
+    """The input of CSV and JSON files: whole ones, or growing ones if the source says `tail`."""
+    assert isinstance(source.format, Files)
+    tailed = dict(source.format.options).get("tail", "false") == "true"
+    return TailedFiles(source, directory) if tailed else TextFiles(source, directory)
+
+
+@dataclass(frozen=True)
+class TailPosition(Position):
+    """How far each file was read: [byte, line, checksum of the bytes before], by the file's number.
+
+    A negative byte: the file is not followed any more.
+    """
+
+    files: Sequence[Sequence[int]] = ()
+
+
+class _FileEnded(Exception):  # noqa: N818 - no error
+    """The file cannot be followed any more; the text says why."""
+
+
+@dataclass
+class _Train:
+    """A train under construction. `at`: how far each file was read."""
+
+    at: list[tuple[int, int, int]]
+    left: int
+    slices: list[ByteRange] = field(default_factory=list)
+    refused: list[RefusedInput] = field(default_factory=list)
+    more: bool = False
+
+
+class TailedFiles(Input[TailPosition]):
+    """Follows growing text files by complete lines."""
+
+    def __init__(self, source: Source, directory: Path) -> None:
+        assert isinstance(source.format, Files)
+        self._source, self._options = source, source.format.options
+        self._files = SourceFiles(source, directory, lambda _: ("", 0), lambda _: True)
+        self._log = self._files.log
+        given = dict(self._options) if isinstance(source.format, Csv) else {}
+        self._has_header = given.get("header", "false") == "true"
+        self._comment = given.get("comment", "").encode()
+        self._headers: dict[int, Header] = {}
+        self._seen: dict[int, tuple[int, int]] = {}  # inode and time of each file, as last seen
+
+    def take(self, position: TailPosition | None, limit: int) -> Taken:
+        read = position.files if position is not None else ()
+        self._log.check(len(read))
+        self._files.look(0)
+        self._check_number()
+        new = len(self._log.known) - len(read)
+        train = _Train([*((b, line, mark) for b, line, mark in read), *[(0, 0, 0)] * new], limit)
+        for number, (byte, _, _) in enumerate(train.at):
+            if byte >= 0:
+                self._follow(train, number)
+        arrived = self._log.arrived({piece.file for piece in train.slices})
+        rows = sum(piece.rows for piece in train.slices)
+        at = TailPosition(train.at)
+        return Taken(train.slices, at, rows, refused=train.refused, more=train.more, arrived=arrived)
+
+    def _check_number(self) -> None:
+        if len(self._log.known) > MOST_FILES:
+            raise NetworkError(
+                "too many files to follow",
+                box=self._source.name,
+                where=self._source.where,
+                found=f"{len(self._log.known):,} files",
+                expected=f"at most {MOST_FILES:,}",
+                hint="name the files that grow; leave out tail=True for files that are whole",
+            )
+
+    def _follow(self, train: _Train, number: int) -> None:
+        """What was added to a file, or why it is not followed any more."""
+        if train.left <= 0:
+            train.more = True
+            return
+        try:
+            self._added(train, number)
+        except _FileEnded as ended:
+            train.refused.append(self._log.letter(number, str(ended)))
+            train.at[number] = (-1, *train.at[number][1:])
+
+    def _added(self, train: _Train, number: int) -> None:
+        path, (byte, line, mark) = self._log.path(number), train.at[number]
+        if codec_of(path):
+            raise _FileEnded("an archive cannot be followed; leave out tail=True")
+        try:
+            stat = os.stat(path)  # noqa: PTH116 - the path may be any text
+            if stat.st_size == byte and self._seen.get(number) == (stat.st_ino, stat.st_mtime_ns):
+                return
+            with plain_text(path) as text:
+                self._seen[number] = text.stat.st_ino, text.stat.st_mtime_ns
+                self._check(number, text, byte, line, mark)
+                self._cut(train, number, text)
+        except FileNotFoundError:
+            return  # it may come back under this name: then it is another file
+        except OSError as error:
+            raise _FileEnded(f"the file cannot be read: {error.strerror or error}") from None
+
+    def _check(self, number: int, text: TextFile, byte: int, line: int, mark: int) -> None:
+        """Whether the file still begins with what was read."""
+        if text.size >= byte and _mark(text, byte) == mark:
+            return
+        name = self._log.known[number].name
+        if self._log.current.get(name) == number:
+            self._files.read_anew(name)
+        what = "became shorter" if text.size < byte else "was replaced"
+        raise _FileEnded(f"the file {what} after {line:,} lines were read; it is read from its beginning now")
+
+    def _cut(self, train: _Train, number: int, text: TextFile) -> None:
+        byte, line, _ = train.at[number]
+        end = _complete(text, byte)
+        header = self._header(number, text) if end > byte else Header()
+        while end > byte and train.left > 0:
+            skipped = header.lines if byte == 0 else 0
+            piece = cut_piece(text, byte, end, max(train.left, skipped), comment=self._comment)
+            rows = max(0, piece.rows - (1 if skipped else 0))
+            path = self._log.path(number)
+            lines = ByteRange(
+                path, number, byte, piece.end, line, skipped, rows, 0, piece.crc, header.columns
+            )
+            train.slices.append(lines)
+            train.left -= piece.lines
+            byte, line = piece.end, line + piece.lines
+        train.more = train.more or end > byte or _complete(text, end) > end
+        train.at[number] = byte, line, _mark(text, byte)
+
+    def _header(self, number: int, text: TextFile) -> Header:
+        if not self._has_header:
+            return Header()
+        if number not in self._headers:
+            try:
+                path = self._log.path(number)
+                self._headers[number] = read_header(text, path, self._source.schema, self._options)
+            except WrongHeaderError as error:
+                raise _FileEnded(str(error)) from None
+        return self._headers[number]
+
+
+def _complete(text: TextFile, start: int) -> int:
+    """The end of the last complete line within a slice's worth of text, or of a longer line."""
+    for most in (MAX_SLICE_BYTES, MAX_LINE_BYTES):
+        data = text.read(start, min(most, text.size - start)) if text.size > start else b""
+        last = data.rfind(b"\n")
+        if last >= 0 or len(data) < most:
+            return start + last + 1
+    raise _FileEnded(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+
+
+def _mark(text: TextFile, byte: int) -> int:
+    return crc32(text.read(max(0, byte - _MARK), min(_MARK, byte)))

@@ -1,0 +1,38 @@
+"""Paths of files: any name that a file system allows is that one file.
+
+A name may hold brackets, colons, newlines, or bytes that are no UTF-8. Python keeps such bytes as surrogates
+in a text. Arrow takes the bytes. Spark takes a path for a pattern or a URI, so it gets only plain ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pyarrow as pa
+
+# Neither a sign of a pattern or of a URI, nor a hidden last name, nor a letter that depends on the locale.
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_.+,@~ -]*/)*[A-Za-z0-9+,@~-][A-Za-z0-9_.+,@~-]*")
+
+
+def is_plain(path: str) -> bool:
+    r"""Whether Spark reads this very file under this name.
+
+    >>> is_plain("/in/a-1.parquet"), is_plain("/in/a[1].parquet"), is_plain("/in/a:b"), is_plain("/in/_a")
+    (True, False, False, False)
+    """
+    return _PLAIN.fullmatch(path) is not None
+
+
+def native_file(path: str) -> pa.NativeFile:
+    """The file for Arrow's readers, whatever its name."""
+    return pa.OSFile(os.fsencode(path))
+
+
+def shown_path(path: str) -> str:
+    r"""The path as valid text: bytes that are no UTF-8 are escaped.
+
+    >>> shown_path("a\udcff.csv")
+    'a\\xff.csv'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")

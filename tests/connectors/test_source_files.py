@@ -1,0 +1,556 @@
+"""What may happen to the files of a source: they grow, change, vanish, move, come late. Nothing is silent."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.connectors.contract import Slice, SliceChangedError, SliceGoneError
+from penstock.connectors.files import line_cut, tail, text_file
+from penstock.connectors.files.discovery import source_files
+from penstock.connectors.files.discovery.settling import Settling
+from penstock.connectors.loading import input_for
+from penstock.model.boxes import Source
+from penstock.model.errors import NetworkError, Where
+from penstock.model.formats.files import csv, parquet
+from penstock.model.formats.files import json as json_lines
+from penstock.model.types import Schema
+from penstock.store.errors import CorruptFileError
+
+TEXT = "k STRING, v INT"
+
+
+def source(format_):
+    return Source(name="cars", where=Where(), format=format_, schema=Schema.parse(TEXT))
+
+
+class Reader:
+    """Takes from a source as an engine does: each position and slice goes through JSON."""
+
+    def __init__(self, src, place, position=None):
+        self.src, self.position = src, position
+        self.input = input_for(src, place)
+
+    def look(self):
+        """(values of v, reasons of dead letters with their tuples) of the next train."""
+        taken = self.input.take(self.position, 1000)
+        self.taken, self.position = taken, taken.position
+        values = [v for s in taken.slices for v in values_of(self.src, s)]
+        return values, [(r["reason"], r["tuples"]) for r in taken.refused]
+
+    def all(self):
+        values, letters = [], []
+        while True:
+            more, told = self.look()
+            values, letters = values + more, letters + told
+            if not more and not told and not self.taken.more:
+                return values, letters
+
+
+def values_of(src, piece):
+    decoded = Slice.of(json.loads(json.dumps(piece.plain()))).tuples(src)
+    assert decoded.refused.num_rows == 0, decoded.refused.to_pylist()
+    assert decoded.tuples.num_rows == piece.rows
+    return decoded.tuples.column("v").to_pylist()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes when told: [monotonic, wall]."""
+    now = [100.0, 1_000_000.0]
+    monkeypatch.setattr(
+        source_files, "Settling", lambda settle: Settling(settle, lambda: now[0], lambda: now[1])
+    )
+    monkeypatch.setattr(source_files, "_WATCH_SECONDS", 0.0)
+    return now
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(source_files, "_WATCH_SECONDS", 0.0)
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+def put(path, text, at=1_000_000):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    os.utime(path, (at, at))
+
+
+# -- whole files
+
+
+def test_a_text_file_is_taken_when_it_has_settled(tmp_path, folder, clock):
+    put(folder / "a.csv", "a,1\na,", at=1_000_000)
+    reader = Reader(source(csv(str(folder), TEXT, settle="1 second")), tmp_path / "p")
+    assert reader.look() == ([], [])
+    assert reader.taken.waiting
+    clock[0] += 0.9
+    put(folder / "a.csv", "a,1\na,2", at=1_000_000)  # it grows within the same second of its clock
+    assert reader.look() == ([], [])
+    clock[0] += 0.9
+    put(folder / "a.csv", "a,1\na,2\n", at=1_000_001)
+    clock[0] += 0.9
+    assert reader.look() == ([], [])
+    clock[0] += 1.0
+    assert reader.look() == ([1, 2], [])
+    assert not reader.taken.waiting
+
+
+def test_an_old_file_need_not_wait_and_neither_need_a_renamed_one(tmp_path, folder, clock):
+    put(folder / "old.csv", "a,1\n", at=clock[1] - 61)
+    put(folder / "new.csv", "a,2\n", at=clock[1] - 59)
+    reader = Reader(source(csv(str(folder), TEXT, settle="1 second")), tmp_path / "p")
+    assert reader.look() == ([1], [])
+    assert reader.taken.waiting
+    assert Reader(source(csv(str(folder), TEXT, settle="0")), tmp_path / "q").look() == ([1, 2], [])
+
+
+def test_files_keep_the_order_of_their_times_while_one_settles(tmp_path, folder, clock):
+    put(folder / "b.csv", "b,1\n", at=1_000_001)
+    reader = Reader(source(csv(str(folder), TEXT, settle="1 second")), tmp_path / "p")
+    reader.look()
+    clock[0] += 0.9
+    put(folder / "a.csv", "a,2\n", at=1_000_000)
+    reader.look()
+    clock[0] += 0.2
+    assert reader.look() == ([], [])  # a is older but not whole yet
+    clock[0] += 1.0
+    assert reader.look() == ([2, 1], [])
+
+
+def test_names_that_are_left_alone(tmp_path, folder):
+    for name in (".a.csv", "_a.csv", "a.csv.tmp", "b.tmp"):
+        put(folder / name, "a,1\n")
+    put(folder / "a.csv", "a,2\n")
+    assert Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all() == ([2], [])
+    # a file that the source itself names is taken, whatever it is called
+    assert Reader(source(csv(str(folder / "_a.csv"), TEXT)), tmp_path / "q").all() == ([1], [])
+
+
+def parquet_bytes(values):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"k": ["a"] * len(values), "v": pa.array(values, pa.int32())}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_a_parquet_file_is_whole_when_it_has_a_footer(tmp_path, folder, clock):
+    whole = parquet_bytes([1, 2])
+    put(folder / "a.parquet", whole[:-5])
+    reader = Reader(source(parquet(str(folder), TEXT, settle="1 second")), tmp_path / "p")
+    assert reader.look() == ([], [])
+    assert reader.taken.waiting
+    put(folder / "a.parquet", whole)
+    assert reader.look() == ([1, 2], [])
+
+
+def test_a_parquet_file_without_a_footer_is_refused_and_read_if_it_gets_one(tmp_path, folder, clock):
+    whole = parquet_bytes([1, 2])
+    put(folder / "a.parquet", whole[:-5])
+    reader = Reader(source(parquet(str(folder), TEXT, settle="1 second")), tmp_path / "p")
+    reader.look()
+    clock[0] += 1.0
+    values, letters = reader.look()
+    assert values == []
+    assert letters[0][0].startswith("not a readable Parquet file")
+    put(folder / "a.parquet", whole, at=1_000_009)
+    assert reader.all() == ([1, 2], [])
+
+
+def test_a_refused_parquet_file_counts_its_rows(tmp_path, folder):
+    pq.write_table(pa.table({"k": ["a"] * 7}), folder / "a.parquet")
+    (folder / "b.parquet").write_bytes(b"junk")
+    values, letters = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p").all()
+    assert values == []
+    assert sorted(tuples for _, tuples in letters) == [1, 7]
+
+
+# -- files that change
+
+
+def test_a_file_that_grows_after_it_was_read(tmp_path, folder):
+    put(folder / "a.csv", "a,1\na,2\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    assert reader.all() == ([1, 2], [])
+    with (folder / "a.csv").open("a") as file:
+        file.write("a,3\n\na,4\n")
+    values, letters = reader.all()
+    assert values == []
+    grew = "the file grew after it was read, from 8 to 17 bytes; what was added is not read"
+    assert letters == [(f"{grew} (tail=True follows a growing file)", 2)]
+    assert Reader(reader.src, tmp_path / "p", reader.position).all() == ([], [])  # once, restarts included
+
+
+@pytest.mark.parametrize("text", ["b,9\nb,8\nb,7\n", "b,9\nb,8\n", "b,9\n"])
+def test_a_file_that_is_replaced_after_it_was_read(tmp_path, folder, text):
+    put(folder / "a.csv", "a,1\na,2\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.all()
+    put(folder / "a.csv", text, at=2_000_000)
+    again = Reader(reader.src, tmp_path / "p", reader.position)
+    values, [(reason, tuples)] = again.all()
+    assert (values, tuples) == ([], text.count("\n"))
+    assert reason == "the file was changed after it was read; what it holds now is not read"
+
+
+def test_a_parquet_file_that_is_replaced_after_it_was_read(tmp_path, folder):
+    put(folder / "a.parquet", parquet_bytes([1, 2]))
+    reader = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p")
+    assert reader.all() == ([1, 2], [])
+    put(folder / "a.parquet", parquet_bytes([3, 4, 5]), at=2_000_000)
+    values, [(reason, tuples)] = reader.all()
+    assert (values, tuples) == ([], 3)
+    assert reason.startswith("the file was changed after it was read")
+
+
+@pytest.mark.parametrize("form", [csv, parquet])
+def test_a_file_that_is_copied_touched_or_deleted_after_it_was_read(tmp_path, folder, form):
+    put(folder / "a", "a,1\n" if form is csv else parquet_bytes([1]))
+    put(folder / "b", "a,2\n" if form is csv else parquet_bytes([2]))
+    reader = Reader(source(form(str(folder), TEXT)), tmp_path / "p")
+    reader.all()
+    os.utime(folder / "a")
+    (folder / "b").unlink()
+    assert reader.all() == ([], [])
+
+
+def test_a_file_that_changes_before_it_is_read_is_read_as_it_is(tmp_path, folder):
+    for number in range(3):
+        put(folder / f"{number}.csv", f"a,{number}\n", at=1_000_000 + number)
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.input.take(None, 1)
+    put(folder / "1.csv", "a,11\na,12\n", at=2_000_000)
+    assert reader.all() == ([0, 2, 11, 12], [])
+
+
+def test_a_file_that_is_deleted_before_it_is_read(tmp_path, folder):
+    for number in range(3):
+        put(folder / f"{number}.csv", f"a,{number}\n", at=1_000_000 + number)
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.input.take(None, 1)
+    (folder / "1.csv").unlink()
+    assert reader.all() == ([0, 2], [("the file was deleted before it was read", 1)])
+
+
+@pytest.mark.parametrize("text", ["a,1\n", "b,1\nb,2\nb,3\nb,4\n"])
+def test_a_file_that_changes_while_it_is_read(tmp_path, folder, text):
+    put(folder / "a.csv", "a,1\na,2\na,3\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.position = reader.input.take(None, 2).position
+    put(folder / "a.csv", text, at=2_000_000)
+    reason = "the file was changed while it was read; its first 2 lines were read, the rest is lost"
+    assert reader.all() == ([], [(reason, 1)])
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path, folder):
+    put(folder / "a.csv", "a,1\na,2\na,3\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.position = reader.input.take(None, 2).position
+    put(folder / "a.csv", "a,1\na,2\na,3\na,4\n", at=2_000_000)
+    values, [(reason, tuples)] = reader.all()
+    assert (values, tuples) == ([3], 1)
+    assert reason.startswith("the file grew after it was read, from 12 to 16 bytes")
+
+
+@pytest.mark.parametrize("form", [csv, parquet])
+def test_a_slice_whose_file_has_changed_since_its_ticket(tmp_path, folder, form):
+    src = source(form(str(folder), TEXT))
+    put(folder / "a", "a,1\na,2\n" if form is csv else parquet_bytes([1, 2]))
+    piece = input_for(src, tmp_path / "p").take(None, 10).slices[0]
+    put(folder / "a", "a,1\na,3\n" if form is csv else parquet_bytes([1, 3]), at=2_000_000)
+    with pytest.raises(SliceChangedError) as caught:
+        piece.tuples(src) if form is csv else piece.check()
+    assert (caught.value.path, caught.value.tuples) == (str(folder / "a"), 2)
+    (folder / "a").unlink()
+    with pytest.raises(SliceGoneError):
+        piece.read()
+
+
+def test_a_symlink_loop_and_a_file_that_may_not_be_read(tmp_path, folder):
+    (folder / "a").symlink_to(folder / "b")
+    (folder / "b").symlink_to(folder / "a")
+    put(folder / "c.csv", "a,1\n")
+    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    assert values == [1]
+    assert letters == [("the file cannot be read: Too many levels of symbolic links", 1)] * 2
+
+
+# -- the same folder
+
+
+def test_a_folder_spelt_differently_is_the_same(tmp_path, folder, monkeypatch):
+    put(folder / "a.csv", "a,1\n")
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path)
+    position = None
+    for path in ("in", "./x/../in", str(folder), f"{folder}/", "link", f"file://{folder}", f"file:{folder}",
+                 "in/*.csv", "in/a.csv", "link/a.csv"):  # fmt: skip
+        reader = Reader(source(csv(path, TEXT)), tmp_path / "p", position)
+        expected = [1] if position is None else []
+        assert reader.all() == (expected, []), path
+        position = reader.position
+
+
+def test_a_moved_folder_is_told(tmp_path, folder):
+    put(folder / "a.csv", "a,1\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.all()
+    folder.rename(tmp_path / "moved")
+    put(tmp_path / "moved" / "b.csv", "a,2\n")
+    with pytest.raises(NetworkError) as caught:
+        Reader(source(csv(str(tmp_path / "moved"), TEXT)), tmp_path / "p")
+    assert "it has read another folder so far" in str(caught.value)
+    assert f"moved_from='{folder}'" in caught.value.hint
+    for _ in range(2):  # it may stay there
+        again = source(csv(str(tmp_path / "moved"), TEXT, moved_from=str(folder)))
+        values, letters = Reader(again, tmp_path / "p", reader.position).all()
+        assert (values, letters) == ([2], [])
+    with pytest.raises(NetworkError):
+        Reader(source(csv(str(tmp_path), TEXT, moved_from="elsewhere")), tmp_path / "p")
+
+
+def test_a_moved_file_is_told(tmp_path, folder):
+    put(folder / "a.csv", "a,1\n")
+    reader = Reader(source(csv(str(folder / "a.csv"), TEXT)), tmp_path / "p")
+    reader.all()
+    (tmp_path / "else").mkdir()
+    (folder / "a.csv").rename(tmp_path / "else" / "b.csv")
+    moved = csv(str(tmp_path / "else" / "b.csv"), TEXT, moved_from=str(folder / "a.csv"))
+    assert Reader(source(moved), tmp_path / "p", reader.position).all() == ([], [])
+
+
+def test_a_missing_folder_is_refused_unless_the_source_waits(tmp_path):
+    for path in ("nowhere", "nowhere/a.csv", "nowhere/*.csv"):
+        with pytest.raises(NetworkError, match=r"there is no .*nowhere"):
+            Reader(source(csv(str(tmp_path / path), TEXT)), tmp_path / "p")
+    reader = Reader(source(csv(str(tmp_path / "nowhere"), TEXT, wait=True)), tmp_path / "p")
+    assert reader.all() == ([], [])
+    (tmp_path / "nowhere").mkdir()
+    put(tmp_path / "nowhere" / "a.csv", "a,1\n")
+    assert reader.all() == ([1], [])
+
+
+# -- the log
+
+
+@pytest.mark.parametrize("harm", ["flip", "drop", "double", "swap"])
+def test_a_log_that_was_tampered_with_is_refused(tmp_path, folder, harm):
+    for number in range(3):
+        put(folder / f"{number}.csv", f"a,{number}\n", at=1_000_000 + number)
+    src = source(csv(str(folder), TEXT))
+    Reader(src, tmp_path / "p").all()
+    log = tmp_path / "p" / "files.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    match harm:
+        case "flip":
+            lines[2] = lines[2].replace(b"1.csv", b"9.csv")
+        case "drop":
+            del lines[1]
+        case "double":
+            lines.insert(1, lines[1])
+        case "swap":
+            lines[1], lines[2] = lines[2], lines[1]
+    log.write_bytes(b"".join(lines))
+    with pytest.raises(CorruptFileError, match="was changed, or lines are missing"):
+        Reader(src, tmp_path / "p")
+
+
+def test_a_log_that_was_lost_is_refused(tmp_path, folder):
+    put(folder / "a.csv", "a,1\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.all()
+    (tmp_path / "p" / "files.jsonl").unlink()
+    with pytest.raises(CorruptFileError, match="the list of files that were read is lost"):
+        Reader(reader.src, tmp_path / "p", reader.position).all()
+
+
+def test_a_look_at_a_large_folder_costs_little(tmp_path, folder, monkeypatch):
+    """A folder that has not changed is not listed again, and its files are checked in portions."""
+    for number in range(50):
+        put(folder / f"{number}.csv", "a,1\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    reader.all()
+    monkeypatch.setattr(source_files, "_COARSE", -1e9)
+    monkeypatch.setattr(source_files, "_WATCH_FILES", 10)
+    looked = []
+    monkeypatch.setattr(source_files, "_regular_file", looked.append)
+    monkeypatch.setattr(source_files.SourcePath, "names", lambda path: pytest.fail("it was listed"))
+    reader.look()
+    assert len(looked) == 10
+    for _ in range(4):
+        reader.look()
+    assert len(set(looked)) == 50
+
+
+# -- headers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("k,v\na,1\n", [1]),
+        ("v,k\n1,a\n2,b\n", [1, 2]),
+        ('more,"v", k ,more\n9,1,a,x\n8,2,b,y\n', [1, 2]),
+        ("\ufeffv,k\r\n1,a\r\n", [1]),
+        ("v,k,x\n1,a,\n2,b\n3,c,\n", None),  # a line lacks a field: the slow way
+        ("k,v\n", []),
+        ("", []),
+    ],
+)
+def test_columns_go_by_their_names(tmp_path, folder, text, expected):
+    put(folder / "a.csv", text)
+    src = source(csv(str(folder), TEXT, header=True))
+    if expected is not None:
+        for limit in (1, 2, 1000):
+            reader = Reader(src, tmp_path / f"p{limit}")
+            values = []
+            while (taken := reader.input.take(reader.position, limit)).slices:
+                reader.position = taken.position
+                values += [v for s in taken.slices for v in values_of(src, s)]
+            assert values == expected
+    else:
+        piece = input_for(src, tmp_path / "p").take(None, 10).slices[0]
+        assert piece.tuples(src).tuples.column("v").to_pylist() == [1, 3]
+        assert "2 fields, expected 3" in piece.tuples(src).refused.to_pylist()[0]["reason"]
+
+
+def test_a_header_that_lacks_a_column_refuses_its_file(tmp_path, folder, caplog):
+    put(folder / "a.csv", "k,speed\na,1\n\na,2\n", at=1_000_000)
+    put(folder / "b.csv", "v,k,v\n1,a,2\n", at=1_000_001)
+    put(folder / "c.csv", "v,k,extra\n7,a,2\n", at=1_000_002)
+    values, letters = Reader(source(csv(str(folder), TEXT, header=True)), tmp_path / "p").all()
+    assert values == [7]
+    assert letters == [
+        (f"column 'v' is missing in the header of {folder}/a.csv; it has: k, speed", 2),
+        (f"column 'v' is twice in the header of {folder}/b.csv; it has: v, k, v", 1),
+    ]
+    assert "c.csv: columns that the source does not declare: extra" in caplog.text
+
+
+# -- archives
+
+PACK = {"gz": gzip.compress, "bz2": bz2.compress, "zst": lambda b: pa.compress(b, "zstd", asbytes=True)}
+
+
+@pytest.mark.parametrize("end", PACK)
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_archives_are_read(tmp_path, folder, monkeypatch, end, kept):
+    monkeypatch.setattr(text_file, "_KEPT", kept)
+    monkeypatch.setattr(text_file, "_BLOCK", 1000)
+    monkeypatch.setattr(line_cut, "MAX_SLICE_BYTES", 3000)
+    lines = "v,k\n" + "".join(f"{n},key {n}\n" for n in range(2000))
+    put(folder / f"a.csv.{end}", PACK[end](lines[:5000].encode()) + PACK[end](lines[5000:].encode()))
+    reader = Reader(source(csv(str(folder), TEXT, header=True)), tmp_path / "p")
+    values = []
+    while (taken := reader.input.take(reader.position, 300)).slices:
+        reader.position = taken.position
+        values += [v for s in taken.slices for v in values_of(reader.src, s)]
+        # what was unpacked is a copy: without it the archive itself is read
+        for path in (tmp_path / "p" / "unpacked").iterdir():
+            path.unlink()
+        assert [v for s in taken.slices for v in values_of(reader.src, s)] == values[-taken.rows :]
+        reader = Reader(reader.src, tmp_path / "p", reader.position)
+    assert values == list(range(2000))
+
+
+def test_unpacked_text_is_deleted_when_it_is_committed(tmp_path, folder):
+    put(folder / "a.json.gz", gzip.compress(b'{"k": "a", "v": 1}\n{"k": "a", "v": 2}\n'))
+    reader = Reader(source(json_lines(str(folder), TEXT)), tmp_path / "p")
+    assert reader.all() == ([1, 2], [])
+    assert len(list((tmp_path / "p" / "unpacked").iterdir())) == 1
+    reader.input.committed(reader.position)
+    assert list((tmp_path / "p" / "unpacked").iterdir()) == []
+
+
+@pytest.mark.parametrize("end", PACK)
+def test_a_broken_archive_is_a_dead_letter(tmp_path, folder, end):
+    whole = PACK[end]("".join(f"a,{n}\n" for n in range(5000)).encode())
+    put(folder / f"a.csv.{end}", whole[: len(whole) // 2], at=1_000_000)
+    put(folder / f"b.csv.{end}", b"a,1\na,2\n", at=1_000_001)
+    put(folder / f"c.csv.{end}", PACK[end](b"a,1\n"), at=1_000_002)
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    values, letters = reader.all()
+    assert values == [1]
+    assert [tuples for _, tuples in letters] == [1, 1]
+    assert all(reason.startswith("the file was refused: not a sound ") for reason, _ in letters)
+    put(folder / f"a.csv.{end}", whole, at=1_000_003)  # it was still being written
+    assert reader.all() == (list(range(5000)), [])
+
+
+def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(text_file, "_LARGE", 1 << 20)
+    put(folder / "bomb.csv.gz", gzip.compress(b"0" * (4 << 20)))
+    values, [(reason, tuples)] = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    assert (values, tuples) == ([], 1)
+    assert reason == "the file was refused: it unpacks to more than 1,048,576 bytes, 200 times its size"
+
+
+def test_a_line_without_end_is_refused(tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(line_cut, "MAX_SLICE_BYTES", 100)
+    monkeypatch.setattr(line_cut, "MAX_LINE_BYTES", 1000)
+    put(folder / "a.csv", "a,1\n" + "x" * 5000 + "\na,2\n")
+    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    assert (values, letters) == ([1], [("a line is longer than 1,000 bytes", 1)])
+
+
+# -- files that grow, followed
+
+
+def add(path, text):
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_a_growing_file_is_followed_by_complete_lines(tmp_path, folder):
+    add(folder / "a.csv", "v,k\n1,a\n2,b\n3")
+    src = source(csv(str(folder / "a.csv"), TEXT, header=True, tail=True))
+    reader = Reader(src, tmp_path / "p")
+    assert reader.all() == ([1, 2], [])
+    add(folder / "a.csv", ",c\n")
+    assert reader.all() == ([3], [])
+    add(folder / "a.csv", "4,d\n5")
+    again = Reader(
+        src, tmp_path / "p", type(reader.position)(**json.loads(json.dumps(vars(reader.position))))
+    )
+    assert again.all() == ([4], [])
+
+
+def test_several_growing_files_are_followed(tmp_path, folder):
+    reader = Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p")
+    expected, values = [], []
+    for number in range(30):
+        add(folder / f"{number % 3}.csv", f"a,{number}\na,")
+        add(folder / f"{number % 3}.csv", f"{number + 100}\n")
+        expected += [number, number + 100]
+        reader.position = (taken := reader.input.take(reader.position, 1)).position
+        values += [v for s in taken.slices for v in values_of(reader.src, s)]
+    values += reader.all()[0]
+    assert sorted(values) == sorted(expected)
+
+
+@pytest.mark.parametrize(("text", "what"), [("b,7\n", "became shorter"), ("b,7\nb,8\nb,9\n", "was replaced")])
+def test_a_followed_file_that_is_replaced_is_told_and_read_anew(tmp_path, folder, text, what):
+    add(folder / "a.csv", "a,1\na,2\n")
+    reader = Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p")
+    reader.all()
+    put(tmp_path / "new", text)
+    (tmp_path / "new").rename(folder / "a.csv")
+    values, letters = reader.all()
+    assert values == [7, 8, 9][: text.count("\n")]
+    assert letters == [(f"the file {what} after 2 lines were read; it is read from its beginning now", 1)]
+    assert reader.all() == ([], [])
+
+
+def test_too_many_files_to_follow(tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(tail, "MOST_FILES", 2)
+    for number in range(3):
+        add(folder / f"{number}.csv", "a,1\n")
+    with pytest.raises(NetworkError, match="too many files to follow"):
+        Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p").all()
