@@ -158,7 +158,9 @@ def windows(source: Path, out: Path) -> ps.Network:
     rows = net.source("rows", ps.csv(str(source), ROWS), timestamp="time")
     point = rows.group_by("k").tumble("20 seconds", n="count(*)", total="sum(v)").connection_point("kept")
     point.output("all", to=ps.csv(str(out / "all")))
-    net.output("counted", rows.group_by("k").slide("3 rows", m="max(v)"), to=ps.parquet(str(out / "counted")))
+    net.output(
+        "counted", rows.group_by("k").tumble("30 seconds", m="max(v)"), to=ps.parquet(str(out / "counted"))
+    )
     return net
 
 

@@ -105,7 +105,7 @@ class Ownership:
 
     def __init__(self, folder: Path, owner: Owner, lock: int, *, follows_dead: bool, timing: Timing) -> None:
         self._folder, self.owner, self._lock, self._timing = folder, owner, lock, timing
-        self.follows_dead = follows_dead  # no earlier owner can still be writing
+        self.follows_dead = follows_dead  # the owner before can no longer write
         self._followed_by: Owner | None = None
         self._ended = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="checkpoint-owner", daemon=True)

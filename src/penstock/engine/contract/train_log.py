@@ -69,11 +69,13 @@ class TrainLog:
     def take_over(self, *, follows_dead: bool = False) -> None:
         """Put a fence where the owner before would write next.
 
-        `follows_dead`: no earlier owner can still be writing, so the fence may be forgotten later.
+        `follows_dead`: the owner before can no longer write, so the fence may be forgotten later.
         """
-        fence = {_FENCE: self.epoch, "dead": follows_dead}
-        while (head := self._head()).epoch < self.epoch and not self._create(head, fence):
-            pass
+        while (head := self._head()).epoch < self.epoch:
+            # The owner before is known to be dead. One before that may have taken this chain and still live.
+            dead = follows_dead and head.epoch == self.epoch - 1
+            if self._create(head, {_FENCE: self.epoch, "dead": dead}):
+                break
         self._next = head._replace(epoch=self.epoch)
         self.must_own()
 
