@@ -113,6 +113,7 @@ def test_odd_names_on_spark(spark, tmp_path):
         kept.filter("v >= 0").output(f"{name}_out", to=ps.parquet(outs[name]))
     with ps.Runtime(net, spark, tmp_path / "check [1] {a,b}", once=True) as running:
         running.wait(timeout=120)
+    assert running.checkpoint.stat().st_mode & 0o777 == 0o700
     for name, expected in {"odd": len(names), "plain": 5, "text": len(names)}.items():
         assert numbers_of(source(ps.parquet(outs[name], SCHEMA)), tmp_path / f"p {name}") == list(
             range(2 * expected)

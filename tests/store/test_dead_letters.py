@@ -83,3 +83,12 @@ def test_late_tuples_are_counted_together(tmp_path):
     reason = "late: timestamp {} us is behind the horizon {} us of earlier trains"
     table.append("cars", 0, letters(*(reason.format(at, 9_000_000) for at in (1, 2_000_000, -3))))
     assert table.counts() == {"late: timestamp # us is behind the horizon # us of earlier trains": 3}
+
+
+def test_only_their_owner_may_read_them(tmp_path):
+    """They hold raw input."""
+    table = DeadLetters(tmp_path)
+    table.append("a", 0, letters("late: 3 s"))
+    modes = {path.is_dir(): path.stat().st_mode & 0o777 for path in table.path.rglob("*")}
+    assert modes == {True: 0o700, False: 0o600}
+    assert table.path.stat().st_mode & 0o777 == 0o700

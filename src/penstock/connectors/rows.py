@@ -99,7 +99,9 @@ class RowsInput(Input[RowsPosition]):
         if lines:
             self._spooled += len(lines)
             text = "\n".join(lines) + "\n"
-            write_bytes(numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False)
+            write_bytes(
+                numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False, private=True
+            )
         return self._spooled
 
     @staticmethod

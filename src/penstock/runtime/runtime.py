@@ -31,7 +31,7 @@ from penstock.runtime.steering import Steered
 from penstock.runtime.train_records import Status, TrainRecords
 from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.durable import Durability, known_durability
+from penstock.store.durable import Durability, known_durability, make_directory
 from penstock.store.ownership import own
 
 _LOOK = 0.02  # seconds between two looks while waiting
@@ -101,6 +101,7 @@ class Runtime(Attaching, Steered):
 
         Refuses if another process owns the checkpoint.
         """
+        make_directory(self.checkpoint, private=True)
         self._owner = own(self.checkpoint, take_over=self.settings.take_over)
         try:
             self._start()

@@ -25,6 +25,7 @@ from penstock.model.errors import PenstockError
 from penstock.store.errors import CorruptFileError, MissingFileError
 
 TEMPORARY = ".tmp"
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _counter = itertools.count()
 _HOST = socket.gethostname()[:32].replace("/", "_")
 
@@ -104,10 +105,19 @@ def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> It
         sync_directory(path.parent)
 
 
-def write_bytes(path: Path, data: bytes | memoryview, *, sync: bool = True, sync_parent: bool = True) -> None:
-    """Write a whole file or nothing; the options are those of `whole_file`."""
+def write_bytes(
+    path: Path,
+    data: bytes | memoryview,
+    *,
+    sync: bool = True,
+    sync_parent: bool = True,
+    private: bool = False,
+) -> None:
+    """Write a whole file or nothing; `private`: only its owner may read it. See `whole_file` for the rest."""
     with whole_file(path, sync=sync, sync_parent=sync_parent) as aside:
         layer.write(aside, data)
+        if private:
+            aside.chmod(_PRIVATE_FILE)
 
 
 def create(path: Path, data: bytes, *, sync: bool = True) -> bool:
@@ -158,10 +168,13 @@ def sync_directory(path: Path) -> None:
     layer.sync_directory(path)
 
 
-def make_directory(path: Path, *, sync: bool = False) -> None:
-    """Create a directory and those above it. `sync`: their names survive a power cut."""
+def make_directory(path: Path, *, sync: bool = False, private: bool = False) -> None:
+    """Create a directory and those above it. `sync`: their names survive a power cut.
+
+    `private`: only its owner may enter it. One that is there already keeps its mode.
+    """
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=_PRIVATE_FOLDER if private else 0o777, parents=True, exist_ok=True)
     for parent in missing if sync else ():
         sync_directory(parent.parent)
 

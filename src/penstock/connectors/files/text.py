@@ -39,7 +39,7 @@ from penstock.connectors.lines import count_lines
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files
-from penstock.store.durable import write_bytes
+from penstock.store.durable import make_directory, write_bytes
 from penstock.store.file_names import numbered_part
 
 MAX_TRAIN_BYTES = 256 << 20
@@ -257,8 +257,8 @@ class TextFiles(Input[TextPosition]):
         if not isinstance(text, Archive):
             return ""
         path = self._spool / numbered_part(piece.file, f"{piece.start:015d}")
-        self._spool.mkdir(exist_ok=True)
-        write_bytes(path, text.read(piece.start, piece.end - piece.start), sync=False)
+        make_directory(self._spool, private=True)
+        write_bytes(path, text.read(piece.start, piece.end - piece.start), sync=False, private=True)
         return str(path)
 
     def _header_of(self, at: TextPosition, text: TextFile) -> Header:
