@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from cli.test_look import NETWORK
@@ -107,3 +109,55 @@ def test_follow_while_a_run_goes_on(net, tmp_path):
         for process in (run, follow):
             if process is not None and process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def descendants(pid):
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+def until(condition, process, seconds=200):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.1)
+
+
+def java_of(pid):
+    """The JVMs that a process has started, directly or not."""
+    return [
+        child.pid for child in psutil.Process(pid).children(recursive=True) if "java" in child.name().lower()
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_restart_outlives_worker_and_jvm(net, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    run = penstock("run", net, "--restart", "--quiet", "--checkpoint", checkpoint)
+    try:
+        until(lambda: list((tmp_path / "out").glob("*.csv")), run)
+        (jvm,) = java_of(run.pid)
+        for worker in psutil.Process(jvm).children(recursive=True):  # the daemon and its workers
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.kill()
+        put(tmp_path / "cars", "1", [(n, n % 2, n) for n in range(100, 200)])
+        before = len(list((tmp_path / "out").glob("*.csv")))
+        until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
+        assert java_of(run.pid) == [jvm], "a lost worker must not end the run"
+        os.kill(jvm, signal.SIGKILL)
+        put(tmp_path / "cars", "2", [(n, n % 2, n) for n in range(200, 300)])
+        before = len(list((tmp_path / "out").glob("*.csv")))
+        until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
+        run.send_signal(signal.SIGTERM)
+        code, _, err = finish(run)
+    finally:
+        for pid in [*descendants(run.pid), run.pid] if run.poll() is None else []:
+            os.kill(pid, signal.SIGKILL)
+    assert code == 0, err
+    assert "ended with exit code 1; starting again in 1 s" in err
+    assert "Spark's JVM is gone" in err
+    assert "Traceback" not in err
+    windows = csv_rows(tmp_path / "out", "k INT, time STRING, n INT")
+    assert len({(row["k"], row["time"]) for row in windows}) == len(windows), "a window came twice"
+    assert len(windows) == 2 * 4, "minutes 0 to 3 of two keys; the last one is open"

@@ -3,7 +3,7 @@
 `python job.py FOLDER [MASTER]`; exit code 0 when everything is through.
 """
 
-from __future__ import annotations
+from __future__ import os
 
 import random
 import sys
@@ -100,6 +100,7 @@ def check(folder: Path) -> str:
 
 def main(folder: Path, master: str | None) -> None:
     spark = None
+    os.environ.setdefault("MASTER", "local[2]")  # one try for a task: a worker that dies ends the run
     if master is not None:
         from penstock.engine.spark.session import local_session
 
@@ -113,6 +114,7 @@ def main(folder: Path, master: str | None) -> None:
         close=True,
         policy=AsSoonAsPossible(LENGTH),
         partitions=2,
+        attempts=1,
     )
     done = threading.Event()
 

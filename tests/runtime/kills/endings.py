@@ -12,7 +12,7 @@ JVM_LOST = (b"Answer from Java side is empty", b"ConnectionRefusedError", b"Conn
 WORKER_LOST = (b"Python worker exited unexpectedly (crashed)",)
 # Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is
 # started once more.
-GAVE_UP = b"failed: Python worker failed to connect back"
+GAVE_UP = b"Python worker failed to connect back"
 
 
 def size(folder: Path) -> int:

@@ -76,6 +76,8 @@ class AnyLength:
 
 def main(folder: Path, master: str | None) -> None:
     if master is None:
+        # One try for a task, and one for a train: a worker that dies ends the run, which is then restarted.
+        os.environ["MASTER"] = "local[2]"
         spark = None
     else:
         from penstock.engine.spark.session import local_session
@@ -91,6 +93,7 @@ def main(folder: Path, master: str | None) -> None:
         close=True,
         policy=AnyLength(),
         partitions=2,
+        attempts=1,
         take_over="PENSTOCK_TEST_TAKE_OVER" in os.environ,
     )
 

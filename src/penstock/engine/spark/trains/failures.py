@@ -96,7 +96,7 @@ _SIGNS = (
     (Kind.DISK, re.compile(r"No space left on device|Disk quota exceeded")),
     (Kind.EXECUTOR, re.compile(r"ExecutorLostFailure|Remote RPC client disassociated")),
     (Kind.FUNCTION, re.compile(r"^penstock\.\S*Error: ", re.MULTILINE)),
-    (Kind.WORKER, re.compile(r"Python worker exited unexpectedly|Failed to connect to the Python worker")),
+    (Kind.WORKER, re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")),
     (Kind.MEMORY, re.compile(r"java\.lang\.OutOfMemoryError|java\.lang\.StackOverflowError")),
 )
 
