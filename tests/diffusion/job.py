@@ -3,8 +3,9 @@
 `python job.py FOLDER [MASTER]`; exit code 0 when everything is through.
 """
 
-from __future__ import os
+from __future__ import annotations
 
+import os
 import random
 import sys
 import threading

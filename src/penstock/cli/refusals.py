@@ -20,7 +20,7 @@ from typing import NoReturn
 import click
 import typer
 
-from penstock.cli.printable import printable
+from penstock.cli.printable import printable, printable_line
 from penstock.model.errors import PenstockError, one_line, refusal_text
 
 FAILED, BAD_INPUT, NOT_VALID, STOPPED = 1, 2, 3, 130
@@ -68,7 +68,10 @@ def refusals(
             refuse(_unexpected(error), FAILED)
         hint = "make room; the same command goes on" if error.errno in _FULL else ""
         code = FAILED if error.errno in _FULL else BAD_INPUT
-        refuse(refusal_text(f"{file or 'the disk'}: {error.strerror or error}", hint=hint), code)
+        refuse(
+            refusal_text(f"{printable_line(str(file or 'the disk'))}: {error.strerror or error}", hint=hint),
+            code,
+        )
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except sqlite3.DatabaseError as error:

@@ -50,8 +50,7 @@ def _source(node: Source) -> str:
     parts = [node.format.text()]
     if node.timestamp:
         parts.append(f"timestamp {node.timestamp}")
-    if node.lateness:
-        parts.append(f"lateness {format_duration(node.lateness)}")
+        parts.append(f"lateness {format_duration(node.lateness) if node.lateness else 0}")
     if node.whole:
         parts.append("whole")
     return ", ".join(parts)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.engine.contract.ticket import Ticket
-from penstock.model.errors import PenstockError
+from penstock.model.errors import PenstockError, one_line
 
 ATTEMPTS = 3
 """How often a train may fail before the run ends."""
@@ -157,9 +157,9 @@ def task_error(text: str) -> str:
 def cause(error: BaseException) -> str:
     """The first cause of an error in one line."""
     text = str(error).strip()
-    if "\n" not in text:
-        return f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return cause_in(text)
+    if "\n" in text:
+        return cause_in(text)
+    return one_line(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def cause_in(text: str) -> str:
@@ -170,7 +170,7 @@ def cause_in(text: str) -> str:
     """
     causes = [(name.rpartition(".")[2], why.strip()) for name, why in _EXCEPTION.findall(text)]
     plain = [each for each in causes if each[0] not in ("PythonException", "SparkException")] or causes
-    return ": ".join(plain[-1])[:300] if plain else text.strip().splitlines()[0][:300]
+    return one_line(": ".join(plain[-1]) if plain else text.strip().splitlines()[0])
 
 
 def slices_text(ticket: Ticket | None) -> str:
