@@ -67,9 +67,9 @@ def wait_for(url: str, process: Any, folder: Path, seconds: float = 200.0) -> No
 def test_serve_and_stop(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(NETWORK)
     put(tmp_path / "cars", "a", rows(0, 20))
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     process = serve(tmp_path, port, "net.py:net", "--checkpoint", "ckpt")
     try:
@@ -90,6 +90,36 @@ def test_serve_and_stop(tmp_path: Path) -> None:
         assert set(below) == {NICE}  # clients wait for the service, not for Spark
         process.send_signal(signal.SIGTERM)
         assert process.wait(150) == 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_network_that_fails_ends_the_service(tmp_path: Path) -> None:
+    """Before, the last rows were given as 200 for ever."""
+    (tmp_path / "net.py").write_text(NETWORK)
+    put(tmp_path / "cars", "a", rows(0, 20))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    process = serve(tmp_path, port, "net.py:net", "--checkpoint", "ckpt")
+    try:
+        wait_for(url, process, tmp_path)
+        handle = command(url, "register", "SELECT v FROM reports WHERE k = 3").stdout.strip()
+        assert "as of " in command(url, "invoke", handle).stderr
+        [jvm] = [c for c in psutil.Process(process.pid).children(recursive=True) if "java" in c.name()]
+        jvm.kill()
+        until = time.monotonic() + 60
+        while (answer := command(url, "invoke", handle)).exit_code == 0:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert "the network has failed" in answer.stderr
+        assert process.wait(150) == 1
+        assert "the network has failed, so the service has ended" in (tmp_path / "stderr").read_text()
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -65,7 +65,7 @@ def _lacking(one: pa.Table, other: pa.Table) -> pa.Table:
     return one.take(pa.array(chosen, pa.int64()))
 
 
-def _rows(table: pa.Table) -> list[Any]:
+def _rows(table: pa.Table) -> list[tuple[object, ...]]:
     # NaN is a value like any other here, though it does not equal itself.
     columns = [
         ["nan" if v != v else v for v in column.to_pylist()]  # noqa: PLR0124

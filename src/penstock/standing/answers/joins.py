@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +42,7 @@ class Candidates:
     stamps: np.ndarray
     matched: MatchedPositions
     schema: Schema
-    _columns: dict[str, Any] = field(default_factory=dict)
+    _columns: dict[str, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
 
     @staticmethod
     def of(matched: MatchedPositions, schema: Schema) -> Candidates:
@@ -67,7 +66,7 @@ class Candidates:
             together = np.concatenate(values) if values else self._no_values(name)
             good = np.concatenate(valid) if valid else np.zeros(0, bool)
             self._columns[name] = together, None if good.all() else good
-        return self._columns[name]  # type: ignore[no-any-return]
+        return self._columns[name]
 
     def _no_values(self, name: str) -> np.ndarray:
         """An empty array of the column's own kind: texts do not compare with numbers, even if empty."""
@@ -360,7 +359,7 @@ class JoinedPairs:
     def __len__(self) -> int:
         return int(self.numbers.shape[1])
 
-    def where(self, mask: Any) -> JoinedPairs:
+    def where(self, mask: np.ndarray | slice) -> JoinedPairs:
         return JoinedPairs(self.numbers[:, mask], self.stamps[:, mask], self.older[mask])
 
     def once(self) -> JoinedPairs:

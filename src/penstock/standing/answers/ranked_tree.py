@@ -8,9 +8,12 @@ between stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
 
 _FAN = 8
+
+Value = int | float | str | bytes | date
+"""A value of a column that has a least and a greatest one."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,9 @@ class Summary:
 
     rows: int = 0
     count: int = 0
-    total: Any = 0
-    least: Any = None
-    most: Any = None
+    total: float = 0  # of whole numbers: exact, however large
+    least: Value | None = None
+    most: Value | None = None
 
     def __add__(self, other: Summary) -> Summary:
         if not self.count or not other.count:
@@ -39,13 +42,13 @@ class Summary:
         )
 
 
-def _least(one: Any, other: Any) -> Any:
-    # NaN is above every number.
-    return other if one != one or other < one else one  # noqa: PLR0124
+def _least(one: Value | None, other: Value | None) -> Value | None:
+    # NaN is above every number. Both are of one column, so they compare.
+    return other if one != one or other < one else one  # type: ignore[operator]  # noqa: PLR0124
 
 
-def _most(one: Any, other: Any) -> Any:
-    return one if one != one or one > other else other  # noqa: PLR0124
+def _most(one: Value | None, other: Value | None) -> Value | None:
+    return one if one != one or one > other else other  # type: ignore[operator]  # noqa: PLR0124
 
 
 class RankedTree:

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
-from penstock.standing.answers.ranked_tree import RankedTree, Summary
+from penstock.standing.answers.ranked_tree import RankedTree, Summary, Value
 from penstock.standing.errors import LimitError, QueryError
 from penstock.standing.language.query import Conjunction, SelectItem
 from penstock.standing.stems.block import NONE, Block
@@ -259,7 +258,7 @@ class SharedTree:
     def __init__(self, slots: Slots, column: str | None) -> None:
         self.slots, self.column = slots, column
         self.tree = RankedTree()
-        self._blocks: list[Block] = []
+        self._blocks: list[Block | None] = []
         self._gone = 0  # leaves at the left end whose blocks have left memory
 
     def over(self, prefix: StreamPrefix, begin: int, end: int) -> Summary:
@@ -305,10 +304,7 @@ class SharedTree:
             for leaf in leaves:
                 self.tree.append(leaf)
         elif self._gone:
-            self._blocks[: self._gone] = [_GONE] * self._gone  # do not hold evicted blocks
-
-
-_GONE: Any = None
+            self._blocks[: self._gone] = [None] * self._gone  # do not hold evicted blocks
 
 
 def aggregate_column(summary: Summary, item: SelectItem, type_: str) -> pa.Array:
@@ -338,7 +334,7 @@ def _plain(type_: str) -> bool:
     return type_ in (*INTEGRAL, "FLOAT", "DOUBLE")
 
 
-def _typed(value: Any, arrow: Any) -> pa.Array:
+def _typed(value: Value | None, arrow: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(arrow):
         return pa.array([value], pa.int64()).view(arrow)
     return pa.array([value if value is None or not pa.types.is_boolean(arrow) else bool(value)], arrow)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.core import cgutils
@@ -40,6 +41,15 @@ class WindowMatches:
     alive: list[np.ndarray]  # keeps lists alive while their addresses are in use
 
 
+@dataclass(frozen=True)
+class _PlainColumn:
+    """Where the values of a column of plain numbers lie in each block, and their types."""
+
+    addresses: np.ndarray
+    kind: npt.DTypeLike
+    type: pa.DataType
+
+
 class WindowGather:
     """What queries with the same window need of a prefix; it holds the arrays whose addresses it notes."""
 
@@ -48,7 +58,7 @@ class WindowGather:
         self._lists = [piece.block.matches for piece in pieces]
         self.notes = np.array([_noted(p, m) for p, m in zip(pieces, self._lists, strict=True)], np.int64)
         self._dense = [(b, m) for b, m in enumerate(self._lists) if m is not None and m.bitmaps]
-        self._columns: dict[str, tuple[np.ndarray, Any, Any] | None] = {}
+        self._columns: dict[str, _PlainColumn | None] = {}
         self._held: list[np.ndarray] = []
 
     def find(self, slot: int, conjunction: Conjunction) -> WindowMatches:
@@ -78,9 +88,9 @@ class WindowGather:
         arrays = []
         for column in columns:
             assert column is not None
-            values = self._filled(column[0], column[1], matches)
+            values = self._filled(column.addresses, column.kind, matches)
             array = pa.array(values if order is None else values[order])
-            arrays.append(array if array.type == column[2] else array.view(column[2]))
+            arrays.append(array if array.type == column.type else array.view(column.type))
         return pa.Table.from_arrays(arrays, names=[item.name for item in items])
 
     def _order(self, matches: WindowMatches) -> np.ndarray:
@@ -91,18 +101,18 @@ class WindowGather:
         )
         return np.lexsort((seqs, stamps))
 
-    def _filled(self, addresses: np.ndarray, kind: Any, matches: WindowMatches) -> np.ndarray:
+    def _filled(self, addresses: np.ndarray, kind: npt.DTypeLike, matches: WindowMatches) -> np.ndarray:
         values = np.empty(matches.count, kind)
         _fill(addresses, self.notes, matches.lists, values.view(f"u{values.itemsize}"))
         return values
 
-    def _column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
+    def _column(self, name: str, schema: Schema) -> _PlainColumn | None:
         """A column's addresses and its numpy and Arrow types; None if its values are not plain numbers."""
         if name not in self._columns:
             self._columns[name] = self._noted_column(name, schema)
         return self._columns[name]
 
-    def _noted_column(self, name: str, schema: Schema) -> tuple[np.ndarray, Any, Any] | None:
+    def _noted_column(self, name: str, schema: Schema) -> _PlainColumn | None:
         views = [piece.block.values(name) for piece in self.pieces]
         kind, type_ = views[0][0].dtype, arrow_schema(schema).field(name).type
         if kind.hasobject or pa.types.is_boolean(type_):
@@ -110,18 +120,18 @@ class WindowGather:
         if any(valid is not None or not values.flags.c_contiguous for values, valid in views):
             return None
         self._held += [values for values, _ in views]
-        return np.array([_address(values) for values, _ in views], np.int64), kind, type_
+        return _PlainColumn(np.array([_address(values) for values, _ in views], np.int64), kind, type_)
 
 
 def window_gather(prefix: StreamPrefix, window: Window, now: int) -> WindowGather | None:
     """The notes for a window, made once for all queries that have it; None if it is empty."""
     begin, end = window.span(now)
     key = ("gather", window.begin if isinstance(window.begin, Last) else begin, end)
-    gather = prefix.cached(key)
-    if gather is None:
-        pieces = prefix.within(window, now)
-        gather = prefix.cached(key, WindowGather(pieces)) if pieces else None
-    return gather  # type: ignore[no-any-return]
+    return prefix.remembered(key, lambda: _gathered(prefix.within(window, now)))
+
+
+def _gathered(pieces: Sequence[BlockRange]) -> WindowGather | None:
+    return WindowGather(pieces) if pieces else None
 
 
 def _noted(piece: BlockRange, matches: Matches | None) -> list[int]:
@@ -161,7 +171,7 @@ _at: Any = intrinsic(_pointer)
 
 
 @njit(cache=True)
-def _look_up(notes: Any, slot: int, lists: Any) -> bool:
+def _look_up(notes: np.ndarray, slot: int, lists: np.ndarray) -> bool:
     """Find each block's list of a slot: address, start and end.
 
     Address 0 and True if a block does not know the slot.
@@ -185,7 +195,7 @@ def _look_up(notes: Any, slot: int, lists: Any) -> bool:
 
 
 @njit(cache=True)
-def _cut(notes: Any, lists: Any) -> Any:
+def _cut(notes: np.ndarray, lists: np.ndarray) -> tuple[int, bool]:
     """Narrow the lists, which ascend, to the window.
 
     Returns how many tuples are left, and whether they are in the order of time.
@@ -210,7 +220,7 @@ def _cut(notes: Any, lists: Any) -> Any:
 
 
 @njit(cache=True)
-def _fill(addresses: Any, notes: Any, lists: Any, out: Any) -> None:
+def _fill(addresses: np.ndarray, notes: np.ndarray, lists: np.ndarray, out: np.ndarray) -> None:
     """Copy the values at the positions of all lists."""
     at = 0
     for b in range(notes.shape[0]):

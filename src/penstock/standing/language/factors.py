@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from sqlglot import exp
@@ -71,8 +70,7 @@ def _pushed(node: exp.Expression, *, negated: bool) -> exp.Expression:
             return _pushed(node.this, negated=not negated)
         case exp.And() | exp.Or():
             sides = [_pushed(each, negated=negated) for each in _operands(node)]
-            tied: exp.Expression = _tied(exp.And if isinstance(node, exp.And) != negated else exp.Or, sides)
-            return tied
+            return _tied(exp.And if isinstance(node, exp.And) != negated else exp.Or, sides)
         case exp.Between() if not node.args.get("symmetric"):
             within = exp.And(
                 this=exp.GTE(this=node.this, expression=node.args["low"]),
@@ -125,14 +123,14 @@ def _operands(node: exp.Expression) -> list[exp.Expression]:
     return operands
 
 
-def _tied(kind: type[exp.Connector], sides: Sequence[Any]) -> Any:
+def _tied(kind: type[exp.Connector], sides: Sequence[exp.Expression]) -> exp.Expression:
     """The same chain as a balanced tree, in brackets, so that parsing it again needs little recursion."""
     if len(sides) == 1:
         return sides[0]
     middle = len(sides) // 2
     halves = [_tied(kind, part) for part in (sides[:middle], sides[middle:])]
     bracketed = [exp.Paren(this=half) if isinstance(half, exp.Connector) else half for half in halves]
-    return kind(this=bracketed[0], expression=bracketed[1])
+    return kind(this=bracketed[0], expression=bracketed[1])  # type: ignore[return-value]  # sqlglot's own types
 
 
 def _folded(sides: Sequence[exp.Expression]) -> list[exp.Expression]:
@@ -184,7 +182,7 @@ class _Constant:
     """A literal as written in the text."""
 
     kind: str  # number, text, truth, time, date
-    value: Any
+    value: Decimal | str | bool
     double: bool = False  # a number with an exponent, which SQL treats as a double
 
 
@@ -194,7 +192,7 @@ def constant(node: exp.Expression) -> _Constant | None:
     match node:
         case exp.Neg():
             inner = constant(node.this)
-            if inner is None or inner.kind != "number":
+            if inner is None or not isinstance(inner.value, Decimal):
                 return None
             return _Constant("number", inner.value.copy_negate(), inner.double)
         case exp.Literal() if node.is_string:
@@ -249,10 +247,9 @@ def as_float(value: float) -> float:
 
 
 def _number(column: str, type_: str, given: _Constant) -> Decimal:
-    if given.kind != "number":
+    if not isinstance(given.value, Decimal):
         raise _unlike(column, type_, given, "a number")
-    value: Decimal = given.value
-    return value
+    return given.value
 
 
 def _plain(column: str, type_: str, given: _Constant) -> Constant:
@@ -263,9 +260,9 @@ def _plain(column: str, type_: str, given: _Constant) -> Constant:
         case "BOOLEAN" if given.kind == "truth":
             return int(given.value)
         case "TIMESTAMP" if given.kind in ("text", "time", "date"):
-            return moment(given.value)
+            return moment(str(given.value))
         case "DATE" if given.kind in ("text", "date"):
-            return _days(given.value)
+            return _days(str(given.value))
     wanted = {"STRING": "a text in quotes", "BOOLEAN": "TRUE or FALSE"}.get(type_, "a time in quotes")
     raise _unlike(column, type_, given, wanted)
 

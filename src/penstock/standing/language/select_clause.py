@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -181,7 +181,7 @@ class SelectReader:
 
     def branches(self) -> tuple[Branch, ...]:
         where = self.tree.args.get("where")
-        condition: Any = where.this if where is not None else None
+        condition: exp.Expression | None = where.this if where is not None else None
         for on in self.on:
             condition = on if condition is None else exp.And(this=on, expression=condition)
         all_branches = [self._branch(atoms) for atoms in branches(condition)]
@@ -231,7 +231,7 @@ class SelectReader:
 
     def _span(self, atom: exp.Expression) -> Span | None:
         if isinstance(atom, exp.Not) and isinstance(_inside(atom), exp.Is):
-            inner: Any = _inside(atom)
+            inner = _inside(atom)
             if isinstance(inner.this, exp.Column) and isinstance(inner.expression, exp.Null):
                 return Span(self.resolve(inner.this)[1])
         if isinstance(atom, exp.In):
@@ -316,7 +316,12 @@ class SelectReader:
     def _float_literal(self, node: exp.Expression) -> exp.Expression:
         """In a residual, compare a FLOAT column with a decimal as the index does: as 32 bits."""
         given = constant(node) if isinstance(node, exp.Literal | exp.Neg) else None
-        if given is None or given.kind != "number" or given.double or given.value.copy_abs() > MOST_FLOAT:
+        if (
+            given is None
+            or not isinstance(given.value, Decimal)
+            or given.double
+            or given.value.copy_abs() > MOST_FLOAT
+        ):
             return node
         if not isinstance(node.parent, exp.Predicate | exp.Between | exp.In):
             return node

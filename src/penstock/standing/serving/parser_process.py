@@ -23,6 +23,7 @@ from penstock.standing.language.language import parse
 from penstock.standing.language.query import StandingQuery, StreamInfo
 from penstock.standing.limits import Limits
 
+_NICE = 5  # whoever sends long texts takes no processor from those who ask
 _STARTING = 60.0  # seconds that a new process may take more than one that runs
 
 
@@ -105,6 +106,7 @@ PARSER = ParserProcess()
 
 def answer_questions() -> None:
     """The other side: read one query after the other until nobody asks any more."""
+    os.nice(_NICE)
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:

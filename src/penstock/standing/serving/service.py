@@ -244,8 +244,8 @@ class StandingQueries:
         self._must_know(id)
         age = self.freshness.check()
         table, now = self.engine.answered(id, at=None if at is None else _microseconds(at))
-        told = {"as_of": _iso(now) if now > NEVER else "", "age": f"{age:.3f}"}
-        return table.replace_schema_metadata(told)
+        metadata = {"as_of": _iso(now) if now > NEVER else "", "age": f"{age:.3f}"}
+        return table.replace_schema_metadata(metadata)
 
     def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002
         """The changes of an answer, see `Handle.changes`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +18,8 @@ import pyarrow.compute as pc
 
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.standing.deadline import check_time
-from penstock.standing.language.query import Conjunction, Span
-from penstock.standing.stems.columns import SortedColumn, comparable, plain
+from penstock.standing.language.query import Conjunction, Constant, Span
+from penstock.standing.stems.columns import Comparable, SortedColumn, comparable, plain
 from penstock.standing.stems.probe_loop import arrange, probe
 from penstock.standing.stems.query_stem import KnownConjunctions, PredicateIndex
 
@@ -79,7 +78,8 @@ class Block:
     entry: int = -1  # the last entry of the connection point in it
     late: dict[int, np.ndarray] = field(default_factory=dict)  # slots registered since, probed on demand
     _late_bytes: int = 0
-    _views: dict[str, Any] = field(default_factory=dict, repr=False)
+    _views: dict[str, Comparable] = field(default_factory=dict, repr=False)
+    _numbers: np.ndarray | None = field(default=None, repr=False)  # position -> number - first
 
     @property
     def rows(self) -> int:
@@ -138,7 +138,7 @@ class Block:
         """Probe one conjunction against the tuples low..high: a query meets old data (P07)."""
         check_time()
         high = self.rows if high is None else high
-        mask: Any = None
+        mask: np.ndarray | None = None
         for span in conjunction.spans:
             fits = self._within(span, low, high)
             if fits is None:
@@ -150,10 +150,11 @@ class Block:
             positions = (np.flatnonzero(mask) + low).astype(np.uint16)
         return passing(self.table, self.schema, conjunction.residuals, positions)
 
-    def _within(self, span: Span, low: int, high: int) -> Any:
+    def _within(self, span: Span, low: int, high: int) -> np.ndarray | None:
+        """Which tuples lie in the span; None: all of them."""
         values, valid = self.values(span.column)
         values = values[low:high]
-        mask: Any = None
+        mask: np.ndarray | None = None
         if values.dtype == object:
             # Nulls are None here and would not compare.
             values = values if valid is None else np.where(valid[low:high], values, "")
@@ -177,15 +178,14 @@ class Block:
         """The stream's numbers of tuples at positions."""
         if self.position_of is None:
             return positions.astype(np.int64) + self.first
-        back = self._views.get("")
-        if back is None:
-            back = np.empty(self.rows, np.int64)
-            back[self.position_of] = np.arange(self.rows)
-            self._views[""] = back
-        return back[positions] + self.first  # type: ignore[no-any-return]
+        if self._numbers is None:
+            numbers = np.empty(self.rows, np.int64)
+            numbers[self.position_of] = np.arange(self.rows)
+            self._numbers = numbers
+        return np.asarray(self._numbers[positions] + self.first)
 
 
-def _among(values: np.ndarray, points: Sequence[Any]) -> np.ndarray:
+def _among(values: np.ndarray, points: Sequence[Constant]) -> np.ndarray:
     """Whether values are in a sorted list of the column's kind, though perhaps not of its width."""
     if values.dtype == object:
         wanted = set(points)
@@ -193,7 +193,7 @@ def _among(values: np.ndarray, points: Sequence[Any]) -> np.ndarray:
     return np.isin(values, np.array(points, np.float64 if values.dtype.kind == "f" else np.int64))
 
 
-def _over(values: np.ndarray, bound: Any, *, open_: bool) -> np.ndarray:
+def _over(values: np.ndarray, bound: Constant | np.float64, *, open_: bool) -> np.ndarray:
     """Whether values > bound, or >= bound; NaN is above every number."""
     if values.dtype.kind == "f":
         bound = np.float64(bound)  # otherwise numpy would round it to the column's 32 bits
@@ -210,15 +210,15 @@ def _limits(values: np.ndarray) -> tuple[int, int] | None:
     return int(bounds.min), int(bounds.max)
 
 
-def _below_all(values: np.ndarray, bound: Any) -> bool:
+def _below_all(values: np.ndarray, bound: Constant) -> bool:
     """Whether no value can be below the bound: numpy refuses constants that its type cannot hold."""
     limits = _limits(values)
-    return limits is not None and bound <= limits[0]
+    return limits is not None and not isinstance(bound, str) and bound <= limits[0]
 
 
-def _above_all(values: np.ndarray, bound: Any) -> bool:
+def _above_all(values: np.ndarray, bound: Constant) -> bool:
     limits = _limits(values)
-    return limits is not None and bound >= limits[1]
+    return limits is not None and not isinstance(bound, str) and bound >= limits[1]
 
 
 def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
@@ -263,7 +263,7 @@ def lone_column(name: str, type_: str, values: pa.Array) -> Block:
     return Block(pa.table({name: values}), Schema.of([(name, type_)]), none, none)
 
 
-def _int64(column: Any) -> np.ndarray:
+def _int64(column: pa.ChunkedArray) -> np.ndarray:
     # Unstamped streams have null timestamps. Treat them as one time, so that arrival order decides.
     filled = plain(column).fill_null(0)
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)

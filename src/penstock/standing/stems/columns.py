@@ -7,22 +7,24 @@ above every number and equal to itself, as in numpy's sort. Nulls are kept apart
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+Comparable = tuple[np.ndarray, np.ndarray | None]
+"""Values as numpy compares them, and which of them are not null (None: all)."""
+
 _AS_INTEGERS = {"TIMESTAMP": pa.int64(), "DATE": pa.int32(), "BOOLEAN": pa.uint8()}
 
 
-def plain(column: Any) -> Any:
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A table's column as one contiguous array; Arrow would copy even a contiguous one."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def comparable(column: Any, type_: str) -> tuple[np.ndarray, np.ndarray | None]:
+def comparable(column: pa.Array | pa.ChunkedArray, type_: str) -> Comparable:
     """The values as numpy sees them, and which of them are not null (None: all)."""
     array = plain(column)
     if isinstance(array, pa.ChunkedArray):  # a table without rows may have no chunk

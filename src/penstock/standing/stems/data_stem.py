@@ -9,10 +9,10 @@ connection point's files and are read from there when a window needs them (P38).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ _TIERS, _FAN = (512, 4096, 32768), 8
 _MOST_CACHED = 64
 NEVER = -(1 << 62)
 FOREVER = 1 << 62
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class StreamPrefix:
     _least: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _most: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     _rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    _cache: dict[Any, Any] = field(default_factory=dict)
+    _cache: dict[Hashable, object] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -136,19 +137,13 @@ class StreamPrefix:
             return self._last(window.begin.tuples, end)
         begin = max(begin, self.lost)  # if some tuples of a time are gone, none of that time are shown
         # Thousands of queries have windows of the same length.
-        key = (begin, end)
-        pieces = self.cached(key)
-        if pieces is None:
-            pieces = self.cached(key, self.between(begin, end))
-        return pieces  # type: ignore[no-any-return]
+        return self.remembered((begin, end), lambda: self.between(begin, end))
 
-    def cached(self, key: Any, value: Any = None) -> Any:
-        """What was made for all queries with the same window.
-
-        With `value`, remember it while there is room.
-        """
-        if value is None:
-            return self._cache.get(key)
+    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is the same for all queries with one window: made once, while there is room for it."""
+        if key in self._cache:
+            return cast("T", self._cache[key])
+        value = make()
         if len(self._cache) < _MOST_CACHED:
             self._cache[key] = value
         return value
@@ -190,10 +185,7 @@ class StreamPrefix:
     def _last(self, count: int, end: int) -> list[BlockRange]:
         """The newest `count` tuples up to `end`: computed once for all queries with this window."""
         key = ("last", count, min(end, self.newest))
-        pieces = self.cached(key)
-        if pieces is None:
-            pieces = self.cached(key, self._newest_tuples(count, end))
-        return pieces  # type: ignore[no-any-return]
+        return self.remembered(key, lambda: self._newest_tuples(count, end))
 
     def _newest_tuples(self, count: int, end: int) -> list[BlockRange]:
         pieces = self.between(NEVER, end)
@@ -219,9 +211,8 @@ class StreamPrefix:
 
     def locate(self, numbers: np.ndarray) -> list[tuple[Block, np.ndarray, np.ndarray]]:
         """Find tuples by their numbers: blocks, positions in them, and where in `numbers` each stands."""
-        if "firsts" not in self._cache:
-            self._cache["firsts"] = np.array([b.first for b in self.blocks], np.int64)
-        at = np.searchsorted(self._cache["firsts"], numbers, side="right") - 1
+        firsts = self.remembered("firsts", lambda: np.array([b.first for b in self.blocks], np.int64))
+        at = np.searchsorted(firsts, numbers, side="right") - 1
         order = np.argsort(at, kind="stable")
         cuts = np.flatnonzero(np.diff(at[order])) + 1
         located = []

@@ -7,14 +7,19 @@ whatever the type of the column.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def probe(rank: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any) -> Any:
+def probe(
+    rank: np.ndarray,
+    order: np.ndarray,
+    first: np.ndarray,
+    attribute: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """The positions that each conjunction matches, one list after the other, and where each list begins.
 
     rank, order: attributes x tuples. Spans first[c]..first[c+1] of conjunction c: tuples low..high in the
@@ -49,7 +54,15 @@ def probe(rank: Any, order: Any, first: Any, attribute: Any, low: Any, high: Any
 
 @njit(cache=True, nogil=True)
 def _two(
-    rank: Any, order: Any, attribute: Any, low: Any, high: Any, lead: int, other: int, out: Any, used: int
+    rank: np.ndarray,
+    order: np.ndarray,
+    attribute: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    lead: int,
+    other: int,
+    out: np.ndarray,
+    used: int,
 ) -> int:
     # The usual case has no inner loop. Always write, but count only matches: no branch to mispredict.
     by, where, least, most = order[attribute[lead]], rank[attribute[other]], low[other], high[other]
@@ -62,15 +75,15 @@ def _two(
 
 @njit(cache=True, nogil=True)
 def _many(
-    rank: Any,
-    order: Any,
-    attribute: Any,
-    low: Any,
-    high: Any,
+    rank: np.ndarray,
+    order: np.ndarray,
+    attribute: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
     lead: int,
     begin: int,
     end: int,
-    out: Any,
+    out: np.ndarray,
     used: int,
 ) -> int:
     by = order[attribute[lead]]
@@ -89,7 +102,7 @@ def _many(
 
 
 @njit(cache=True, nogil=True)
-def arrange(starts: Any, positions: Any) -> None:
+def arrange(starts: np.ndarray, positions: np.ndarray) -> None:
     """Sort each list in ascending order here, where nobody waits, instead of at each invocation."""
     for c in range(starts.size - 1):
         if starts[c + 1] - starts[c] > 1:

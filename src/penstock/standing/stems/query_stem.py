@@ -9,15 +9,15 @@ rest (probe_loop.py). That gives the same answer with fewer writes.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from penstock.model.types import INTEGRAL, Schema
-from penstock.standing.language.query import Conjunction, Span
+from penstock.standing.language.query import Conjunction, Constant, Span
+from penstock.standing.stems.columns import SortedColumn
 
 _EQ, _GE, _GT, _LE, _LT, _ANY = range(6)
 
@@ -68,7 +68,7 @@ class PredicateIndex:
         None  # a conjunction with lists of values is probed as several: where each one's begin
     )
 
-    def bind(self, sorted_columns: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    def bind(self, sorted_columns: Sequence[SortedColumn]) -> tuple[np.ndarray, np.ndarray]:
         """Turn each span into a slice of the train's order by its column."""
         counts = np.array([c.count for c in sorted_columns], np.int64)
         low = np.zeros(len(self.attribute), np.int64)
@@ -90,16 +90,16 @@ class _Constants:
 
     def __init__(self, code: str) -> None:
         self.slots, self.turns = array("q"), array("q")
-        self.values: Any = array(code) if code else []
+        self.values: array[int] | array[float] | list[Constant] = array(code) if code else []
 
-    def add(self, slot: int, turn: int, value: Any) -> None:
+    def add(self, slot: int, turn: int, value: Constant) -> None:
         self.slots.append(slot)
         self.turns.append(turn)
-        self.values.append(value)
+        self.values.append(value)  # type: ignore[arg-type]  # of the column's own kind
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         kind = object if isinstance(self.values, list) else self.values.typecode
-        values = np.array(self.values, dtype=object) if kind is object else np.array(self.values)
+        values = np.array(self.values, dtype=kind)
         return np.array(self.slots, np.int64), np.array(self.turns, np.int64), values
 
 
@@ -162,8 +162,8 @@ def _each(span: Span) -> list[Span]:
     return [Span(span.column, value, value) for value in span.points] or [span]
 
 
-def _bounds(span: Span) -> Iterable[tuple[int, Any]]:
-    if span.point:
+def _bounds(span: Span) -> Iterable[tuple[int, Constant]]:
+    if span.point and span.low is not None:
         yield _EQ, span.low
         return
     if span.low is not None:
