@@ -228,6 +228,17 @@ def test_the_command_line(url: str) -> None:
     assert "did you mean 'reports'?" in wrong.stderr
 
 
+def test_what_tuples_hold_is_shown_and_not_sent_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from penstock.cli.standing.client import _show
+
+    rows = [{"s": "\x1b[2J\x1b]0;owned\x07", "t": "[red]x[/"}, {"s": None, "t": 3}]
+    for form in ("table", "json"):
+        _show(["s", "t"], rows, form)
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert "[red]x[/" in said
+
+
 def test_no_service_there() -> None:
     assert "penstock standing serve" in command("http://127.0.0.1:9", "list").stderr
 

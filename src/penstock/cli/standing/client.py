@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
+from penstock.cli.printable import printable_line
 from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT, Service
 from penstock.model.errors import PenstockError
@@ -154,13 +155,22 @@ def _show(columns: list[str], rows: list[dict[str, Any]], form: str) -> None:
 
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([row[name] for name in columns] for row in rows)
+        shown = printable_line if sys.stdout.isatty() else str
+        writer.writerows([_cell(row[name], shown) for name in columns] for row in rows)
     else:
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(*columns)
+        # As Text: square brackets in a value are no markup. Escapes are shown, not sent to the terminal.
+        table = Table()
+        for name in columns:
+            table.add_column(Text(printable_line(name)))
         for row in rows:
-            table.add_row(*("" if row[name] is None else str(row[name]) for name in columns))
+            table.add_row(*(Text(_cell(row[name], printable_line)) for name in columns))
         wide = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", "200"))
         Console(width=wide).print(table)
+
+
+def _cell(value: object, shown: Callable[[str], str]) -> str:
+    return "" if value is None else shown(str(value))
