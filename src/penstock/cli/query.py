@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import os
 import sys
 import time
@@ -165,10 +164,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
 def _answer(spark: Any, sql: str) -> Any:
     """Run the query; report Spark's objection, if any, in one sentence."""
     from pyspark.errors import PySparkException
-    from pyspark.logger import PySparkLogger
 
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would print stack traces
     try:
         return spark.sql(sql).toArrow()
     except PySparkException as error:

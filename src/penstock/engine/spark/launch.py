@@ -5,6 +5,7 @@ PENSTOCK_VERBOSE=1 leaves Spark's own logging unchanged.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -32,6 +33,14 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
         return settings
     log4j = (_JVM / "log4j2.properties").as_uri()
     return {**settings, JAVA_OPTIONS: f"{options} -Dlog4j2.configurationFile={log4j}".strip()}
+
+
+def quiet_python() -> None:
+    """Keep PySpark from printing the trace of each error that it also raises."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int = 0) -> None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.spark.launch import launch, quiet, verbose
+from penstock.engine.spark.launch import launch, quiet, quiet_python, verbose
 from penstock.model.errors import MissingPackageError
 
 if find_spec("pyspark") is None or find_spec("pandas") is None:
@@ -89,6 +89,8 @@ def local_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
+    if not verbose():
+        quiet_python()
     active = SparkSession.getActiveSession()
     if active is not None:
         return active

@@ -30,8 +30,12 @@ LONGEST = 20_000
 """Characters of Spark SQL. An argument appears several times in its form, so nested calls multiply."""
 
 
+DEEPEST = 40
+"""Calls inside one another. Spark's parser works by recursion, on the stack of a thread that is not ours."""
+
+
 class TooLongForSparkError(Exception):
-    """An expression whose Spark SQL would be too long: its box runs in a stage instead."""
+    """An expression whose Spark SQL would be too long or too deep: its box runs in a stage instead."""
 
 
 def fits_spark(text: str, schema: Schema) -> bool:
@@ -58,6 +62,8 @@ def to_spark(text: str, schema: Schema) -> SparkSql:
     'try_divide(`a`, `b`)'
     """
     node = bind(text, schema)
+    if _depth(node) > DEEPEST:
+        raise TooLongForSparkError
     if not can_fail(node):
         return SparkSql(_value(node), None)
     value, failure = _value(node), _failure(node)
@@ -65,6 +71,10 @@ def to_spark(text: str, schema: Schema) -> SparkSql:
     if _hides(node):
         value = f"CASE WHEN ({failure}) IS NULL THEN {value} END"
     return SparkSql(value, failure)
+
+
+def _depth(node: Typed) -> int:
+    return 1 + max(map(_depth, node.args), default=0) if isinstance(node, Call) else 1
 
 
 def _hides(node: Typed) -> bool:
