@@ -17,7 +17,7 @@ from penstock.store.points.point import PointReader
 from penstock.testing.dry_run import DryRun
 from soak import count
 
-CUTS = count(6, soak=2_000)
+CUTS = count(4, soak=2_000)
 SECONDS = 5
 
 
