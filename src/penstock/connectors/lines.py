@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.connectors.contract import Decoded
-from penstock.connectors.tables import Refusal, refused_rows, with_seq
+from penstock.connectors.tables import Refusal, raw_start, refused_rows, with_seq
 from penstock.connectors.values import Value, from_json
 from penstock.model.formats.time_patterns import TimePattern
 from penstock.model.types import Schema, arrow_schema
 
+_REASON = 300
+_NEWLINE = 10
 RowValues = Sequence[Value]
 LineReader = Callable[[str], RowValues]
 """The values of a line; ValueError says why it is no row."""
@@ -27,8 +29,10 @@ def count_lines(data: bytes, comment: bytes = b"") -> int:
     >>> count_lines(b"1,a\n\n2,b\r\n\r\n# no row\n3,c", b"#")
     3
     """
-    lines = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
-    if comment or data[:1] in (b"\n", b"\r") or b"\n\n" in data or b"\n\r" in data:
+    ends = np.frombuffer(data, np.uint8) == _NEWLINE
+    lines = int(np.count_nonzero(ends)) + (0 if data.endswith(b"\n") or not data else 1)
+    maybe_blank = data[:1] in (b"\n", b"\r") or (b"\r" in data and b"\n\r" in data)
+    if comment or maybe_blank or (ends[1:] & ends[:-1]).any():
         return lines - len(_blank_or(comment).findall(data))
     return lines
 
@@ -57,8 +61,13 @@ def decode_lines(
             places.append(place)
         except (ValueError, OverflowError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeError) else str(error)
-            refused.append((stripped.decode("utf-8", "replace"), f"malformed: {reason}", place))
+            refused.append((raw_start(stripped), f"malformed: {_bounded(reason)}", place))
     return Decoded(with_seq(_table(schema, rows), np.array(places, np.int64)), refused_rows(refused))
+
+
+def _bounded(reason: str) -> str:
+    """A reason quotes the value it is about, which may be long."""
+    return reason if len(reason) <= _REASON else f"{reason[:_REASON]}..."
 
 
 def _table(schema: Schema, rows: Sequence[RowValues]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,22 @@ REFUSED = pa.schema(
 NOTHING_REFUSED = REFUSED.empty_table()
 SEQ_BITS = 40
 """A file, or a partition of a topic, may hold 2**40 rows: `_seq` is its number and the row's place in it."""
+
+
+RAW_LIMIT = 4096
+"""A dead letter shows at most so many characters of its line."""
+
+
+def raw_start(line: bytes | str) -> str:
+    """The text of a line for its dead letter: the beginning, and how much was left out.
+
+    >>> raw_start(b"a" * 5000)[4090:]
+    'aaaaaa... (904 more)'
+    """
+    text = line if isinstance(line, str) else line[: 4 * RAW_LIMIT].decode("utf-8", "replace")
+    if len(line) <= RAW_LIMIT:
+        return text
+    return f"{text[:RAW_LIMIT]}... ({len(line) - RAW_LIMIT} more)"
 
 
 def first_seq(number: int, row: int = 0) -> int:
@@ -44,6 +60,14 @@ def with_seq(table: pa.Table, places: np.ndarray) -> pa.Table:
 def counted_from(table: pa.Table, first: int) -> Decoded:
     """Tuples that are all valid, numbered from `first`."""
     return Decoded(with_seq(table, np.arange(first, first + table.num_rows)), NOTHING_REFUSED)
+
+
+def joined(pieces: Sequence[Decoded]) -> Decoded:
+    """Several pieces as one."""
+    return Decoded(
+        pa.concat_tables([piece.tuples for piece in pieces]),
+        pa.concat_tables([piece.refused for piece in pieces]),
+    )
 
 
 def refused_rows(refusals: Iterable[Refusal], tuples: int = 1) -> pa.Table:

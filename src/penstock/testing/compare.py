@@ -38,6 +38,9 @@ def assert_same_result(found: LocalResult, expected: LocalResult) -> None:
         for name in theirs:
             assert_same_rows(ours[name], theirs[name], f"{kind[:-1]} '{name}'")
     assert_same_rows(_letters(found), _letters(expected), "dead letters")
+    for name in found.accounts.keys() & expected.accounts.keys():
+        ours, theirs = found.accounts[name], expected.accounts[name]
+        assert ours == theirs, f"accounts of source '{name}' differ: {dict(ours)} and {dict(theirs)}"
 
 
 def _letters(result: LocalResult) -> list[dict[str, object]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from penstock.connectors.loading import input_for
 from penstock.connectors.rows import RowsPosition
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
 from penstock.engine.spark.session import local_session
@@ -71,6 +74,7 @@ def run_on_spark(
         root = Path(folder)
         net, sinks = with_memory_sinks(network)
         started = time.time()
+        accounts: dict[str, Counter[str]] = {}
         for sub in split(net):
             # The clock stands still: on a busy machine an input must not become idle between two trains.
             steering = Steering(AsSoonAsPossible(), clock=lambda: started)
@@ -81,10 +85,19 @@ def run_on_spark(
                 for name in sub.inputs
                 if name in net.sources
             }
-            settings = QuerySettings(partitions, once=True, close=final, fuse=fuse, inputs=inputs)
+            listen = partial(_add_accounts, accounts)
+            settings = QuerySettings(
+                partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=listen
+            )
             query = SubnetworkQuery(sub, spark, root, steering, settings)
             crank(query, drop_rates, schemes)
-        return _result(root, net, sinks)
+        return replace(_result(root, net, sinks), accounts=accounts)
+
+
+def _add_accounts(accounts: dict[str, Counter[str]], done: TrainDone) -> None:
+    for name, account in done.commit.accounts.items():
+        counts = {key: number for key, number in asdict(account).items() if key != "shed"}
+        accounts.setdefault(name, Counter()).update(counts)
 
 
 def crank(

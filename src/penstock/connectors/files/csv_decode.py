@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from penstock.connectors.contract import Decoded
-from penstock.connectors.files.blocks import decode_blocks
+from penstock.connectors.files.blocks import decode_blocks, longest_line
 from penstock.connectors.lines import RowValues, decode_lines
 from penstock.connectors.tables import counted_from
 from penstock.connectors.values import Value, bytes_of, converted
@@ -21,6 +22,7 @@ from penstock.model.formats.time_patterns import TimePattern, time_pattern
 from penstock.model.types import INTEGRAL, Schema, arrow_schema
 
 _BOM = b"\xef\xbb\xbf"
+_NEWLINE = 10
 _UTC = pa.timestamp("us", tz="UTC")
 # Years 1 to 9999, in microseconds: the range of a Python datetime.
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -34,7 +36,7 @@ def decode_csv(
     `columns`: the names of the file's columns, if they are not those of the schema in its order.
     """
     csv = _Csv.of(schema, options, columns)
-    return decode_blocks(data, first, csv.quick, csv.slow)
+    return decode_blocks(data, first, csv.quick, csv.slow, longest_line(options))
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,13 @@ class _Csv:
 
     def quick(self, data: bytes, first: int) -> Decoded | None:
         """The block as a table, or None if any row is doubtful."""
-        if data.startswith(_BOM) or _has_blank_line(data) or _has_hex(data) or self._has_comment(data):
+        if (
+            self._open_at_the_end(data)
+            or data.startswith(_BOM)
+            or _has_blank_line(data)
+            or _has_hex(data)
+            or self._has_comment(data)
+        ):
             return None
         try:
             table = self._by_arrow(data)
@@ -73,6 +81,17 @@ class _Csv:
             return None
         lines = data.count(b"\n") + (0 if data.endswith(b"\n") else 1)
         return counted_from(table, first) if table.num_rows == lines else None
+
+    def _open_at_the_end(self, data: bytes) -> bool:
+        """Whether the last line has an open quote: for Arrow the end of a block closes it."""
+        last = data[data.rfind(b"\n", 0, len(data) - 1) + 1 :] if self.quote else b""
+        if self.quote.encode() not in last:
+            return False
+        try:
+            field_splitter(self.sep, self.quote)(last.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
+        except ValueError:
+            return True
+        return False
 
     def _has_comment(self, data: bytes) -> bool:
         return bool(self.comment) and (data.startswith(self.comment) or b"\n" + self.comment in data)
@@ -191,12 +210,14 @@ def _first_that_fits(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _has_hex(data: bytes) -> bool:
     """Whether a field may start like the hex number 0x1F, which Arrow accepts and Spark does not."""
-    return (b"0x" in data or b"0X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
+    return (b"x" in data or b"X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
 
 
 def _has_blank_line(data: bytes) -> bool:
-    begins = data[:1] in (b"", b"\n", b"\r")
-    return begins or b"\n\n" in data or b"\n\r\n" in data or data.endswith(b"\n\r")
+    if data[:1] in (b"", b"\n", b"\r") or (b"\r" in data and b"\n\r" in data):
+        return True
+    ends = np.frombuffer(data, np.uint8) == _NEWLINE
+    return bool((ends[1:] & ends[:-1]).any())
 
 
 # -- one line

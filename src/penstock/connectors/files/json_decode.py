@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.connectors.contract import Decoded
-from penstock.connectors.files.blocks import QUICK_ROWS, decode_blocks
+from penstock.connectors.files.blocks import QUICK_ROWS, decode_blocks, longest_line
 from penstock.connectors.lines import decode_lines, json_object_reader
 from penstock.model.formats.description import Options
 from penstock.model.formats.time_patterns import time_pattern
@@ -23,4 +23,4 @@ def decode_json(schema: Schema, options: Options, data: bytes, first: int) -> De
         few = block.count(b"\n") <= QUICK_ROWS
         return slow(block.removesuffix(b"\n").split(b"\n"), place) if few else None
 
-    return decode_blocks(data, first, quick, slow)
+    return decode_blocks(data, first, quick, slow, longest_line(options))

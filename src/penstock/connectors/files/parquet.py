@@ -7,9 +7,9 @@ name Spark would take for a pattern or a URI is always read by its row groups.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,14 +29,25 @@ from penstock.connectors.contract import (
 )
 from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_files import SourceFiles
+from penstock.connectors.files.parquet_decode import decode_groups, decode_table
+from penstock.connectors.files.parquet_footer import (
+    groups_within,
+    has_nanoseconds,
+    time_extent,
+    times_in_range,
+    unpacked_bytes,
+)
 from penstock.connectors.paths import is_plain, native_file
-from penstock.connectors.tables import counted_from, first_seq, location_in
+from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema, arrow_schema
 from penstock.store.durable import checksum
 from penstock.store.ipc import from_ipc, ipc_bytes
 
+MAX_TRAIN_BYTES = 256 << 20
+"""A train takes at most so many unpacked bytes, or one row group."""
+READER = {"coerce_int96_timestamp_unit": "us"}
 _ROW_BYTES = 20  # the assumed size of a row
 _LETTERS = 1000  # at most so many files are refused or reported in a train
 _MAGIC = b"PAR1"
@@ -97,24 +108,23 @@ class RowGroups(_ParquetSlice):
     row: int = 0
 
     def read(self) -> bytes:
-        return ipc_bytes(self._table())
+        with self._opened() as file:
+            return ipc_bytes(file.read_row_groups(list(range(self.first, self.last))))
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        return self._decoded(source, from_ipc(data))
+        return decode_table(from_ipc(data), source.schema, first_seq(self.file, self.row))
 
     def counted_tuples(self, source: Source) -> tuple[Decoded, int]:
-        return self._decoded(source, self._table()), self.rows
+        with self._opened() as file:
+            groups = range(self.first, self.last)
+            return decode_groups(file, groups, source.schema, first_seq(self.file, self.row)), self.rows
 
-    def _table(self) -> pa.Table:
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
         self.check()
-        with native_file(self.path) as opened, pq.ParquetFile(opened) as file:
-            table = file.read_row_groups(list(range(self.first, self.last)))
+        with native_file(self.path) as opened, pq.ParquetFile(opened, **READER) as file:
+            yield file
         self.check()
-        return table
-
-    def _decoded(self, source: Source, table: pa.Table) -> Decoded:
-        types = arrow_schema(source.schema, hidden=False)
-        return counted_from(table.select(types.names).cast(types), first_seq(self.file, self.row))
 
 
 @dataclass(frozen=True)
@@ -122,12 +132,20 @@ class WholeParquet(_ParquetSlice):
     """A whole file.
 
     `least` and `latest`: the range of its times in microseconds. `nulls`: how many rows have no time, or None
-    if the footer does not say.
+    if the footer does not say. `in_range`: the footer shows that every time and date is of the years 1 to
+    9999.
     """
 
     least: int | None = None
     latest: int | None = None
     nulls: int | None = None
+    in_range: bool = True
+
+    def as_groups(self) -> RowGroups:
+        """The same rows, to be read by their row groups."""
+        with native_file(self.path) as opened:
+            last = pq.read_metadata(opened).num_row_groups
+        return RowGroups(self.path, self.file, self.rows, self.size, self.mtime, 0, last, 0)
 
     def read(self) -> bytes:
         self.check()
@@ -136,9 +154,9 @@ class WholeParquet(_ParquetSlice):
         return data
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        types = arrow_schema(source.schema, hidden=False)
-        table = pq.read_table(pa.BufferReader(data), columns=types.names)
-        return counted_from(table.select(types.names).cast(types, safe=False), first_seq(self.file))
+        with pq.ParquetFile(pa.BufferReader(data), **READER) as file:
+            groups = range(file.num_row_groups)
+            return decode_groups(file, groups, source.schema, first_seq(self.file))
 
     def whole_file(self) -> str | None:
         return self.path
@@ -150,20 +168,19 @@ class _Cut:
 
     at: ParquetPosition
     left: int
+    bytes: int = 0
     slices: list[WholeParquet | RowGroups] = field(default_factory=list)
     refused: list[RefusedInput] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
-        return self.left > 0 and len(self.refused) < _LETTERS
+        return self.left > 0 and self.bytes < MAX_TRAIN_BYTES and len(self.refused) < _LETTERS
 
-    def takes_whole(self, path: str, rows: int) -> bool:
-        """Whether the file can be read whole.
-
-        Spark tells files apart by name, so names must differ.
-        """
+    def takes_whole(self, path: str, rows: int, footer: pq.FileMetaData) -> bool:
+        """Whether the file can be read whole, by Spark's own reader: it tells files apart by their names."""
         mixed = any(isinstance(s, RowGroups) or _same_name(s.path, path) for s in self.slices)
-        return self.at.group == 0 and rows <= self.left and not mixed and is_plain(path)
+        fits = rows <= self.left and self.bytes + unpacked_bytes(footer) <= MAX_TRAIN_BYTES
+        return self.at.group == 0 and fits and not mixed and _spark_reads(path, footer)
 
     def next_file(self) -> None:
         self.at = ParquetPosition(self.at.file + 1, told=self.at.told)
@@ -226,13 +243,16 @@ class ParquetFiles(Input[ParquetPosition]):
             cut.next_file()
             return True
         path, rows = self._log.path(number), footer.num_rows - cut.at.row
-        if cut.takes_whole(path, rows):
-            extent = _extent(footer, self._source.timestamp)
-            cut.slices.append(WholeParquet(path, number, rows, *self._signature(number), *extent))
-            cut.left -= rows
+        if cut.takes_whole(path, rows, footer):
+            extent = time_extent(footer, self._source.timestamp)
+            in_range = times_in_range(footer, self._source.schema)
+            cut.slices.append(WholeParquet(path, number, rows, *self._signature(number), *extent, in_range))
+            cut.left, cut.bytes = cut.left - rows, cut.bytes + unpacked_bytes(footer)
             cut.next_file()
             return True
-        fits_later = rows <= limit and is_plain(path)
+        fits_later = (
+            rows <= limit and unpacked_bytes(footer) <= MAX_TRAIN_BYTES and _spark_reads(path, footer)
+        )
         if cut.slices and (cut.at.group or fits_later or isinstance(cut.slices[-1], WholeParquet)):
             return False  # it fits whole into the next train, or must not be mixed with whole files
         self._add_groups(cut, path, footer)
@@ -240,10 +260,10 @@ class ParquetFiles(Input[ParquetPosition]):
 
     def _add_groups(self, cut: _Cut, path: str, footer: pq.FileMetaData) -> None:
         at = cut.at
-        last, count = _groups_within(footer, at.group, cut.left)
+        last, count, size = groups_within(footer, at.group, cut.left, MAX_TRAIN_BYTES - cut.bytes)
         signature = self._signature(at.file)
         cut.slices.append(RowGroups(path, at.file, count, *signature, at.group, last, at.row))
-        cut.left -= count
+        cut.left, cut.bytes = cut.left - count, cut.bytes + size
         cut.at = replace(at, group=last, row=at.row + count)
         if last >= footer.num_row_groups:
             cut.next_file()
@@ -344,9 +364,13 @@ def read_footer(path: str, schema: Schema) -> pq.FileMetaData:
     try:
         with native_file(path) as opened, pq.ParquetFile(opened) as file:
             columns, footer = file.schema_arrow, file.metadata
-    except (pa.ArrowInvalid, OSError) as error:
-        raise RefusedFileError(f"not a readable Parquet file: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # a broken footer may raise anything
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        raise RefusedFileError(f"not a readable Parquet file: {reason}") from None
     rows = footer.num_rows
+    twice = [c.name for c in schema if columns.names.count(c.name) > 1]
+    if twice:
+        raise RefusedFileError(f"the file has the column '{twice[0]}' more than once", rows)
     missing = [c.name for c in schema if c.name not in columns.names]
     if missing:
         has = ", ".join(columns.names)
@@ -366,47 +390,10 @@ def _reads_as(have: pa.DataType, want: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(have) and pa.types.is_timestamp(want))
 
 
-def _extent(footer: pq.FileMetaData, column: str | None) -> tuple[int | None, int | None, int | None]:
-    """The smallest and largest time in a file, and how many rows have none.
-
-    All None if the footer does not say.
-    """
-    least: list[int] = []
-    latest: list[int] = []
-    nulls = 0
-    for i in range(footer.num_row_groups if column else 0):
-        group = footer.row_group(i)
-        chunks = [group.column(j) for j in range(group.num_columns)]
-        stats = next((chunk.statistics for chunk in chunks if chunk.path_in_schema == column), None)
-        if stats is None or stats.null_count is None:
-            return None, None, None
-        nulls += stats.null_count
-        if stats.null_count == group.num_rows:
-            continue
-        if not stats.has_min_max:
-            return None, None, None
-        least.append(_micros(stats.min))
-        latest.append(_micros(stats.max))
-    return min(least, default=None), max(latest, default=None), nulls
-
-
-def _micros(time: datetime | int) -> int:
-    if not isinstance(time, datetime):
-        return int(time)
-    in_utc = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (in_utc - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+def _spark_reads(path: str, footer: pq.FileMetaData) -> bool:
+    """Whether Spark's own reader takes the file: it knows patterns of names, but no nanoseconds."""
+    return is_plain(path) and not has_nanoseconds(footer)
 
 
 def _same_name(one: str, other: str) -> bool:
     return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
-
-
-def _groups_within(footer: pq.FileMetaData, first: int, limit: int) -> tuple[int, int]:
-    """Row groups from `first` that hold at most `limit` rows, but at least one group."""
-    group, count = first, 0
-    while group < footer.num_row_groups:
-        rows = footer.row_group(group).num_rows
-        if count and count + rows > limit:
-            break
-        group, count = group + 1, count + rows
-    return group, count

@@ -37,6 +37,8 @@ class Ticket:
     # Files that cannot be read, by source.
     refused: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
     epoch: int = 0  # of the owner that wrote it
+    # What the train could not read when it ran, by source: the ticket was written again without it.
+    left_out: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
 
     @property
     def empty(self) -> bool:

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
-from penstock.store.durable import create_record, make_directory, read_record
+from penstock.store.durable import create_record, make_directory, read_record, write_record
 from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
 from penstock.store.file_names import number_text
 
 TICKET, COMMIT = 0, 1
 _FOLDERS = ("trains", "commits")
+_AMENDED = "amended"
 _FENCE, _LOG_NAME = "fenced_by", "log"
 _NAME = re.compile(r"(\d{12})-(\d{6})\.json")
 _Record = Mapping[str, Any]
@@ -82,6 +83,19 @@ class TrainLog:
     def write_ticket(self, ticket: Ticket) -> None:
         self._write(Slot(ticket.train, TICKET, self.epoch), ticket.plain())
 
+    def amend(self, ticket: Ticket) -> None:
+        """Replace the ticket of a train that could not read its input, before the train runs again.
+
+        The chain itself is written only once, so amendments lie beside it.
+        """
+        self.must_own()
+        path = self._amended(ticket.train, self.epoch)
+        make_directory(path.parent, sync=self._sync)
+        write_record(path, {**ticket.plain(), _LOG_NAME: self.root.name}, sync=self._sync)
+
+    def _amended(self, train: int, epoch: int) -> Path:
+        return self.root / _AMENDED / f"{number_text(train)}-{epoch:06d}.json"
+
     def write_commit(self, commit: Commit) -> None:
         self._write(Slot(commit.train, COMMIT, self.epoch), commit.plain())
 
@@ -115,6 +129,7 @@ class TrainLog:
         for slot in self._slots():
             if slot.train < before and not self._guards(slot):
                 slot.path(self.root).unlink(missing_ok=True)
+                self._amended(slot.train, slot.epoch).unlink(missing_ok=True)
 
     def _guards(self, slot: Slot) -> bool:
         try:
@@ -127,8 +142,9 @@ class TrainLog:
 
     def ticket(self, train: int) -> Ticket | None:
         """The ticket of a train; None before it is written."""
-        record = self._newest(train, TICKET)
-        return None if record is None else Ticket.of(record)
+        amended = sorted((self.root / _AMENDED).glob(f"{number_text(train)}-*.json"))
+        record = read_record(amended[-1]) if amended else self._newest(train, TICKET)
+        return None if record is None else Ticket.of({k: v for k, v in record.items() if k != _LOG_NAME})
 
     def commit(self, train: int) -> Commit | None:
         """The commit of a train; None before it is written."""

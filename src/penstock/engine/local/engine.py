@@ -6,6 +6,7 @@ input is cut into trains.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,11 +29,15 @@ DropRates = Mapping[str, float]
 
 @dataclass
 class LocalResult:
-    """What left: rows (visible columns) by output, by connection point or view, and the dead letters."""
+    """What left: rows (visible columns) by output, by connection point or view, and the dead letters.
+
+    `accounts`: what became of the tuples of each source: offered, let_in, dead, late.
+    """
 
     outputs: dict[str, list[Row]] = field(default_factory=dict)
     points: dict[str, list[Row]] = field(default_factory=dict)
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    accounts: dict[str, Counter[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -103,7 +108,12 @@ class LocalEngine:
 
     def _enter(self, name: str, rows: Iterable[object]) -> _ArrowTrain:
         source = self.sources[name]
+        arrived = source.arrived
         answer = source.take(rows)
+        late = sum(reason.startswith("late: ") for _, reason in answer.dead)
+        counts = {"let_in": len(answer.out), "dead": len(answer.dead) - late, "late": late}
+        account = self.result.accounts.setdefault(name, Counter())
+        account.update(counts, offered=source.arrived - arrived)
         self._bury(answer, name, name)
         return _ArrowTrain(answer.out, source.horizon, source.idle)
 

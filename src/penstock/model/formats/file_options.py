@@ -116,6 +116,13 @@ def _compression(value: object) -> str:
     return text
 
 
+def _bytes(value: object) -> str:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not int(text):
+        raise ExpressionError("not a number of bytes", expected="a whole number above 0, such as 1048576")
+    return str(int(text))
+
+
 _CODECS = ("none", "snappy", "gzip", "zstd")  # those that both writers, Spark's and Arrow's, know
 _BOTH = ("source", "sink")
 # How a source finds its files: ours, not Spark's.
@@ -129,12 +136,14 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "comment": Option(_character),
         "nullValue": Option(_text),
         "timestampFormat": Option(_pattern),
+        "max_line": Option(_bytes),
         "tail": Option(_flag),
         **_FINDING,
     },
     "json": {
         "append": Option(_flag, ("sink",)),
         "timestampFormat": Option(_pattern),
+        "max_line": Option(_bytes),
         "tail": Option(_flag),
         **_FINDING,
     },

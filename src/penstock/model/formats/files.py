@@ -96,16 +96,16 @@ def csv(path: str, schema: str | Schema | None = None, **options: object) -> Csv
 
     Sinks also `append`, to add to a folder with another checkpoint's rows.
 
-    Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark; and `settle`, `tail`,
-    `wait`, `moved_from`: see the guide to files.
+    Sources also `quote`, `comment`, `nullValue`, `timestampFormat`, as in Spark; and `max_line`, `settle`,
+    `tail`, `wait`, `moved_from`: see the guide to files.
     """
     return _files(Csv, path, schema, options)
 
 
 def json(path: str, schema: str | Schema | None = None, **options: object) -> Json:
-    """JSON lines; sources: `timestampFormat` as in Spark, `settle`, `tail`, `wait`, `moved_from`.
+    """JSON lines; sinks: `append`.
 
-    Sinks: `append`.
+    Sources: `timestampFormat` as in Spark, `max_line`, `settle`, `tail`, `wait`, `moved_from`.
     """
     return _files(Json, path, schema, options)
 

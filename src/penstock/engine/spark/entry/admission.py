@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Slice
 from penstock.connectors.files.parquet import WholeParquet, rows_now
+from penstock.connectors.files.parquet_decode import FIRST_DAY, FIRST_MICRO, LAST_DAY, LAST_MICRO
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
@@ -29,6 +30,7 @@ from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network
 
 DEAD = "_dead"
+_BATCH_BYTES = 16 << 20
 _SLICE_BITS = 20  # a task has fewer slices than 2**20
 _DEAD_DDL = "STRUCT<raw: STRING, reason: STRING, offset: BIGINT, box: STRING, tuples: BIGINT>"
 
@@ -101,8 +103,12 @@ def admit_files(
     If the footers give the number of null timestamps and their range, Spark checks no tuple. It then counts
     them only if `counted`: counting breaks its generated code into pieces.
     """
+    for piece in slices:
+        piece.check()
     paths = [s.path for s in slices]
-    frame = spark.read.schema(ddl(source.schema, hidden=False)).parquet(*paths)
+    # Old dates as the file has them: a file that does not name its calendar would otherwise be refused.
+    options = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+    frame = spark.read.schema(ddl(source.schema, hidden=False)).options(**options).parquet(*paths)
     # Use a map instead of plain numbers: it reaches the generated code by reference, so the code stays the
     # same.
     order = ", ".join(f"{_text(_name(s.path))}, {first_seq(s.file)}L" for s in slices)
@@ -110,7 +116,8 @@ def admit_files(
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
     hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
     known = source.timestamp is None or footers_tell(slices)
-    if known and not guards.cases:
+    in_range = all(s.in_range for s in slices)
+    if known and in_range and not guards.cases:
         letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
         if letters is not None:
             watch.know(source.name, newest=_newest(slices, horizon))
@@ -122,8 +129,23 @@ def admit_files(
                 watch.know(source.name, rows=sum(rows_now(s.path) for s in slices))
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
     proven = source.timestamp is None or (known and all(all_in_time(s, horizon) for s in slices))
-    own = [] if proven else [(f"{time} IS NULL", "'0:timestamp is null'"), late_case(time, horizon)]
+    own = [] if in_range else _out_of_range(source.schema)
+    if not proven:
+        own += [(f"{time} IS NULL", "'0:timestamp is null'"), late_case(time, horizon)]
     return _guarded(frame, source, own, guards, watch, more=hidden)
+
+
+def _out_of_range(schema: Schema) -> list[tuple[str, str]]:
+    """SQL: when a time or date is beyond the years 1 to 9999, and the reason."""
+    limits = {
+        "TIMESTAMP": f"unix_micros(`{{}}`) NOT BETWEEN {FIRST_MICRO}L AND {LAST_MICRO}L",
+        "DATE": f"unix_date(`{{}}`) NOT BETWEEN {FIRST_DAY} AND {LAST_DAY}",
+    }
+    return [
+        (limits[c.type].format(c.name), _text(f"0:malformed: column '{c.name}': beyond the years 1 to 9999"))
+        for c in schema
+        if c.type in limits
+    ]
 
 
 def _newest(slices: Sequence[WholeParquet], horizon: int) -> int | None:
@@ -234,9 +256,15 @@ class Unpack:
         admitted = in_time(self.source, stamped(self.source, decoded), self.horizon)
         table = admitted.tuples.cast(types)
         dead = pa.concat_tables([admitted.dead, _offered_row(number, offered)])
-        yield from table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full).to_batches()
+        tuples = table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full)
+        yield from tuples.to_batches(max_chunksize=_rows_of_a_batch(tuples))
         blank = [pa.nulls(dead.num_rows, f.type) for f in types]
         yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)
+
+
+def _rows_of_a_batch(table: pa.Table) -> int:
+    """How many rows go to the JVM at once: it holds a batch as a whole."""
+    return max(1, int(_BATCH_BYTES * table.num_rows / max(1, table.nbytes)))
 
 
 def _offered_row(number: int, offered: int) -> pa.Table:

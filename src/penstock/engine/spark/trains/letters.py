@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.connectors.contract import Location, RefusedInput, Slice
+from penstock.connectors.tables import RAW_LIMIT
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.ticket import Ticket
 from penstock.model.boxes import Drop, Filter, GroupBy, Map, Source
 from penstock.model.writing.network import Network
 
+_MARK = 40  # characters that may tell how much of a line was left out
 _PASS_ON = (Filter, Map, Drop, GroupBy)  # boxes whose tuples keep the `_seq` of their source
 
 
@@ -24,7 +27,7 @@ class LetterOrigins:
 
     def letters(self, ticket: Ticket, dead: Iterable[pa.Table]) -> pa.Table:
         """All letters of a train: those of its boxes, and what the ticket itself leaves out."""
-        tables = [DEAD_SCHEMA.empty_table(), *(table.cast(DEAD_SCHEMA) for table in dead)]
+        tables = [DEAD_SCHEMA.empty_table(), *(_bounded(table.cast(DEAD_SCHEMA)) for table in dead)]
         letters = self._located(ticket, pa.concat_tables(tables))
         pieces = [
             {"tuples": 1, **piece, "box": source, "source": source}
@@ -51,9 +54,15 @@ class LetterOrigins:
         return dead
 
 
+def _bounded(dead: pa.Table) -> pa.Table:
+    """Letters whose raw texts are no longer than those that connectors give."""
+    return dead.set_column(0, "raw", pc.utf8_slice_codeunits(dead.column("raw"), 0, RAW_LIMIT + _MARK))
+
+
 def refused_pieces(ticket: Ticket) -> Mapping[str, Sequence[RefusedInput]]:
     """The files and pieces of files that the train does not read, by source."""
-    return ticket.refused
+    sources = {*ticket.refused, *ticket.left_out}
+    return {name: [*ticket.refused.get(name, ()), *ticket.left_out.get(name, ())] for name in sorted(sources)}
 
 
 class _Finder:

@@ -34,12 +34,13 @@ from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
+from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import read_record, write_record
-from penstock.store.errors import CorruptFileError, MissingFileError
+from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
 from penstock.store.points.point import PointWriter
 
 State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
@@ -160,7 +161,7 @@ class Trains:
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
-            commit = self._run(ticket, outcome)
+            ticket, commit, outcome = self._run_readable(ticket)
         self._publish(ticket, commit)
         if self.done is not None:
             self.done(ticket, commit, outcome)
@@ -186,6 +187,21 @@ class Trains:
             return bool(_read_own(self.directory / _PUBLISHED).get("train") == train)
         except CorruptFileError:
             return False  # to publish again is harmless
+
+    def _run_readable(self, ticket: Ticket) -> tuple[Ticket, Commit, Outcome]:
+        """Run a train; input that cannot be read is left out, and the ticket amended before the next try."""
+        while True:
+            outcome = Outcome()
+            try:
+                return ticket, self._run(ticket, outcome), outcome
+            except FencedError:
+                raise
+            except Exception as error:
+                readable = without_unreadable(ticket, error)
+                if readable is None:
+                    raise
+                self.log.amend(readable)
+                ticket = readable
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)

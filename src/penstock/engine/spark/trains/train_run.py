@@ -66,7 +66,13 @@ class TrainRun:
         writer = FrameWriter(self.trains, self.ticket, self.outcome)
         for name in (*self.trains.sub.inputs, *self.layout.native):
             writer.write(name, self.frames[name])
+        for piece in self._whole_files():
+            piece.check()  # Spark has read them by now
         self._count()
+
+    def _whole_files(self) -> list[WholeParquet]:
+        slices = [piece for pieces in self.ticket.slices.values() for piece in pieces]
+        return [piece for piece in slices if isinstance(piece, WholeParquet)]
 
     def _boxes(self) -> None:
         """Run native boxes and stages, each when its inputs are ready: a stage may feed a native box."""

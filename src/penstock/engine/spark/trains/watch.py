@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
+from penstock.connectors.tables import RAW_LIMIT
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 
 _PATIENCE = 1.0  # seconds to wait for counts after a job
@@ -72,8 +73,8 @@ class Watch:
         """
         column = f"_why{len(self._on)}"
         marked = frame.selectExpr("*", *more, f"{why} AS {column}")
-        fields = f"'raw', {letter.raw}, 'why', {column}, 'offset', {letter.offset}, 'tuples', {letter.tuples}"
-        struct = f"named_struct({fields})"
+        fields = {**letter._asdict(), "raw": f"left({letter.raw}, {RAW_LIMIT + 40})", "why": column}
+        struct = "named_struct(" + ", ".join(f"'{name}', {sql}" for name, sql in fields.items()) + ")"
         metrics = {key: text.replace("{why}", column) for key, text in metrics.items()}
         metrics[LETTERS] = f"collect_list(CASE WHEN {column} IS NOT NULL THEN {struct} END)"
         return self.on(marked, name, boxes, **metrics).where(f"{column} IS NULL")
