@@ -8,6 +8,7 @@ a file torn by a disk or a careless copy is refused.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import json
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from penstock.model.errors import PenstockError
-from penstock.store.errors import CorruptFileError, MissingFileError
+from penstock.store.errors import CorruptFileError, MissingFileError, StoreError
 
 TEMPORARY = ".tmp"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
@@ -55,7 +56,16 @@ class FileLayer:
         path.replace(target)
 
     def link(self, path: Path, target: Path) -> None:
-        os.link(path, target)
+        try:
+            os.link(path, target)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP):
+                raise
+            raise StoreError(
+                f"{target}: this file system has no hard links",
+                found=str(error.strerror),
+                hint="put checkpoints and outputs on another file system",
+            ) from None
 
     def sync_file(self, path: Path) -> None:
         _flush(path, os.O_RDONLY)

@@ -267,11 +267,14 @@ def _claim(folder: Path, me: Owner) -> int | None:
     try:
         with contextlib.suppress(OSError):  # without locks the counter must do
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.link(aside, _record(folder, me.epoch))
+        durable.layer.link(aside, _record(folder, me.epoch))
         durable.sync_directory(folder)
     except FileExistsError:
         os.close(lock)
         return None
+    except BaseException:
+        os.close(lock)
+        raise
     finally:
         aside.unlink(missing_ok=True)
     newest = _newest(folder)
