@@ -141,12 +141,12 @@ def test_restart_outlives_worker_and_jvm(net, tmp_path):
         for worker in psutil.Process(jvm).children(recursive=True):  # the daemon and its workers
             with contextlib.suppress(psutil.NoSuchProcess):
                 worker.kill()
-        put(tmp_path / "cars", "1", [(n, n % 2, n) for n in range(100, 200)])
+        put(tmp_path / "cars", "1", [(n, n % 2, n % 50) for n in range(100, 200)])
         before = len(list((tmp_path / "out").glob("*.csv")))
         until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
         assert java_of(run.pid) == [jvm], "a lost worker must not end the run"
         os.kill(jvm, signal.SIGKILL)
-        put(tmp_path / "cars", "2", [(n, n % 2, n) for n in range(200, 300)])
+        put(tmp_path / "cars", "2", [(n, n % 2, n % 50) for n in range(200, 300)])
         before = len(list((tmp_path / "out").glob("*.csv")))
         until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
         run.send_signal(signal.SIGTERM)

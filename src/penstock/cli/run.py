@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,11 @@ from penstock.process.stop_signal import StopSignal
 from penstock.store.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from penstock.model.writing.network import Network
+    from penstock.runtime import Runtime
     from penstock.runtime.train_records import Status
 
 
@@ -141,7 +146,7 @@ def _refuse_if_all_refused(status: Status, checkpoint_dir: Path) -> None:
         refuse(str(error), NOT_VALID)
 
 
-def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
+def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
     """Watch until the input is used up (`--once`), a signal comes, or something fails."""
     from rich.console import Console
     from rich.live import Live
@@ -168,7 +173,7 @@ def _watch(runtime: Any, stop: StopSignal, *, quiet: bool) -> None:
             live.stop()
 
 
-def view(network: Any, status: Status) -> Any:
+def view(network: Network, status: Status) -> Group:
     """The live view: a table of sub-networks, one of arrows, one of outputs."""
     from rich.console import Group
     from rich.table import Table
@@ -205,7 +210,7 @@ def view(network: Any, status: Status) -> Any:
     return Group(subs, *sources, _arrows(status), outputs, f"dead letters: {status.dead:,}")
 
 
-def _arrows(status: Status) -> Any:
+def _arrows(status: Status) -> Table:
     """Tuples into and out of each box: in all, a second, in the last train. '~' marks estimates."""
     from rich.table import Table
 

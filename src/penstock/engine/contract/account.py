@@ -51,11 +51,15 @@ class Account:
         return self.offered == self.let_in + self.dead + self.late + self.shed
 
 
+class AccountError(PenstockError):
+    """Tuples were lost or doubled on their way in, or counted twice: Spark may repeat a task."""
+
+
 def check_accounts(accounts: Mapping[str, Account], train: int) -> None:
     """Raise an error if a source's account does not add up: its train must not count."""
     for source, account in accounts.items():
         if not account.balanced:
-            raise PenstockError(
+            raise AccountError(
                 f"source '{source}', train {train}: tuples were lost or doubled on their way in",
                 found=f"{account.offered} offered, but {account.let_in} let in, {account.dead} dead, "
                 f"{account.late} late, {account.shed} shed",

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from penstock.engine.contract.account import AccountError
 from penstock.engine.contract.ticket import Ticket
 from penstock.model.errors import PenstockError, one_line
 
@@ -30,13 +31,14 @@ class Kind(StrEnum):
     MEMORY = "memory"  # the JVM ran out of memory in one task
     DISK = "disk"  # no space left
     JVM = "jvm"  # Spark itself is gone
+    ACCOUNT = "account"  # tuples do not add up; a task that Spark had to repeat may count twice
     REFUSED = "refused"  # Penstock refused to go on, in the driver
     OTHER = "other"
 
     @property
     def worth_another_try(self) -> bool:
         """Whether the same train may pass next time, in the same process."""
-        return self in (Kind.WORKER, Kind.EXECUTOR, Kind.MEMORY, Kind.OTHER)
+        return self in (Kind.WORKER, Kind.EXECUTOR, Kind.MEMORY, Kind.ACCOUNT, Kind.OTHER)
 
 
 class TrainFailedError(PenstockError):
@@ -70,7 +72,7 @@ class Doing:
 def kind_of(error: BaseException) -> Kind:
     """Classify what a train raised."""
     if isinstance(error, PenstockError):
-        return Kind.REFUSED
+        return Kind.ACCOUNT if isinstance(error, AccountError) else Kind.REFUSED
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Kind.DISK
     if _gateway_gone(error):
@@ -104,8 +106,7 @@ _SIGNS = (
 def message_of(error: BaseException, doing: Doing, attempts: int = 1) -> PenstockError:
     """The one message for the user: what, where, and what to do."""
     kind = kind_of(error)
-    if kind is Kind.REFUSED:
-        assert isinstance(error, PenstockError)
+    if isinstance(error, PenstockError):
         return error
     times = f", {attempts} times" if attempts > 1 else ""
     if kind is Kind.FUNCTION:
@@ -129,6 +130,7 @@ PROBLEMS = {
     Kind.MEMORY: "the JVM failed in a task",
     Kind.DISK: "the disk is full",
     Kind.JVM: "Spark's JVM is gone",
+    Kind.ACCOUNT: "its tuples do not add up",
     Kind.OTHER: "it failed",
 }
 _HINTS = {
