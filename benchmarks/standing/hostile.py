@@ -352,7 +352,8 @@ def measure(name: str, attack: Attack, process: psutil.Process, record: Record) 
         "statuses": dict(sorted(statuses.items())),
     }
     record.figures[name] = figures
-    if figures["p99_ms"] > HEALTHY * 1e3:
+    # Above what the machine itself takes, for others may be busy on it too.
+    if figures["p99_ms"] > HEALTHY * 1e3 + record.figures["nobody"]["p99_ms"]:
         record.found_wrong(f"{name}: /health took {figures['p99_ms']:.0f} ms")
     if statuses[500]:
         record.found_wrong(f"{name}: {statuses[500]} answers were 500")

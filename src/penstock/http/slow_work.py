@@ -33,8 +33,10 @@ class SlowWork:
         self._given += 1
         future = self._pool.submit(function)
         future.add_done_callback(self._done(asyncio.get_running_loop()))
+        result = asyncio.wrap_future(future)
+        result.add_done_callback(_look_at)
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), seconds)
+            return await asyncio.wait_for(asyncio.shield(result), seconds)
         except TimeoutError:
             future.cancel()  # helps if it still waits
             raise TookTooLongError(
@@ -56,3 +58,9 @@ class SlowWork:
     def stop(self) -> None:
         """Take no more work; what runs may end."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_at(result: asyncio.Future[T]) -> None:
+    """An error that comes after nobody waits any more is no news: without a look it would be logged."""
+    if not result.cancelled():
+        result.exception()

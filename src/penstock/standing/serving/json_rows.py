@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.standing.deadline import check_time
 from penstock.standing.errors import LimitError
@@ -30,7 +31,20 @@ def rows_of(table: pa.Table) -> list[JsonRow]:
     >>> rows_of(pa.table({"v": [1.5, float("nan")]}))
     [{'v': 1.5}, {'v': 'NaN'}]
     """
-    return [{name: _json_value(value) for name, value in row.items()} for row in table.to_pylist()]
+    # Column by column: most columns are JSON already, and then no value is looked at here.
+    columns = [_json_column(column) for column in table.columns]
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _json_column(column: pa.ChunkedArray) -> list[JsonValue]:
+    values: list[JsonValue] = column.to_pylist()
+    kind = column.type
+    if pa.types.is_floating(kind):
+        ready = pc.all(pc.is_finite(column), min_count=0).as_py()
+    else:
+        ready = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
+    return values if ready else [_json_value(value) for value in values]
 
 
 def _json_value(value: ArrowValue) -> JsonValue:
