@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, cast
 
-from penstock.engine.spark.trains.train import void_state
+from penstock.engine.spark.trains.own_records import void_state
 from penstock.model.boxes import Node
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
 from penstock.model.writing.network import Network

@@ -29,6 +29,7 @@ from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, message_of
 from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.own_records import note_published
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
@@ -266,7 +267,7 @@ class SubnetworkQuery:
             time.sleep(0.005)
         self._end_query(until)
         if self.drained() and self.failure is None and self._committed >= 0:
-            self.trains.note_published(self._committed)
+            note_published(self.trains.directory, self._committed)
         for source in self.inputs.values():
             source.close()
 

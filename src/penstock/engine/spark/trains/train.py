@@ -10,10 +10,9 @@ from __future__ import annotations
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,14 +32,14 @@ from penstock.engine.spark.tasks.state import check_state
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
 from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.trains.own_records import is_published, lost_records, run_of, void_state, voided
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.durable import read_record, write_record
-from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
+from penstock.store.errors import FencedError, MissingFileError
 from penstock.store.points.point import PointWriter
 
 State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
@@ -76,7 +75,7 @@ class Trains:
         self.log = TrainLog(self.directory, settings.epoch, sync=settings.sync)
         self.log.take_over(follows_dead=settings.follows_dead)
         self.log.check()
-        self.run = _run_of(self.directory, self.log.last())
+        self.run = run_of(self.directory, self.log.last())
         self.layout = lay_out(sub, fuse=settings.fuse)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
@@ -110,7 +109,7 @@ class Trains:
         last = self.log.last()
         for name, writer in self.writers.items():
             if writer.latest() > last:
-                raise _lost(
+                raise lost_records(
                     f"connection point '{name}' holds train {writer.latest()}, "
                     f"but the last ticket in {self.directory} is that of train {last}"
                 )
@@ -119,7 +118,7 @@ class Trains:
         """Refuse points that have lost their end: a published train is not in them."""
         for name in commit.points:
             if name in self.writers and self.writers[name].latest() < commit.train:
-                raise _lost(
+                raise lost_records(
                     f"train {commit.train} of {self.directory} is published, "
                     f"but connection point '{name}' ends with train {self.writers[name].latest()}"
                 )
@@ -171,22 +170,12 @@ class Trains:
         """Publish a committed train once more; None if it is known to be published."""
         ticket, commit = self.log.ticket(train), self.log.commit(train)
         if ticket is None or commit is None:
-            raise _lost(f"{self.directory}: the ticket or the commit of train {train} is gone")
-        if self._is_published(train) or self.log.last() > train:
+            raise lost_records(f"{self.directory}: the ticket or the commit of train {train} is gone")
+        if is_published(self.directory, train) or self.log.last() > train:
             self._must_have(commit)
             return None
         self._publish(ticket, commit)
         return ticket, commit
-
-    def note_published(self, train: int) -> None:
-        """Note at the end of a run that its last train is published, so that the next one need not do it."""
-        _write_own(self.directory / _PUBLISHED, {"train": train})
-
-    def _is_published(self, train: int) -> bool:
-        try:
-            return bool(_read_own(self.directory / _PUBLISHED).get("train") == train)
-        except CorruptFileError:
-            return False  # to publish again is harmless
 
     def _run_readable(self, ticket: Ticket) -> tuple[Ticket, Commit, Outcome]:
         """Run a train; input that cannot be read is left out, and the ticket amended before the next try."""
@@ -271,6 +260,8 @@ class Trains:
     def _publish(self, ticket: Ticket, commit: Commit) -> None:
         self.outputs.publish(commit.moves)
         for name, point in commit.points.items():
+            if name not in self.writers:
+                continue  # it has left the network since
             self.writers[name].commit(
                 ticket.train,
                 point.files,
@@ -288,52 +279,3 @@ class Trains:
             if not self.net.nodes[reader].is_box:
                 ends += [reader, *self.terminals(reader)]
         return ends
-
-
-_PUBLISHED, _VOID, _RUN = "published.json", "void_state.json", "run.json"
-_RESTORE = "restore the checkpoint from a copy, or start with a new one and new output folders"
-
-
-def void_state(directory: Path, stages: Iterable[str]) -> None:
-    """Note that the state of these stages after the last commit is void: the next train starts without it."""
-    last = TrainLog(directory).last_commit()
-    _write_own(directory / _VOID, voided(directory) | dict.fromkeys(stages, last), sync=True)
-
-
-def voided(directory: Path) -> dict[str, int]:
-    """By stage: the train after which its state is void."""
-    return _read_own(directory / _VOID)
-
-
-def _run_of(directory: Path, last: int) -> str:
-    """An identifier that tells this directory's output files from those of any other.
-
-    It is made with the directory and kept as long.
-    """
-    run = _read_own(directory / _RUN).get("run")
-    if run is None:
-        if last >= 0:
-            # A train that runs again under another name would give its rows twice.
-            raise _lost(f"{directory / _RUN} is gone, which names the output files of this run")
-        _write_own(directory / _RUN, {"run": uuid.uuid4().hex[:8]}, sync=True)
-    return str(run or _read_own(directory / _RUN)["run"])
-
-
-def _write_own(path: Path, body: Mapping[str, Any], *, sync: bool = False) -> None:
-    """Write a record that says which directory it belongs to."""
-    write_record(path, {"of": path.parent.name, "body": dict(body)}, sync=sync)
-
-
-def _read_own(path: Path) -> dict[str, Any]:
-    """Read such a record; {} if there is none. One that was copied here from elsewhere is refused."""
-    try:
-        record = read_record(path)
-    except FileNotFoundError:
-        return {}
-    if record.get("of") != path.parent.name or not isinstance(record.get("body"), dict):
-        raise CorruptFileError(f"{path}: this record belongs elsewhere", hint=_RESTORE)
-    return dict(record["body"])
-
-
-def _lost(problem: str) -> MissingFileError:
-    return MissingFileError(f"{problem}: records are lost", hint=_RESTORE)
