@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import asdict, replace
 
 import pytest
@@ -153,3 +154,27 @@ def test_many_starts_leave_few_records(tmp_path):
     for _ in range(20):
         own(tmp_path).release()
     assert len(list((tmp_path / "owners").iterdir())) <= 3 * 10
+
+
+@pytest.mark.parametrize("before", ["nobody", "a dead process"])
+def test_of_many_that_start_at_once_one_owns(tmp_path, before, request):
+    if before != "nobody":
+        dead = request.getfixturevalue("other_process")
+        dead.kill()
+        dead.wait()
+    together, owners, refused = threading.Barrier(8), [], []
+
+    def start():
+        together.wait()
+        try:
+            owners.append(own(tmp_path))
+        except OwnedError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(owners), len(refused)) == (1, 7)
+    owners[0].release()
