@@ -161,3 +161,38 @@ def test_restart_outlives_worker_and_jvm(net, tmp_path):
     windows = csv_rows(tmp_path / "out", "k INT, time STRING, n INT")
     assert len({(row["k"], row["time"]) for row in windows}) == len(windows), "a window came twice"
     assert len(windows) == 2 * 4, "minutes 0 to 3 of two keys; the last one is open"
+
+
+MENDED = """
+network: mended
+boxes:
+  cars:
+    source: {{csv: {folder}/cars, schema: "time TIMESTAMP, k {type}", settle: "0"}}
+    timestamp: time
+  out:
+    output: {{csv: {folder}/out}}
+    from: cars
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_refused_lines_go_in_again(tmp_path):
+    net, checkpoint = tmp_path / "net.yaml", tmp_path / "checkpoint"
+
+    def command(*words):
+        return finish(penstock(*words, cwd=tmp_path))
+
+    net.write_text(MENDED.format(folder=tmp_path, type="INT"))
+    put(tmp_path / "cars", "0", [(0, "x"), (1, "y")])
+    code, _, err = command("run", net, "--once", "--quiet", "--checkpoint", checkpoint)
+    assert code == 3, err
+    assert "every tuple of this run was refused: 2 of 2" in err
+    net.write_text(MENDED.format(folder=tmp_path, type="STRING"))
+    for given in ("2 lines given in again", "nothing to give in again"):
+        code, out, err = command("dead-letters", checkpoint, "--replay", net)
+        assert code == 0, err
+        assert given in out + err
+    code, _, err = command("run", net, "--once", "--quiet", "--checkpoint", checkpoint)
+    assert code == 0, err
+    assert sorted(row["k"] for row in csv_rows(tmp_path / "out", "time STRING, k STRING")) == ["x", "y"]

@@ -11,6 +11,7 @@ from typing import Protocol, Self
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import ConnectionPoint, View
+from penstock.model.errors import one_line
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.retention import maintain
 
@@ -79,8 +80,8 @@ class PointMaintenance:
         except LeaseLostError as lost:
             # It no longer holds anything. Its own next train will fail and say so.
             _LOG.warning("point maintenance: sub-network '%s': %s", query.sub.name, lost)
-        except Exception:
-            _LOG.exception("point maintenance: lease of sub-network '%s'", query.sub.name)
+        except Exception as error:
+            _tell(f"point maintenance: lease of sub-network '{query.sub.name}'", error)
             return False
         return True
 
@@ -89,5 +90,11 @@ class PointMaintenance:
         assert isinstance(node, ConnectionPoint | View)
         try:
             maintain(self._runtime.checkpoint, name, node.keep)
-        except Exception:
-            _LOG.exception("maintenance of connection point '%s'", name)
+        except Exception as error:
+            _tell(f"maintenance of connection point '{name}'", error)
+
+
+def _tell(what: str, error: Exception) -> None:
+    """The run goes on without this round, so one line is enough; a verbose run shows the trace too."""
+    _LOG.warning("%s: %s: %s", what, type(error).__name__, one_line(error))
+    _LOG.info("%s", what, exc_info=error)

@@ -35,7 +35,6 @@ from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.ticks import fresh_ticks, ticks
 from penstock.model.boxes import Source
-from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.errors import FencedError
@@ -206,8 +205,7 @@ class SubnetworkQuery:
                 if self.finished.is_set():
                     return
         except BaseException as error:
-            if not isinstance(error, PenstockError):
-                _LOG.exception("conductor of %s", self.sub.name)
+            _LOG.info("conductor of %s", self.sub.name, exc_info=error)  # `check` tells it in one message
             self.failure = error
             self.finished.set()
 
