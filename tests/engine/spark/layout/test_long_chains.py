@@ -37,5 +37,5 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_it_runs(spark, name):
     net = network(CASES[name])
-    result = run_on_spark(spark, net, [{"cars": ROWS}])
+    result = run_on_spark(net, [{"cars": ROWS}], spark)
     assert_same_rows(result.outputs["out"], local(net, cars=ROWS).outputs["out"])
