@@ -18,6 +18,7 @@ from penstock.standing.deadline import check_time, time_limit
 from penstock.standing.errors import LimitError, OutOfTimeError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.limits import Limits
+from penstock.standing.stems import block as block_module
 
 CARS = StreamInfo("cars", Schema.parse("k INT, v INT, s STRING"), keep=10**15)
 SELF_JOIN = "SELECT COUNT(*) FROM cars a, cars b WHERE a.k = b.k"
@@ -138,6 +139,29 @@ def test_matches_that_blocks_remember_are_bounded() -> None:
     for i in range(300):
         made.invoke(made.register(f"SELECT v FROM cars WHERE v >= {i}", mode="P").handle)
     assert block.nbytes <= 2 * block.data_bytes
+
+
+@pytest.mark.parametrize("most", [1, 300, 5_000, 1 << 24])
+def test_conjunctions_are_probed_in_portions_that_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Thousands of queries that match every tuple would fill a task's memory if probed together."""
+    monkeypatch.setattr(block_module, "_MOST_POSITIONS", most)
+    made = QueryEngine([CARS])
+    conditions = [f"v >= {i}" for i in range(0, 1_000, 50)]
+    conditions += [f"v IN ({i}, {i + 7}, {i + 300})" for i in range(0, 600, 40)]
+    conditions += [f"v < {i} AND k = 3" for i in range(0, 1_000, 70)]
+    conditions += ["v % 3 = 1 AND v > 500", "s LIKE 'x%'", "v = -1", "k IN (1, 2) AND v IN (8, 9, 10)"]
+    handles = [made.register(f"SELECT v FROM cars WHERE {c}", mode="P").handle for c in conditions]
+    at = np.arange(1_000)
+    rows = {"k": (at % 7).astype(np.int32), "v": at.astype(np.int32), "s": ["x"] * 1_000}
+    made.insert("cars", pa.table({**rows, "_ts": at, "_seq": at}))
+    [block] = made.view.prefixes["cars"].blocks
+    assert block.late == {}  # all have met the train, none the block
+    for handle, condition in zip(handles, conditions, strict=True):
+        plain = made.register(f"SELECT v FROM cars WHERE {condition}", mode="NoMat").handle
+        assert made.invoke(handle).equals(made.invoke(plain))
+    assert block.late == {}
 
 
 def test_an_unknown_handle_names_no_other() -> None:

@@ -8,7 +8,7 @@ instead (P27: whichever is smaller). So results hold identities, never copies (P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,6 +25,7 @@ from penstock.standing.stems.query_stem import KnownConjunctions, PredicateIndex
 
 MOST_ROWS = 1 << 16  # positions have 16 bits
 _BITS = 16  # a list costs 16 bits a match, a bitmap one bit a tuple
+_MOST_POSITIONS = 1 << 24  # of one portion of the conjunctions, 16 bits each
 NONE = np.zeros(0, np.uint16)
 
 
@@ -282,20 +283,46 @@ def probe_block(block: Block, index: PredicateIndex) -> Matches:
     rank, order = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
     for i, column in enumerate(columns):
         rank[i], order[i] = column.rank, column.order
-    starts, positions = probe(rank, order, index.first, index.attribute, low, high)
-    if index.bounds is not None:
-        starts = starts[index.bounds]  # listed values are disjoint, so their matches form one list
-    if index.residuals:
-        starts, positions = _sifted(block, index, starts, positions)
-    return _compact(index, starts, positions, block.rows)
+    # A conjunction with lists of values is probed as several. These are disjoint, so they form one list.
+    firsts = index.bounds if index.bounds is not None else np.arange(len(index.first))
+    parts = []
+    for begin, end in _portions(_most_matches(index, low, high, block.rows)[firsts]):
+        spans = index.first[firsts[begin] : firsts[end] + 1]
+        starts, positions = probe(rank, order, spans, index.attribute, low, high)
+        starts = starts[firsts[begin : end + 1] - firsts[begin]]
+        residuals = {row - begin: texts for row, texts in index.residuals.items() if begin <= row < end}
+        if residuals:
+            starts, positions = _sifted(block, residuals, starts, positions)
+        parts.append(_compacted(starts, positions, block.rows))
+    return _together(index, parts)
+
+
+def _most_matches(index: PredicateIndex, low: np.ndarray, high: np.ndarray, rows: int) -> np.ndarray:
+    """How many matches the probes before each one can have at most: the shortest slice bounds a probe."""
+    begins, ends = index.first[:-1], index.first[1:]
+    most = np.full(len(begins), rows, np.int64)
+    some = ends > begins
+    if some.any():
+        most[some] = np.minimum.reduceat(np.maximum(high - low, 0), begins[some])
+    return np.concatenate([[0], np.cumsum(most)])
+
+
+def _portions(before: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Conjunctions that are probed together: thousands that match everything would fill a task's memory."""
+    begin, count = 0, len(before) - 1
+    while begin < count:
+        end = int(np.searchsorted(before, before[begin] + _MOST_POSITIONS, side="right")) - 1
+        end = min(max(end, begin + 1), count)
+        yield begin, end
+        begin = end
 
 
 def _sifted(
-    block: Block, index: PredicateIndex, starts: np.ndarray, positions: np.ndarray
+    block: Block, residuals: Mapping[int, Sequence[str]], starts: np.ndarray, positions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Apply the residuals of the conjunctions that have some (P25: a list, evaluated one by one)."""
     keep = np.ones(len(positions), bool)
-    for row, texts in index.residuals.items():
+    for row, texts in residuals.items():
         part = slice(starts[row], starts[row + 1])
         matched = positions[part]
         keep[part] = np.isin(matched, passing(block.table, block.schema, texts, matched))
@@ -303,7 +330,16 @@ def _sifted(
     return before[starts], positions[keep]
 
 
-def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, rows: int) -> Matches:
+@dataclass(frozen=True)
+class _Part:
+    """The matches of some conjunctions of an index."""
+
+    starts: np.ndarray
+    positions: np.ndarray
+    bitmaps: dict[int, np.ndarray]
+
+
+def _compacted(starts: np.ndarray, positions: np.ndarray, rows: int) -> _Part:
     """Use lists, or bitmaps where they are smaller."""
     counts = np.diff(starts)
     dense = np.flatnonzero(counts > max(rows // _BITS, 64))
@@ -318,4 +354,18 @@ def _compact(index: PredicateIndex, starts: np.ndarray, positions: np.ndarray, r
         before = np.concatenate([[0], np.cumsum(keep)])
         starts, positions = before[starts], positions[keep]
     arrange(starts, positions)
-    return Matches(index.known, starts.astype(np.uint32), positions, bitmaps)
+    return _Part(starts, positions, bitmaps)
+
+
+def _together(index: PredicateIndex, parts: Sequence[_Part]) -> Matches:
+    if len(parts) == 1:
+        [part] = parts
+        return Matches(index.known, part.starts.astype(np.uint32), part.positions, part.bitmaps)
+    starts, bitmaps, used = [np.zeros(1, np.int64)], dict[int, np.ndarray](), 0
+    for part in parts:
+        row = sum(len(each) for each in starts) - 1
+        bitmaps |= {row + at: bits for at, bits in part.bitmaps.items()}
+        starts.append(part.starts[1:] + used)
+        used += len(part.positions)
+    positions = np.concatenate([NONE, *(part.positions for part in parts)])
+    return Matches(index.known, np.concatenate(starts).astype(np.uint32), positions, bitmaps)
