@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.files import replay
-from penstock.connectors.files.replay import LATE, WHOLE, replay_letters
+from penstock.connectors.files.replay import CUT, LATE, NO_TEXT, WHOLE, replay_letters
 from penstock.store.dead_letters import DeadLetters
 
 SCHEMA = "time TIMESTAMP, k INT"
@@ -28,13 +28,18 @@ def checkpoint(tmp_path):
         0,
         [("1,x", "malformed: 'x'"), ("5,1", "late: timestamp 5 us is behind the horizon 7 us")],
     )
-    put(tmp_path / "ck", 1, [("2,y", "malformed: 'y'"), (None, "unreadable")])
+    put(
+        tmp_path / "ck",
+        1,
+        [("2,y", "malformed: 'y'"), (None, "unreadable"), ("z" * 5000, "malformed"), ("\ufffd", "malformed")],
+    )
     return tmp_path / "ck"
 
 
 def put(checkpoint, train, letters, box="cars"):
     rows = [
-        {"raw": raw, "reason": reason, "box": box, "source": "cars", "offset": 1} for raw, reason in letters
+        {"raw": raw, "reason": reason, "box": box, "source": "cars", "offset": 1, "line": 1}
+        for raw, reason in letters
     ]
     DeadLetters(checkpoint).append("out", train, pa.Table.from_pylist(rows))
 
@@ -48,7 +53,7 @@ def given_in(folder):
 
 def test_each_line_goes_in_once(checkpoint, tmp_path):
     (result,) = replay_letters(checkpoint, [source(tmp_path)])
-    assert (result.lines, dict(result.left)) == (2, {LATE: 1, WHOLE: 1})
+    assert (result.lines, dict(result.left)) == (2, {LATE: 1, WHOLE: 1, CUT: 1, NO_TEXT: 1})
     assert given_in(tmp_path) == ["1,x", "2,y"]
     (result,) = replay_letters(checkpoint, [source(tmp_path)])
     assert result.lines == 0
@@ -107,4 +112,4 @@ def test_other_sources_are_told(checkpoint, tmp_path):
     net = ps.Network("again")
     net.source("cars", ps.parquet(str(tmp_path / "in"), SCHEMA), timestamp="time")
     (result,) = replay_letters(checkpoint, net.sources.values())
-    assert dict(result.left) == {"a parquet source takes no lines": 4}
+    assert dict(result.left) == {"a parquet source takes no lines": 6}

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.tables import RAW_LIMIT
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files, Json
 from penstock.store.crash import crash_point
@@ -23,11 +24,11 @@ from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import create, locked, read_record, write_record
 
 _RECORD = "replayed.json"
-_CUT = "…"  # at the end of a raw text that was too long to keep
 
 LATE = "they are late, and their windows are closed"
 WHOLE = "a whole file was refused; mend it and give it a new name"
 CUT = "their text was too long to keep; give in the original lines"
+NO_TEXT = "their bytes are no UTF-8; give in the original lines"
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,11 @@ def _stays(letter: Mapping[str, Any]) -> str:
     """Why a letter cannot go in again; empty if it can."""
     if str(letter["reason"] or "").startswith("late: "):
         return LATE
-    if letter["raw"] is None or letter["tuples"] != 1:
+    if letter["raw"] is None or letter["line"] is None or letter["tuples"] != 1:
         return WHOLE
-    return CUT if str(letter["raw"]).endswith(_CUT) else ""
+    if len(letter["raw"]) > RAW_LIMIT:
+        return CUT
+    return NO_TEXT if "\ufffd" in letter["raw"] else ""
 
 
 def _files(source: Source, letters: list[dict[str, Any]], number: int) -> dict[str, str]:
