@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -69,14 +72,56 @@ def check(case: BadFile, form: Callable[[str], Files], folder: Path) -> int:
     return offered
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_good_rows_come_through_and_the_rest_is_accounted_for(name, tmp_path, record_property):
+def check_many(name: str, folder: Path, wanted: int, seed: int = 0) -> tuple[int, int]:
+    """Files of one format until there are enough rows; returns how many files and rows there were."""
     form, make = FORMATS[name]
-    wanted, rows, files = count(int(__import__("os").environ.get("FZ", "4000")), soak=3_500_000), 0, 0
+    rows = files = 0
     while rows < wanted:
-        dice = random.Random(files)
-        case = make(dice, dice.choice([0, 1, 2, ROWS, ROWS, 5000 if wanted > 10**5 else ROWS]))
-        rows += max(1, check(case, form, tmp_path / str(files)))
+        dice = random.Random(f"{seed} {files}")
+        case = make(dice, dice.choice([0, 1, 2, ROWS, ROWS, 10 * ROWS if wanted > 10**5 else ROWS]))
+        rows += max(1, check(case, form, folder / str(files)))
+        shutil.rmtree(folder / str(files))
         files += 1
+    return files, rows
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_good_rows_come_through_and_the_rest_is_accounted_for(name, tmp_path):
+    check_many(name, tmp_path, 4_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_with_many(name, tmp_path, record_property):
+    files, rows = check_many(name, tmp_path, count(40_000, soak=3_400_000), seed=1)
     record_property(f"fuzzed_rows_{name}", rows)
     record_property(f"fuzzed_files_{name}", files)
+
+
+@pytest.mark.slow
+def test_a_run_over_mangled_files(spark, tmp_path, record_property):
+    """One source for each format. None has a timestamp, so no row is late."""
+    net, cases = ps.Network("mangled"), {}
+    for name, (form, make) in FORMATS.items():
+        cases[name] = [make(random.Random(f"run {n}"), ROWS) for n in range(count(25, soak=200))]
+        (tmp_path / name).mkdir()
+        for number, case in enumerate(cases[name]):
+            path = tmp_path / name / f"{number:04d}-{case.name}"
+            path.write_bytes(case.data)
+            os.utime(path, (number + 1, number + 1))
+        source = net.source(name, form(str(tmp_path / name)))
+        source.filter("v IS NOT NULL OR v IS NULL").output(
+            f"out_{name}", to=ps.parquet(f"{tmp_path}/out_{name}")
+        )
+    with ps.Runtime(net, spark, tmp_path / "ck", once=True, close=True, partitions=2) as running:
+        running.wait(600)
+        accounts = running.status().accounts
+    for name, files in cases.items():
+        account = accounts[name]
+        rows = pq.read_table(tmp_path / f"out_{name}").to_pylist()
+        left = Counter(tuple(row.values()) for row in rows)
+        good = Counter(row for case in files for row in case.good.values())
+        assert not good - left, f"{name}: {list((good - left).elements())[:3]}"
+        assert len(rows) == account.let_in
+        assert account.offered >= sum(case.rows or 0 for case in files)
+        record_property("fuzzed_rows_on_spark", account.offered)

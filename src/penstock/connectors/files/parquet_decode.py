@@ -25,34 +25,39 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 
 def read_groups(file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str]) -> pa.Table:
     """Read some columns of row groups."""
-    if any("." in name for name in names):
-        # The reader takes a dot for a path into a struct.
-        return file.read_row_groups(list(groups)).select(list(names))
-    return file.read_row_groups(list(groups), columns=list(names)).select(list(names))
+    # The reader takes a dot for a path into a struct, so it cannot choose such columns.
+    columns = None if any("." in name for name in names) else list(names)
+    table = file.read_row_groups(list(groups), columns=columns).select(list(names))
+    if table.num_rows != _rows(file, groups):
+        raise ValueError(f"{table.num_rows:,} rows instead of {_rows(file, groups):,}")
+    return table
+
+
+def _rows(file: pq.ParquetFile, groups: Sequence[int]) -> int:
+    return sum(file.metadata.row_group(group).num_rows for group in groups)
 
 
 def decode_groups(file: pq.ParquetFile, groups: Sequence[int], schema: Schema, first: int) -> Decoded:
     """The tuples of row groups; `first` is the `_seq` of their first row."""
+    if not groups:
+        return Decoded(_empty(schema), NOTHING_REFUSED)
     try:
         return decode_table(read_groups(file, groups, schema.names), schema, first)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the file itself: nothing is known about its rows
         if len(groups) == 1:
             return _refused_group(file, groups[0], schema, first, error)
     half = len(groups) // 2
-    rows = sum(file.metadata.row_group(group).num_rows for group in groups[:half])
-    return joined(
-        [
-            decode_groups(file, groups[:half], schema, first),
-            decode_groups(file, groups[half:], schema, first + rows),
-        ]
-    )
+    front, back = groups[:half], groups[half:]
+    later = first + _rows(file, front)
+    return joined([decode_groups(file, front, schema, first), decode_groups(file, back, schema, later)])
 
 
 def _refused_group(file: pq.ParquetFile, group: int, schema: Schema, first: int, error: Exception) -> Decoded:
-    rows = file.metadata.row_group(group).num_rows
-    reason = f"malformed: the row group cannot be read: {str(error).splitlines()[0][:300]}"
+    rows = _rows(file, [group])
+    why = (str(error).splitlines() or [type(error).__name__])[0][:300]
+    reason = f"malformed: the row group cannot be read: {why}"
     refused = refused_rows([(f"row group {group}", reason, first)], tuples=rows)
     return Decoded(_empty(schema), refused if rows else NOTHING_REFUSED)
 

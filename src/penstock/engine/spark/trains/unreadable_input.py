@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from penstock.connectors.contract import RefusedInput, Slice, SliceLostError, TicketPart
 from penstock.connectors.files.parquet import READER, RowGroups, WholeParquet
 from penstock.connectors.tables import first_seq
+from penstock.engine.contract.account import AccountError
 from penstock.engine.contract.ticket import Ticket
 
 _LOG = logging.getLogger("penstock")
@@ -83,7 +84,7 @@ def _refusal(piece: Slice, reason: str, tuples: int | None = None) -> RefusedInp
 
 def _reader_fails(pieces: Sequence[TicketPart], error: BaseException) -> bool:
     """Whether Spark's own reader is to blame: it says so, or Arrow cannot read a page either."""
-    if any(sign in str(error) for sign in _SPARK_CANNOT_READ):
+    if isinstance(error, AccountError) or any(sign in str(error) for sign in _SPARK_CANNOT_READ):
         return True
     return any(_has_broken_pages(piece) for piece in pieces if isinstance(piece, WholeParquet))
 
