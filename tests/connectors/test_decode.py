@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from penstock.connectors.files import csv_decode
 from penstock.connectors.files.csv_decode import _Csv
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.spark.entry.stamping import stamped
@@ -53,6 +54,35 @@ def test_quotes():
     rows, dead = decoded('1,"a, b"\n2,"say ""hi"""\n3,"open\n4,ab"c\n5,"x"y\n', "v INT, k STRING")
     assert rows == [(1, "a, b", 0), (2, 'say "hi"', 1), (4, 'ab"c', 3), (5, "xy", 4)]
     assert dead == {2: ('3,"open', "malformed: a quote is not closed")}
+
+
+@pytest.mark.parametrize("last", ['2,"open', '2,"open\n', '2,"open\r\n', '2,"a""\n'])
+def test_an_open_quote_on_the_last_line_is_refused_too(last):
+    rows, dead = decoded(f"1,a\n{last}", "v INT, k STRING")
+    assert [row[0] for row in rows] == [1]
+    assert dead == {1: (last.strip(), "malformed: a quote is not closed")}
+
+
+def test_a_line_that_is_too_long_is_refused_unread():
+    rows, dead = decoded("1,a\n2," + "b" * 9000 + "\n3,c\n", "v INT, k STRING", max_line=5000)
+    assert [row[0] for row in rows] == [1, 3]
+    ((raw, reason),) = dead.values()
+    assert reason == "malformed: a line of 9,002 bytes, more than max_line=5000"
+    assert raw.endswith("bbb... (4906 more)")
+
+
+def test_a_parser_that_fails_loses_one_line(monkeypatch):
+    """Whatever a parser raises: the line is found on which it fails."""
+
+    def fails(text, type_):
+        if text == "13":
+            raise RuntimeError("a fault")
+        return int(text)
+
+    monkeypatch.setattr(csv_decode, "_parsed", fails)
+    rows, dead = decoded("".join(f"{n}\n" for n in range(20)) + "\n20\n", "v INT")
+    assert [row[0] for row in rows] == [n for n in range(21) if n != 13]
+    assert dead == {13: ("13", "malformed: RuntimeError: a fault")}
 
 
 def test_a_quoted_empty_text_is_no_null():

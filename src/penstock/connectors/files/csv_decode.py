@@ -226,7 +226,7 @@ def _has_blank_line(data: bytes) -> bool:
 def field_splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool]]]:
     """Split a line into its fields, as Arrow does, and note whether each was quoted."""
     other, q = f"[^{re.escape(sep)}]*", re.escape(quote or '"')
-    field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
+    field = re.compile(f"(?:{q}((?:[^{q}]|{q}{q})*+){q}({other})|((?!{q}){other}))(?:{re.escape(sep)}|$)")
 
     def split(text: str) -> list[tuple[str, bool]]:
         if not quote or quote not in text:
