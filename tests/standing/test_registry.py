@@ -25,6 +25,12 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     registry.close()
 
 
+def test_only_its_owner_may_look_into_the_folder_of_a_service(tmp_path: Path) -> None:
+    service = service_at(tmp_path)
+    assert stat.S_IMODE((tmp_path / "standing").stat().st_mode) == 0o700
+    service.stop()
+
+
 def garbage(path: Path) -> None:
     path.write_bytes(b"garbage" * 1000)
 

@@ -18,6 +18,7 @@ from penstock.runtime.point_maintenance import PointMaintenance
 from penstock.runtime.train_records import TrainRecords
 from penstock.standing.serving.freshness import Sign
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.durable import make_directory
 from penstock.store.ownership import sign_of_life
 
 _HINT = "name the network: penstock standing serve NET"
@@ -39,7 +40,7 @@ class PointsOnlyRuntime(Runtime):
         """Start a session; sub-networks are attached later."""
         self._take_session()
         records_dir = self.checkpoint / "standing"
-        records_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(records_dir, private=True)
         self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
         self._maintenance = PointMaintenance(self).start()
         return self

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
+from penstock.store.durable import make_directory
 
 _TABLE = """CREATE TABLE IF NOT EXISTS queries (
     handle TEXT PRIMARY KEY, owner TEXT NOT NULL, client TEXT NOT NULL, text TEXT NOT NULL, mode TEXT,
@@ -46,7 +47,7 @@ class Registry:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(path.parent, private=True)
         path.touch(mode=0o600)  # before SQLite makes it readable for all; its other files take the same mode
         self._lock = threading.Lock()
         with self._readable():

@@ -43,6 +43,7 @@ from penstock.standing.serving.points_only_runtime import PointsOnlyRuntime, sig
 from penstock.standing.serving.registry import Registry, RegistryEntry
 from penstock.standing.serving.stream_feeds import StreamFeeds
 from penstock.standing.stems.data_stem import NEVER
+from penstock.store.durable import make_directory
 from penstock.store.ownership import own
 
 _LOG = logging.getLogger("penstock")
@@ -162,9 +163,11 @@ class StandingQueries:
         patience = None if stale_after is None else parse_duration(stale_after) / 1e6
         with ExitStack() as undo:
             # One service has the registry and the feeds, beside whoever runs the network.
-            self._ownership = own(runtime.checkpoint / "standing", take_over=runtime.settings.take_over)
+            folder = runtime.checkpoint / "standing"
+            make_directory(folder, private=True)  # the texts in it are clients' own
+            self._ownership = own(folder, take_over=runtime.settings.take_over)
             undo.callback(self._ownership.release)
-            self.registry = Registry(runtime.checkpoint / "standing" / "registry.db")
+            self.registry = Registry(folder / "registry.db")
             self._owns = runtime.records is None
             if self._owns:
                 runtime.start()
