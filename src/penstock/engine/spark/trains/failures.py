@@ -95,7 +95,7 @@ def _chain(error: BaseException) -> Iterable[BaseException]:
 
 # The first sign that is there decides: a lost executor is reported with the exit of its worker.
 _SIGNS = (
-    (Kind.DISK, re.compile(r"No space left on device|Disk quota exceeded")),
+    (Kind.DISK, re.compile(r"No space left on device|Disk quota exceeded|database or disk is full")),
     (Kind.EXECUTOR, re.compile(r"ExecutorLostFailure|Remote RPC client disassociated")),
     (Kind.FUNCTION, re.compile(r"^penstock\.\S*Error: ", re.MULTILINE)),
     (Kind.WORKER, re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")),
