@@ -193,14 +193,20 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
-    with StandingQueries(runtime, **options) as service:
-        # A collection looks at all objects and stops everybody meanwhile. Those from the start stay anyway.
-        gc.collect()
-        gc.freeze()
-        url, queries = url_of(listener), len(service.list())
-        typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
-        serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))
-        failure = service.freshness.failure
+    failure: PenstockError | None = None
+    try:
+        with StandingQueries(runtime, **options) as service:
+            # A collection looks at all objects and stops everybody meanwhile. Those from the start stay.
+            gc.collect()
+            gc.freeze()
+            url, queries = url_of(listener), len(service.list())
+            typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
+            serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))
+            failure = service.freshness.failure
+    except Exception:
+        # What cannot be stopped any more, because its JVM is gone, is no news then.
+        if failure is None:
+            raise
     if failure is not None:
         refuse(f"the network has failed, so the service has ended\n{failure}", FAILED)
 
