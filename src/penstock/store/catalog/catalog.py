@@ -102,6 +102,8 @@ class Catalog:
                 db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise  # a fault of the caller, not of the file
         except sqlite3.DatabaseError as error:
             raise self._broken(error) from None
 
