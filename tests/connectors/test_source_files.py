@@ -316,6 +316,16 @@ def test_a_moved_folder_is_told(tmp_path, folder):
         Reader(source(csv(str(tmp_path), TEXT, moved_from="elsewhere")), tmp_path / "p")
 
 
+@pytest.mark.parametrize("form", [csv, parquet])
+def test_a_ticket_from_before_a_move_is_read_where_the_folder_is_now(tmp_path, folder, form):
+    put(folder / "a", "a,1\na,2\n" if form is csv else parquet_bytes([1, 2]))
+    src = source(form(str(folder), TEXT))
+    [piece] = input_for(src, tmp_path / "p").take(None, 10).slices
+    folder.rename(tmp_path / "moved")
+    moved = source(form(str(tmp_path / "moved"), TEXT, moved_from=str(folder)))
+    assert values_of(moved, input_for(moved, tmp_path / "p").here(piece)) == [1, 2]
+
+
 def test_a_moved_file_is_told(tmp_path, folder):
     put(folder / "a.csv", "a,1\n")
     reader = Reader(source(csv(str(folder / "a.csv"), TEXT)), tmp_path / "p")

@@ -214,6 +214,10 @@ class Input(ABC, Generic[_Position]):
     def take(self, position: _Position | None, limit: int) -> Taken:
         """Take up to `limit` tuples beyond the position (None: the beginning). Must not wait for input."""
 
+    def here(self, piece: TicketPart) -> TicketPart:
+        """A slice of an earlier ticket where it is now: its folder may have been moved since."""
+        return piece
+
     def committed(self, position: _Position | None) -> None:
         """Learn that no train will ask again for anything before the position. Most inputs ignore this."""
 

@@ -26,6 +26,7 @@ from penstock.connectors.contract import (
     SliceChangedError,
     SliceGoneError,
     Taken,
+    TicketPart,
 )
 from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_files import SourceFiles
@@ -213,6 +214,9 @@ class ParquetFiles(Input[ParquetPosition]):
             waiting=self._files.waiting,
             arrived=self._log.arrived({s.file for s in cut.slices}),
         )
+
+    def here(self, piece: TicketPart) -> TicketPart:
+        return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, _ParquetSlice) else piece
 
     def _fill(self, cut: _Cut, limit: int) -> None:
         if cut.at.file >= len(self._log.known):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zlib import crc32
 
-from penstock.connectors.contract import Input, Position, RefusedInput, Taken
+from penstock.connectors.contract import Input, Position, RefusedInput, Taken, TicketPart
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.header import Header, WrongHeaderError, read_header
 from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, cut_piece
@@ -87,6 +87,9 @@ class TailedFiles(Input[TailPosition]):
         rows = sum(piece.rows for piece in train.slices)
         at = TailPosition(train.at)
         return Taken(train.slices, at, rows, refused=train.refused, more=train.more, arrived=arrived)
+
+    def here(self, piece: TicketPart) -> TicketPart:
+        return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, ByteRange) else piece
 
     def _check_number(self) -> None:
         if len(self._log.known) > MOST_FILES:

@@ -19,6 +19,7 @@ from penstock.connectors.contract import (
     SliceChangedError,
     SliceGoneError,
     Taken,
+    TicketPart,
 )
 from penstock.connectors.files.csv_decode import decode_csv
 from penstock.connectors.files.discovery.settling import Signature
@@ -196,6 +197,9 @@ class TextFiles(Input[TextPosition]):
             waiting=self._files.waiting,
             arrived=self._log.arrived({piece.file for piece in train.slices}),
         )
+
+    def here(self, piece: TicketPart) -> TicketPart:
+        return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, ByteRange) else piece
 
     def committed(self, position: TextPosition | None) -> None:
         """Delete unpacked text that no train will read again."""

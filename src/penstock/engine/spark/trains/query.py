@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.connectors.contract import Input
+from penstock.connectors.contract import Input, TicketPart
 from penstock.connectors.loading import input_for
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.situation import TrainCost
@@ -65,6 +65,7 @@ class SubnetworkQuery:
         self.log = self.trains.log
         self._memories = self._source_memories()
         self.inputs = {name: self._input(name, checkpoint) for name in sub.inputs}
+        self.trains.here = self._here
         self._planner = TicketPlanner(sub, self.inputs, steering, self.settings.partitions)
         self.finished = threading.Event()
         self._stop = threading.Event()
@@ -94,6 +95,13 @@ class SubnetworkQuery:
         if isinstance(node, Source):
             return input_for(node, self._memories[name])
         return PointInput(checkpoint, name, self.sub.name, seconds=self.settings.lease)
+
+    def _here(self, ticket: Ticket) -> Ticket:
+        """The ticket with its slices where they are now."""
+        slices: dict[str, Sequence[TicketPart]] = {
+            name: [self.inputs[name].here(piece) for piece in parts] for name, parts in ticket.slices.items()
+        }
+        return replace(ticket, slices=slices)
 
     def _recover(self) -> None:
         """Resume where the last ticket ended."""

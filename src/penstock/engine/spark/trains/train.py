@@ -79,6 +79,7 @@ class Trains:
         self.layout = lay_out(sub, fuse=settings.fuse)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
+        self.here: Callable[[Ticket], Ticket] = lambda ticket: ticket  # with slices where they are now
         self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
         self.guards = {
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
@@ -160,7 +161,7 @@ class Trains:
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
-            ticket, commit, outcome = self._run_readable(ticket)
+            ticket, commit, outcome = self._run_readable(self.here(ticket))
         self._publish(ticket, commit)
         if self.done is not None:
             self.done(ticket, commit, outcome)
