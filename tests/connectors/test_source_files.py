@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import penstock as ps
 from penstock.connectors.contract import Slice, SliceChangedError, SliceGoneError
 from penstock.connectors.files import line_cut, tail, text_file
 from penstock.connectors.files.discovery import source_files
@@ -564,3 +565,11 @@ def test_too_many_files_to_follow(tmp_path, folder, monkeypatch):
         add(folder / f"{number}.csv", "a,1\n")
     with pytest.raises(NetworkError, match="too many files to follow"):
         Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p").all()
+
+
+def test_a_run_over_a_missing_folder_ends_before_anything_is_started(tmp_path):
+    net = ps.Network("late")
+    net.source("cars", csv(str(tmp_path / "nowhere"), TEXT)).output("out", to=ps.memory())
+    with pytest.raises(NetworkError, match=r"there is no .*nowhere"):
+        ps.Runtime(net, checkpoint=tmp_path / "checkpoint").start()
+    assert not (tmp_path / "checkpoint").exists()

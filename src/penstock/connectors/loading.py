@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from penstock.connectors.contract import Input, Sink, Target, load_class
+from penstock.connectors.files.discovery.source_files import must_exist
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.formats.description import SinkFormat
@@ -15,6 +17,12 @@ def input_for(source: Source, directory: Path) -> Input[Any]:
     """The input of a source; it keeps what it must remember in `directory`."""
     opened: Input[Any] = _class(source.format.input, source.format.name)(source, directory)
     return opened
+
+
+def check_sources(sources: Iterable[Source]) -> None:
+    """Refuse sources that cannot be read, before anything is started for them."""
+    for source in sources:
+        must_exist(source)
 
 
 def sink_for(to: SinkFormat, target: Target) -> Sink:

@@ -16,9 +16,11 @@ from typing import Any, Self
 
 from py4j.protocol import Py4JError
 
+from penstock.connectors.loading import check_sources
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.spark.session import for_trains, local_session, one_runs
 from penstock.engine.spark.trains.failures import ATTEMPTS
+from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
@@ -101,6 +103,7 @@ class Runtime(Attaching, Steered):
 
         Refuses if another process owns the checkpoint.
         """
+        check_sources(n for n in self.network.nodes.values() if isinstance(n, Source))
         make_directory(self.checkpoint, private=True)
         self._owner = own(self.checkpoint, take_over=self.settings.take_over)
         try:

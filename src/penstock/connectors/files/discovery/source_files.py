@@ -31,6 +31,21 @@ Judge = Callable[[int], tuple[str, int]]
 """Why a known file that looks different has other content, and how many tuples are not read ("": none)."""
 
 
+def must_exist(source: Source) -> None:
+    """Refuse a source of files that does not exist, unless it says that it waits."""
+    if not isinstance(source.format, Files):
+        return
+    path, options = source.format.path, dict(source.format.options)
+    if options.get("wait", "false") != "true" and source_path(path) is None:
+        raise NetworkError(
+            f"there is no {shown_path(path)}",
+            box=source.name,
+            where=source.where,
+            expected="a folder, a file, or a pattern in a folder",
+            hint="create it; or say wait=True if it comes later",
+        )
+
+
 class SourceFiles:
     """Looks at the path of a source. `log` has the files that may be read.
 
@@ -48,9 +63,8 @@ class SourceFiles:
         self._born = 0.0 if self.log.exists else time.time()
         settle = parse_duration(options.get("settle", SETTLE)) / 1e6
         self._settling, self._changing = Settling(settle), Settling(settle)
+        must_exist(source)
         self._path = self._resolve(options.get("moved_from", ""))
-        if self._path is None and options.get("wait", "false") != "true":
-            raise self._missing()
         self._folder_seen = (0, 0.0)  # the folder's time of change, and since when it is known
         self._listed = -_COARSE  # when the folder was last listed; files may have been left for the next time
         self._next_listing = self._next_watch = 0.0
@@ -94,15 +108,6 @@ class SourceFiles:
         before = source_path(moved_from)
         folders = {real, os.path.dirname(real), before.folder if before else real}  # noqa: PTH120
         return self.log.folder in folders or self.log.spelt == os.path.abspath(moved_from)  # noqa: PTH100
-
-    def _missing(self) -> NetworkError:
-        return NetworkError(
-            f"there is no {shown_path(self._text)}",
-            box=self._source.name,
-            where=self._source.where,
-            expected="a folder, a file, or a pattern in a folder",
-            hint="create it; or say wait=True if it comes later",
-        )
 
     def _elsewhere(self, path: SourcePath) -> NetworkError:
         return NetworkError(
