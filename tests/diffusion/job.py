@@ -27,7 +27,8 @@ SWITCH = 8  # trains after which roles are switched
 def network(folder: Path) -> ps.Network:
     net = ps.Network("spread")
     left, right = (
-        net.source(n, ps.csv(str(folder / n), SCHEMA), timestamp="time") for n in ("left", "right")
+        net.source(n, ps.csv(str(folder / n), SCHEMA, settle="0"), timestamp="time")
+        for n in ("left", "right")
     )
     pairs = left.join(
         right,

@@ -65,7 +65,7 @@ class FileJob(Job):
                 put(self.folder / name, str(number), self.rows(name)[number * step : (number + 1) * step])
 
     def run(self) -> None:
-        files = {name: ps.csv(str(self.folder / name), SCHEMA) for name in self.inputs}
+        files = {name: ps.csv(str(self.folder / name), SCHEMA, settle="0") for name in self.inputs}
         with ps.Runtime(
             self.network(**files),
             checkpoint=self.folder / "checkpoint",

@@ -27,8 +27,8 @@ def network(folder: Path, *, shed: bool = True, sources: dict[str, Any] | None =
     For the reference: without the drop box, and with lists as sources.
     """
     formats = sources or {
-        "cars": ps.csv(str(folder / "cars"), CARS),
-        "doors": ps.csv(str(folder / "doors"), DOORS),
+        "cars": ps.csv(str(folder / "cars"), CARS, settle="0"),
+        "doors": ps.csv(str(folder / "doors"), DOORS, settle="0"),
     }
     net = ps.Network("killed")
     cars = net.source("cars", formats["cars"], timestamp="time", lateness="2 seconds")
