@@ -205,6 +205,7 @@ class ParquetFiles(Input[ParquetPosition]):
         self._fill(cut, limit)
         if cut.at.file > first and not cut.slices and not cut.refused:
             self._fill(cut, limit)  # the files that were known have changed, and come again as new ones
+        self._log.flush()
         return Taken(
             cut.slices,
             cut.at,

@@ -187,6 +187,7 @@ class TextFiles(Input[TextPosition]):
         self._fill(train)
         if train.at.file > first and not train.slices and not train.refused:
             self._fill(train)  # the files that were known have changed, and come again as new ones
+        self._log.flush()
         more = train.at.file < len(self._log.known) or train.at.told < len(self._log.changes)
         return Taken(
             train.slices,

@@ -59,6 +59,7 @@ class FileLog:
         self.refused: set[int] = set()  # files of which nothing was read
         self.changes: list[Change] = []
         self._lines = 0
+        self._unwritten: list[str] = []
         for event in self._remembered():
             self._apply(event)
 
@@ -85,9 +86,17 @@ class FileLog:
         )
 
     def was_read(self, number: int, content: int) -> None:
-        """Note that a file was read to its end, and the checksum of what was read."""
+        """Note that a file was read to its end, and the checksum of what was read. Call `flush` later."""
         if self.content.get(number) != content:
-            self._note([{"is": "read", "file": number, "content": content}])
+            self._note([{"is": "read", "file": number, "content": content}], now=False)
+
+    def flush(self) -> None:
+        """Write what was noted so far. A ticket must not know more about files than the log does."""
+        if self._unwritten:
+            with self._path.open("a") as log:
+                log.write("".join(self._unwritten))
+            self._unwritten.clear()
+            self.exists = True
 
     def was_refused(self, number: int) -> None:
         """Note that nothing of a file was read: if it changes, it may be read then."""
@@ -126,16 +135,14 @@ class FileLog:
 
     # -- the lines
 
-    def _note(self, events: list[Event]) -> None:
-        lines: list[str] = []
+    def _note(self, events: list[Event], *, now: bool = True) -> None:
         for event in events:
             text = json.dumps(event)
-            lines.append(f"{_sum(self._lines + len(lines), text)} {text}\n")
-        with self._path.open("a") as log:
-            log.write("".join(lines))
-        self._lines, self.exists = self._lines + len(lines), True
-        for event in events:
+            self._unwritten.append(f"{_sum(self._lines, text)} {text}\n")
+            self._lines += 1
             self._apply(event)
+        if now:
+            self.flush()
 
     def _remembered(self) -> list[Event]:
         if not self.exists:
