@@ -99,9 +99,8 @@ def test_a_join_of_two_points_is_exact_at_the_seam(spark, tmp_path):
 @pytest.mark.timeout(3600 if SOAK else 900)
 def test_no_gap_and_nothing_twice(spark, tmp_path, record_property):
     net = ps.Network("seam")
-    cars = net.source(
-        "cars", ps.csv(str(tmp_path / "cars"), "time TIMESTAMP, k INT, v INT"), timestamp="time"
-    )
+    files = ps.csv(str(tmp_path / "cars"), "time TIMESTAMP, k INT, v INT", wait=True)
+    cars = net.source("cars", files, timestamp="time")
     cars.filter("v >= 0", name="all").connection_point("kept", key="k", keep="100 days")
     dice = random.Random(5)
     with (
