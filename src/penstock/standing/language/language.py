@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from penstock.model.expressions.binding import Dialect
 from penstock.standing.errors import QueryError
-from penstock.standing.language.hostile import check_depth, too_deep
+from penstock.standing.language.condition_limits import check_depth, too_deep
 from penstock.standing.language.query import StandingQuery
 from penstock.standing.language.scan import ScannedText, scan, shortened
 from penstock.standing.language.select_clause import SelectReader, Streams, only

@@ -13,6 +13,7 @@ from penstock.model.errors import ExpressionError, did_you_mean
 from penstock.model.expressions.binding import Dialect, bind
 from penstock.model.types import INTEGRAL, NUMERIC, Schema
 from penstock.standing.errors import QueryError
+from penstock.standing.language.condition_limits import check_cost
 from penstock.standing.language.factors import (
     MIRRORED,
     MOST_FLOAT,
@@ -23,7 +24,6 @@ from penstock.standing.language.factors import (
     listed,
     span_of,
 )
-from penstock.standing.language.hostile import check_cost
 from penstock.standing.language.query import (
     AGGREGATES,
     Branch,
