@@ -49,20 +49,20 @@ def decode_lines(
 ) -> Decoded:
     """Read line by line. Empty lines and comments are not rows, but they count as lines."""
     rows: list[RowValues] = []
-    places: list[int] = []
+    numbers: list[int] = []
     refused: list[Refusal] = []
-    for place, line in enumerate(lines, first):
+    for number, line in enumerate(lines, first):
         stripped = line.removesuffix(b"\r")
         if not stripped or (comment and stripped.startswith(comment)):
             continue
         try:
             # Invalid UTF-8 is refused by the columns that hold it: others of the line may be ignored.
             rows.append(read(stripped.decode("utf-8", "surrogateescape")))
-            places.append(place)
+            numbers.append(number)
         except (ValueError, OverflowError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeError) else str(error)
-            refused.append((raw_start(stripped), f"malformed: {_bounded(reason)}", place))
-    return Decoded(with_seq(_table(schema, rows), np.array(places, np.int64)), refused_rows(refused))
+            refused.append((raw_start(stripped), f"malformed: {_bounded(reason)}", number))
+    return Decoded(with_seq(_table(schema, rows), np.array(numbers, np.int64)), refused_rows(refused))
 
 
 def _bounded(reason: str) -> str:

@@ -69,14 +69,14 @@ def _write(values: Array, scales: Array, sep: int, out: Array) -> int:
             rest = abs(number)
             point = scales[j]
             width = max(digits, point + 1) + (1 if point else 0)
-            place = at + width - 1
+            cursor = at + width - 1
             for k in range(width):
                 if point and k == point:
-                    out[place] = _POINT
+                    out[cursor] = _POINT
                 else:
-                    out[place] = _ZERO + rest % 10
+                    out[cursor] = _ZERO + rest % 10
                     rest //= 10
-                place -= 1
+                cursor -= 1
             at += width
             out[at] = sep
             at += 1

@@ -11,16 +11,16 @@ from penstock.model.types import Schema
 
 
 def decode_json(schema: Schema, options: Options, data: bytes, first: int) -> Decoded:
-    """Decode the rows of whole lines; `first` is the place of the first one."""
+    """Decode the rows of whole lines; `first` is the number of the first one."""
     pattern = dict(options).get("timestampFormat")
     read = json_object_reader(schema, None if pattern is None else time_pattern(pattern))
 
-    def slow(lines: list[bytes], place: int) -> Decoded:
-        return decode_lines(schema, lines, place, read)
+    def slow(lines: list[bytes], number: int) -> Decoded:
+        return decode_lines(schema, lines, number, read)
 
-    def quick(block: bytes, place: int) -> Decoded | None:
+    def quick(block: bytes, number: int) -> Decoded | None:
         # Only the row parser treats missing and ill-typed members as Spark does.
         few = block.count(b"\n") <= QUICK_ROWS
-        return slow(block.removesuffix(b"\n").split(b"\n"), place) if few else None
+        return slow(block.removesuffix(b"\n").split(b"\n"), number) if few else None
 
     return decode_blocks(data, first, quick, slow, longest_line(options))

@@ -201,16 +201,16 @@ class TrainRun:
 
     def _onward(self, stage: Stage) -> list[tuple[str, Any]]:
         """Boxes of the stage that feed boxes elsewhere, with the DDL of what they send."""
-        found = {}
+        sent = {}
         for other in self.layout.stages:
             for entry in other.entries:
                 if other is not stage and entry.tail in stage.nodes:
-                    found[entry.tail] = ddl(self.net.types[entry.tail].schema)
+                    sent[entry.tail] = ddl(self.net.types[entry.tail].schema)
         for name in self.layout.native:
             for up in self.net.nodes[name].inputs:
                 if behind(self.net, up) in stage.nodes:
-                    found[behind(self.net, up)] = ddl(self.net.types[behind(self.net, up)].schema)
-        return list(found.items())
+                    sent[behind(self.net, up)] = ddl(self.net.types[behind(self.net, up)].schema)
+        return list(sent.items())
 
     def _task(self, stage: Stage, onward: list[tuple[str, Any]]) -> StageTask:
         net, train = self.net, self.ticket.train
@@ -332,12 +332,12 @@ class TrainRun:
 
     def newest(self) -> dict[str, int]:
         """The largest `_ts` of each source in this train."""
-        found = {}
+        stamps = {}
         for name in self.trains.sub.inputs:
             newest = self.watch.counts(name).get("newest") if name in self.net.sources else None
             if newest is not None:
-                found[name] = int(newest)
-        return found
+                stamps[name] = int(newest)
+        return stamps
 
     def _count(self) -> None:
         dead = self.watch.dead()
@@ -409,7 +409,7 @@ def _tagged(frames: list[DataFrame], entries: list[StageInput], *, spread: bool 
     """
     inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
     schemas = [StructType([f for f in frame.schema if f.name != SERVER]) for frame in frames]
-    made = []
+    sides = []
     for i, (frame, entry) in enumerate(zip(frames, entries, strict=True)):
         keys = (
             F.col(SERVER)
@@ -424,9 +424,9 @@ def _tagged(frames: list[DataFrame], entries: list[StageInput], *, spread: bool 
             else F.lit(None).cast(schema).alias(f"_s{j}")
             for j, schema in enumerate(schemas)
         ]
-        made.append(frame.select(F.lit(i).alias("_tag"), keys.alias(SERVER), *structs))
-    merged = made[0]
-    for frame in made[1:]:
+        sides.append(frame.select(F.lit(i).alias("_tag"), keys.alias(SERVER), *structs))
+    merged = sides[0]
+    for frame in sides[1:]:
         merged = merged.unionByName(frame)
     return merged
 

@@ -46,7 +46,7 @@ def without_unreadable(ticket: Ticket, error: BaseException) -> Ticket | None:
             left_out[name] = [*left_out.get(name, ()), *lost.values()]
     if slices == ticket.slices:
         return None
-    _LOG.warning("train %d is run again without what it could not read: %s", ticket.train, _told(left_out))
+    _LOG.warning("train %d is run again without what it could not read: %s", ticket.train, _summary(left_out))
     return replace(ticket, slices=slices, left_out=left_out)
 
 
@@ -71,14 +71,14 @@ def _unreadable(piece: TicketPart) -> RefusedInput | None:
 
 def _refusal(piece: Slice, reason: str, tuples: int | None = None) -> RefusedInput:
     fields: Mapping[str, object] = vars(piece)
-    path, number = str(fields.get("path", "")), fields.get("file")
-    place = fields.get("line", fields.get("row", 0))
+    path, file = str(fields.get("path", "")), fields.get("file")
+    row = fields.get("line", fields.get("row", 0))
     rows = fields.get("rows", 1)
-    offset = first_seq(number, place) if isinstance(number, int) and isinstance(place, int) else 0
+    offset = first_seq(file, row) if isinstance(file, int) and isinstance(row, int) else 0
     refusal: RefusedInput = {"raw": path or str(piece), "reason": reason, "offset": offset, "file": path}
     refusal["tuples"] = tuples if tuples is not None else rows if isinstance(rows, int) else 1
-    if isinstance(place, int):
-        refusal["line"] = place + 1
+    if isinstance(row, int):
+        refusal["line"] = row + 1
     return refusal
 
 
@@ -99,7 +99,7 @@ def _has_broken_pages(piece: WholeParquet) -> bool:
     return False
 
 
-def _told(left_out: Mapping[str, Sequence[RefusedInput]]) -> str:
+def _summary(left_out: Mapping[str, Sequence[RefusedInput]]) -> str:
     pieces = [f"{piece['raw']} ({piece['reason']})" for refused in left_out.values() for piece in refused]
     return (
         "; ".join(pieces[:5]) + (f" and {len(pieces) - 5} more" if len(pieces) > 5 else "") or "whole files"
