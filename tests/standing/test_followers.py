@@ -70,6 +70,9 @@ def test_one_computation_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for follower in [*some, late]:
             all_.leave(handle, follower)
         assert all_.count == 0
+        assert all_.nbytes > 0
+        await asyncio.gather(*all_._tasks)
+        assert all_.nbytes == 0
 
     run(body())
     assert len(answers) <= 4

@@ -39,16 +39,17 @@ _END = b"event: end\ndata: {}\n\n"
 class Follower:
     """One connection that follows an answer."""
 
+    whole: bytes | None = None  # the first event, which may be longer than a queue
     waiting: deque[bytes] = field(default_factory=deque)
-    size: int = 0  # bytes that wait
+    size: int = 0  # bytes that wait behind it
     begun: bool = False  # it has got the whole answer
     ended: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, event: bytes) -> None:
-        """Give it the whole answer, which may be longer than a queue."""
+        """Give it the whole answer."""
         self.begun = True
-        self.waiting.append(event)
+        self.whole = event
         self.news.set()
 
     def offer(self, event: bytes, limits: Limits) -> None:
@@ -58,6 +59,7 @@ class Follower:
             problem = "this follower reads too slowly and was dropped"
             expected = f"at most {limits.queued_events} changes that wait"
             self.waiting.clear()
+            self.whole = None
             self.end(_error(LimitError(problem, expected=expected, hint="follow again")))
             return
         self.waiting.append(event)
@@ -65,19 +67,23 @@ class Follower:
 
     def end(self, event: bytes) -> None:
         """Let this be the last event."""
+        self.size += len(event)
         self.waiting.append(event)
         self.ended = True
         self.news.set()
 
     async def next(self) -> bytes | None:
         """The next event, a sign of life if there is none for a while, None at the end."""
-        if not self.waiting and not self.ended:
+        if self.whole is None and not self.waiting and not self.ended:
             self.news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), _BEAT)
+        if self.whole is not None:
+            event, self.whole = self.whole, None
+            return event
         if self.waiting:
             event = self.waiting.popleft()
-            self.size = max(0, self.size - len(event))
+            self.size -= len(event)
             return event
         return None if self.ended else _SIGN_OF_LIFE
 
@@ -89,14 +95,14 @@ class _FollowedAnswer:
     following: ChangeFollower
     members: set[Follower] = field(default_factory=set)
     joined: asyncio.Event = field(default_factory=asyncio.Event)
-    whole: tuple[int, bytes] | None = None  # a version, and the answer as its event
+    whole: bytes | None = None  # the newest answer as an event, while there are newcomers
+    counted: int = 0  # bytes that the service has counted for it
 
     @property
     def nbytes(self) -> int:
         answer = self.following.answer
         waiting = max((member.size for member in self.members), default=0)
-        whole = len(self.whole[1]) if self.whole is not None else 0
-        return (answer.nbytes if answer is not None else 0) + waiting + whole
+        return (answer.nbytes if answer is not None else 0) + waiting + len(self.whole or b"")
 
 
 class Followers:
@@ -109,6 +115,7 @@ class Followers:
         self._answers: dict[str, _FollowedAnswer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.count = 0
+        self.nbytes = 0  # of all answers, with what waits for their followers
 
     def join(self, handle: str) -> Follower:
         """A new follower of a query; `leave` ends it."""
@@ -162,6 +169,7 @@ class Followers:
         finally:
             if self._answers.get(handle) is answer:
                 del self._answers[handle]
+            self._count(answer, 0)
             for member in answer.members:
                 member.end(last)
 
@@ -169,16 +177,15 @@ class Followers:
         """Give all the newest change, and the whole answer to those who have just come."""
         self._service.freshness.check()
         following, first = answer.following, answer.following.answer is None
-        try:
+        with contextlib.suppress(BusyError):  # the next step brings the sum of both
             event = await self._slow(lambda: _event_of(following.step(), self._limits))
-        except BusyError:
-            return  # the next step brings the sum of both
-        if event is not None:
-            answer.whole = (following.version, event) if first else None
-            for member in answer.members:
-                if member.begun and not member.ended:
-                    member.offer(event, self._limits)
-        await self._welcome(answer)
+            if event is not None:
+                answer.whole = event if first else None
+                for member in answer.members:
+                    if member.begun and not member.ended:
+                        member.offer(event, self._limits)
+            await self._welcome(answer)
+        self._count(answer, answer.nbytes)
         self._check_memory(answer)
 
     async def _welcome(self, answer: _FollowedAnswer) -> None:
@@ -189,9 +196,9 @@ class Followers:
             return
         if answer.whole is None:
             whole = Change(answer.following.version, known, known.slice(0, 0))
-            answer.whole = whole.version, await self._slow(lambda: _event_of(whole, self._limits)) or b""
+            answer.whole = await self._slow(lambda: _event_of(whole, self._limits)) or b""
         for member in newcomers:
-            member.begin(answer.whole[1])
+            member.begin(answer.whole)
 
     async def _slow(self, function: Callable[[], bytes | None]) -> bytes | None:
         def work() -> bytes | None:
@@ -200,12 +207,16 @@ class Followers:
 
         return await self._work.run(work, _PATIENCE * self._limits.seconds)
 
+    def _count(self, answer: _FollowedAnswer, size: int) -> None:
+        # A running sum: to look at all answers for each of them would take the square of their number.
+        self.nbytes += size - answer.counted
+        answer.counted = size
+
     def _check_memory(self, newest: _FollowedAnswer) -> None:
-        if sum(each.nbytes for each in self._answers.values()) > self._limits.followed_bytes:
-            size = newest.nbytes
+        if self.nbytes > self._limits.followed_bytes:
             raise LimitError(
                 "the answers that are followed take too much memory",
-                found=f"{size >> 20:,} MB for this one",
+                found=f"{newest.counted >> 20:,} MB for this one",
                 expected=f"at most {self._limits.followed_bytes >> 20:,} MB for all",
             )
 
