@@ -110,7 +110,7 @@ def lossy():
     return decode
 
 
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("packed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_run_whose_decoder_loses_a_tuple_fails(spark, tmp_path, packed):
     folder = tmp_path / "in"
     folder.mkdir()

@@ -23,7 +23,7 @@ def test_a_ticket_comes_back_as_it_was_written(tmp_path):
     log = TrainLog(tmp_path)
     made = ticket(
         3,
-        slices={"cars": [ByteRange("/x", 0, 0, 9, 0)], "doors": []},
+        slices={"cars": [ByteRange("/x", 0, 0, 9, 0, columns=["v"])], "doors": []},
         positions={"cars": TextPosition(1, 0, 0), "doors": None},
         horizons={"cars": UNKNOWN, "doors": 2**62 + 1},
         newest={"cars": -5},
@@ -33,6 +33,7 @@ def test_a_ticket_comes_back_as_it_was_written(tmp_path):
         rows=4,
         joins={"j": Roles(2, "hash", (0, 1), reach=(3, 4))},
         refused={"cars": [{"raw": "ä", "reason": "r", "offset": 1}]},
+        left_out={"cars": [{"raw": "b.csv", "reason": "gone", "offset": 2, "tuples": 7}]},
     )
     log.write_ticket(made)
     assert TrainLog(tmp_path).ticket(3) == made
