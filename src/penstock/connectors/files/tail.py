@@ -71,7 +71,7 @@ class TailedFiles(Input[TailPosition]):
         self._has_header = given.get("header", "false") == "true"
         self._comment = given.get("comment", "").encode()
         self._headers: dict[int, Header] = {}
-        self._seen: dict[int, tuple[int, int]] = {}  # inode and time of each file, as last seen
+        self._seen: dict[int, tuple[int, ...]] = {}  # what tells each file from any other, as last seen
 
     def take(self, position: TailPosition | None, limit: int) -> Taken:
         read = position.files if position is not None else ()
@@ -119,10 +119,10 @@ class TailedFiles(Input[TailPosition]):
             raise _FileEnded("an archive cannot be followed; leave out tail=True")
         try:
             stat = os.stat(path)  # noqa: PTH116 - the path may be any text
-            if stat.st_size == byte and self._seen.get(number) == (stat.st_ino, stat.st_mtime_ns):
+            if stat.st_size == byte and self._seen.get(number) == _identity(stat):
                 return
             with plain_text(path) as text:
-                self._seen[number] = text.stat.st_ino, text.stat.st_mtime_ns
+                self._seen[number] = _identity(text.stat)
                 self._check(number, text, byte, line, mark)
                 self._cut(train, number, text)
         except FileNotFoundError:
@@ -178,6 +178,10 @@ def _complete(text: TextFile, start: int) -> int:
         if last >= 0 or len(data) < most:
             return start + last + 1
     raise _FileEnded(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
+
+
+def _identity(stat: os.stat_result) -> tuple[int, ...]:
+    return stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _mark(text: TextFile, byte: int) -> int:
