@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,8 @@ class TrainWatch:
 
     def __init__(self, query: Any) -> None:
         self.seen: list[CommittedTrain] = []
-        self._listen, query.listen = query.listen, self._note
+        self._listen = query.settings.listen
+        query.settings = replace(query.settings, listen=self._note)
 
     def _note(self, done: Any) -> None:
         ticket = done.ticket
