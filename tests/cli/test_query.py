@@ -83,7 +83,7 @@ def test_dead_letters(spark, checkpoint):
     assert rows == [{"raw": "bad 0", "box": "cars"}, {"raw": "bad 1", "box": "cars"}]
     result = call("dead-letters", checkpoint)
     assert result.exit_code == 0
-    assert "2  malformed: why" in result.output
+    assert "2  cars: malformed: why" in result.output
     assert "bad 1" in result.output
 
 

@@ -48,9 +48,9 @@ class Reader:
     def all(self):
         values, letters = [], []
         while True:
-            more, told = self.look()
-            values, letters = values + more, letters + told
-            if not more and not told and not self.taken.more:
+            more, lost = self.look()
+            values, letters = values + more, letters + lost
+            if not more and not lost and not self.taken.more:
                 return values, letters
 
 

@@ -67,8 +67,8 @@ def test_odd_names_in_a_folder_of_an_odd_name(tmp_path, form, record_property):
         here = tmp_path / str(turn)
         here.mkdir()
         base = folder_of(here / folder, names, form)
-        found = numbers_of(source(FORMS[form](base, SCHEMA)), tmp_path / f"p{turn}")
-        assert found == list(range(2 * len(names))), folder
+        numbers = numbers_of(source(FORMS[form](base, SCHEMA)), tmp_path / f"p{turn}")
+        assert numbers == list(range(2 * len(names))), folder
     record_property(f"odd_names_{form}", len(names))
 
 

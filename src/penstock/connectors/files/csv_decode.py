@@ -140,15 +140,15 @@ class _Csv:
     def slow(self, lines: list[bytes], first: int) -> Decoded:
         """Parse line by line, with a reason for each refused line."""
         split = field_splitter(self.sep, self.quote)
-        places = [self.columns.index(c.name) for c in self.schema]
+        numbers = [self.columns.index(c.name) for c in self.schema]
 
         def read(text: str) -> RowValues:
             fields = split(text)
             if len(fields) != len(self.columns):
                 raise ValueError(f"{len(fields)} fields, expected {len(self.columns)}")
             return [
-                self._value(*fields[place], c.type, c.name)
-                for place, c in zip(places, self.schema, strict=True)
+                self._value(*fields[number], c.type, c.name)
+                for number, c in zip(numbers, self.schema, strict=True)
             ]
 
         return decode_lines(self.schema, lines, first, read, self.comment)

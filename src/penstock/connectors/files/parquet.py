@@ -58,13 +58,13 @@ _MAGIC = b"PAR1"
 class ParquetPosition(Position):
     """The file to read next, and the row group and the row in it.
 
-    `told`: how many changed files were reported.
+    `reported`: how many changed files were reported.
     """
 
     file: int = 0
     group: int = 0
     row: int = 0
-    told: int = 0
+    reported: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _ParquetSlice(Slice):
             raise SliceChangedError(self.path, reason, tuples=self.rows)
 
     def offered(self, source: Source, data: bytes | memoryview) -> int:
-        del source, data  # the footer has told
+        del source, data  # the footer says so
         return self.rows
 
     def location(self, seq: int) -> Location | None:
@@ -184,7 +184,7 @@ class _Cut:
         return self.at.group == 0 and fits and not mixed and _spark_reads(path, footer)
 
     def next_file(self) -> None:
-        self.at = ParquetPosition(self.at.file + 1, told=self.at.told)
+        self.at = ParquetPosition(self.at.file + 1, reported=self.at.reported)
 
 
 class ParquetFiles(Input[ParquetPosition]):
@@ -211,7 +211,7 @@ class ParquetFiles(Input[ParquetPosition]):
             cut.at,
             sum(s.rows for s in cut.slices),
             refused=cut.refused,
-            more=cut.at.file < len(self._log.known) or cut.at.told < len(self._log.changes),
+            more=cut.at.file < len(self._log.known) or cut.at.reported < len(self._log.changes),
             waiting=self._files.waiting,
             arrived=self._log.arrived({s.file for s in cut.slices}),
         )
@@ -228,10 +228,10 @@ class ParquetFiles(Input[ParquetPosition]):
 
     def _report(self, cut: _Cut) -> None:
         """Dead letters about files that have changed since they were read."""
-        told = cut.at.told
-        for change in self._log.changes[told : told + _LETTERS]:
+        reported = cut.at.reported
+        for change in self._log.changes[reported : reported + _LETTERS]:
             cut.refused.append(self._log.letter(change.file, change.reason, change.tuples))
-        cut.at = replace(cut.at, told=told + len(cut.refused))
+        cut.at = replace(cut.at, reported=reported + len(cut.refused))
 
     def _add(self, cut: _Cut, limit: int) -> bool:
         """Take the next piece or refuse the file. False: it belongs to the next train."""

@@ -53,17 +53,17 @@ _BOM = b"\xef\xbb\xbf"
 class TextPosition(Position):
     """The next file to read, and the byte and line in it.
 
-    `crc`: the checksum of what was read of that file. `told`: how many changed files were reported.
+    `crc`: the checksum of what was read of that file. `reported`: how many changed files were reported.
     """
 
     file: int = 0
     byte: int = 0
     line: int = 0
     crc: int = 0
-    told: int = 0
+    reported: int = 0
 
     def next_file(self) -> TextPosition:
-        return TextPosition(self.file + 1, told=self.told)
+        return TextPosition(self.file + 1, reported=self.reported)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class TextFiles(Input[TextPosition]):
         if train.at.file > first and not train.slices and not train.refused:
             self._fill(train)  # the files that were known have changed, and come again as new ones
         self._log.flush()
-        more = train.at.file < len(self._log.known) or train.at.told < len(self._log.changes)
+        more = train.at.file < len(self._log.known) or train.at.reported < len(self._log.changes)
         return Taken(
             train.slices,
             train.at,
@@ -219,10 +219,10 @@ class TextFiles(Input[TextPosition]):
 
     def _report(self, train: _Train) -> None:
         """Dead letters about files that have changed since they were read."""
-        told = train.at.told
-        for change in self._log.changes[told : told + _LETTERS]:
+        reported = train.at.reported
+        for change in self._log.changes[reported : reported + _LETTERS]:
             train.refused.append(self._log.letter(change.file, change.reason, change.tuples))
-        train.at = replace(train.at, told=told + len(train.refused))
+        train.at = replace(train.at, reported=reported + len(train.refused))
 
     def _add(self, train: _Train) -> None:
         """The next range of the current file, or a dead letter about it."""
@@ -255,7 +255,7 @@ class TextFiles(Input[TextPosition]):
             self._log.was_read(at.file, piece.crc)
             train.at = at.next_file()
         else:
-            train.at = TextPosition(at.file, piece.end, at.line + piece.lines, piece.crc, at.told)
+            train.at = TextPosition(at.file, piece.end, at.line + piece.lines, piece.crc, at.reported)
 
     def _spooled(self, piece: ByteRange, text: TextFile) -> str:
         """Where an archive's bytes are put, so that tasks need not unpack it from the beginning."""
