@@ -18,7 +18,7 @@ from penstock.connectors.files.discovery import source_files
 from penstock.connectors.files.discovery.settling import Settling
 from penstock.connectors.loading import input_for
 from penstock.model.boxes import Source
-from penstock.model.errors import NetworkError, Where
+from penstock.model.errors import ExpressionError, NetworkError, Where
 from penstock.model.formats.files import csv, parquet
 from penstock.model.formats.files import json as json_lines
 from penstock.model.types import Schema
@@ -124,6 +124,13 @@ def test_files_keep_the_order_of_their_times_while_one_settles(tmp_path, folder,
     assert reader.look() == ([], [])  # a is older but not whole yet
     clock[0] += 1.0
     assert reader.look() == ([2, 1], [])
+
+
+def test_settle_is_a_length_of_time_or_a_number_of_seconds():
+    spelt = [dict(csv("in", TEXT, settle=s).options)["settle"] for s in ("0", 0, "2", 90, "1 min")]
+    assert spelt == ["0 seconds", "0 seconds", "2 seconds", "1 minute 30 seconds", "1 minute"]
+    with pytest.raises(ExpressionError, match="below zero"):
+        csv("in", TEXT, settle=-1)
 
 
 def test_names_that_are_left_alone(tmp_path, folder):

@@ -6,6 +6,7 @@ writer thinks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -104,7 +105,12 @@ def _pattern(value: object) -> str:
 
 
 def _duration(value: object) -> str:
-    return format_duration(parse_duration(0 if value == "0" else value))  # type: ignore[arg-type]
+    # In YAML a number of seconds comes as text.
+    seconds = float(value) if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) else value
+    length = parse_duration(seconds)  # type: ignore[arg-type]
+    if length < 0:
+        raise ExpressionError("below zero", expected="0 seconds or more")
+    return format_duration(length)
 
 
 def _compression(value: object) -> str:
