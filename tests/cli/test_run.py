@@ -167,7 +167,7 @@ MENDED = """
 network: mended
 boxes:
   cars:
-    source: {{csv: {folder}/cars, schema: "time TIMESTAMP, k {type}", settle: "0"}}
+    source: {{csv: {folder}/cars, schema: "time TIMESTAMP, k {type}", options: {{settle: "0"}}}}
     timestamp: time
   out:
     output: {{csv: {folder}/out}}
