@@ -120,5 +120,6 @@ def test_a_command_refuses_in_one_message(record_property):
 
 
 def test_exits_of_typer_pass_through():
-    with pytest.raises(typer.Exit), refusals():
+    with pytest.raises(typer.Exit) as caught, refusals():
         raise typer.Exit(3)
+    assert caught.value.exit_code == 3

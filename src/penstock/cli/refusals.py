@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-import click
 import typer
 
 from penstock.cli.printable import printable, printable_line
@@ -72,7 +71,7 @@ def refusals(
             refusal_text(f"{printable_line(str(file or 'the disk'))}: {error.strerror or error}", hint=hint),
             code,
         )
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except sqlite3.DatabaseError as error:
         hint = "move it away; a catalog is made anew, registered queries are lost"

@@ -37,10 +37,17 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 def quiet_python() -> None:
     """Keep PySpark from printing the trace of each error that it also raises."""
+    from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # If the JVM dies, the server for accumulators would print a trace of its own.
+    AccumulatorTCPServer.handle_error = _ignore  # type: ignore[method-assign, assignment]
+
+
+def _ignore(*_: object) -> None:
+    """A request that failed because the other side is gone."""
 
 
 def launch(settings: dict[str, str], environment: Mapping[str, str], nice: int = 0) -> None:
