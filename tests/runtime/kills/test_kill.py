@@ -99,7 +99,7 @@ def test_only_a_kill_counts_as_one(tmp_path, monkeypatch):
         ("train-after-commit", 1, WORKER_LOST[0], None),
     ]
     for how, code, text, expected in cases:
-        monkeypatch.setattr("runtime.test_kill.start", ending(code, text))
+        monkeypatch.setattr("runtime.kills.test_kill.start", ending(code, text))
         if expected is None:
             with pytest.raises(AssertionError, match="exit code 1"):
                 one_round(tmp_path, how, dice, [])
