@@ -8,8 +8,13 @@ import signal
 from pathlib import Path
 
 # How a driver that was not killed itself ends when what it needs was: anything else is a failure of ours.
-JVM_LOST = (b"Answer from Java side is empty", b"ConnectionRefusedError", b"ConnectionResetError")
-WORKER_LOST = (b"Python worker exited unexpectedly (crashed)",)
+JVM_LOST = (
+    b"Answer from Java side is empty",
+    b"ConnectionRefusedError",
+    b"ConnectionResetError",
+    b"Spark's JVM is gone",
+)
+WORKER_LOST = (b"Python worker exited unexpectedly (crashed)", b"a Python worker was killed or crashed")
 # Spark gives a Python process ten seconds to come up, which a busy machine may not keep to: the run is
 # started once more.
 GAVE_UP = b"Python worker failed to connect back"
