@@ -118,7 +118,7 @@ def descendants(pid):
 def until(condition, process, seconds=200):
     end = time.monotonic() + seconds
     while not condition():
-        assert process.poll() is None, process.communicate()[1]
+        assert process.poll() is None, "it has ended"
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.1)
 
@@ -134,7 +134,12 @@ def java_of(pid):
 @pytest.mark.timeout(600)
 def test_restart_outlives_worker_and_jvm(net, tmp_path):
     checkpoint = tmp_path / "checkpoint"
-    run = penstock("run", net, "--restart", "--quiet", "--checkpoint", checkpoint)
+    log = tmp_path / "log.txt"
+    command = [sys.executable, "-m", "penstock.cli.main", "run", str(net), "--restart", "--quiet"]
+    with log.open("w") as said:
+        run = subprocess.Popen(
+            [*command, "--checkpoint", str(checkpoint)], stdout=said, stderr=said, start_new_session=True
+        )
     try:
         until(lambda: list((tmp_path / "out").glob("*.csv")), run)
         (jvm,) = java_of(run.pid)
@@ -144,16 +149,17 @@ def test_restart_outlives_worker_and_jvm(net, tmp_path):
         put(tmp_path / "cars", "1", [(n, n % 2, n % 50) for n in range(100, 200)])
         before = len(list((tmp_path / "out").glob("*.csv")))
         until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
-        assert java_of(run.pid) == [jvm], "a lost worker must not end the run"
+        assert java_of(run.pid) == [jvm], f"a lost worker must not end the run: {log.read_text()}"
         os.kill(jvm, signal.SIGKILL)
         put(tmp_path / "cars", "2", [(n, n % 2, n % 50) for n in range(200, 300)])
         before = len(list((tmp_path / "out").glob("*.csv")))
         until(lambda: len(list((tmp_path / "out").glob("*.csv"))) > before, run)
         run.send_signal(signal.SIGTERM)
-        code, _, err = finish(run)
+        code = run.wait(timeout=240)
     finally:
         for pid in [*descendants(run.pid), run.pid] if run.poll() is None else []:
             os.kill(pid, signal.SIGKILL)
+    err = log.read_text()
     assert code == 0, err
     assert "ended with exit code 1; starting again in 1 s" in err
     assert "Spark's JVM is gone" in err
