@@ -168,8 +168,12 @@ def own(checkpoint: Path, *, take_over: bool = False, timing: Timing | None = No
     folder = checkpoint / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(_TRIES):
-        before = _newest(folder)
+        # The number first, then the last owner: whoever comes in between has taken this number, and the claim
+        # fails. In the other order two that start at once could follow the same dead owner.
         me = _myself(_next_epoch(folder))
+        before = _newest(folder)
+        if before is not None and before.epoch >= me.epoch:
+            continue
         dead = before is None or _may_follow(folder, before, me, take_over, timing)
         lock = _claim(folder, me)
         if lock is not None:

@@ -156,7 +156,9 @@ def test_a_full_disk_names_what_was_written_not_the_input(source, tmp_path, monk
 
     monkeypatch.setattr("penstock.linear_road.drive.prepare._Packer.add", full)
     done = run("--input", source, "--prepare", tmp_path / "slices")
-    assert (done.exit_code, done.stderr) == (2, f"{tmp_path / 'slices'}: No space left on device\n")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"{tmp_path / 'slices'}: No space left on device")
+    assert "make room" in done.stderr
 
 
 def test_a_full_disk_that_takes_no_clock_either_still_leaves_a_report(source, tmp_path, monkeypatch):
