@@ -5,10 +5,13 @@ Each topic has a module of its own.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import dropwhile
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -67,9 +70,26 @@ def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def app() -> None:
-    """Run the command `penstock`."""
-    penstock_app(sys.argv[1:])()
+def app() -> NoReturn:
+    """Run the command `penstock`, and end the process."""
+    try:
+        penstock_app(sys.argv[1:])()
+    except SystemExit as end:
+        _leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+    _leave(0)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without taking the interpreter apart.
+
+    Python ends its background threads one by one when it exits. Py4J's may be inside C++ code of Arrow at
+    that moment, which then aborts the process: a run that had succeeded ended with -6.
+    """
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,7 +27,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.attempts import doing, run_train
-from penstock.engine.spark.trains.failures import ATTEMPTS, message_of
+from penstock.engine.spark.trains.failures import ATTEMPTS, Kind, kind_of, message_of
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.own_records import note_published
 from penstock.engine.spark.trains.query_settings import QuerySettings
@@ -78,6 +78,7 @@ class SubnetworkQuery:
         self.query: Any = None
         self._first = 0  # the train of Spark's first micro-batch
         self.attempts = ATTEMPTS  # of a train, before the run ends
+        self._restarts = 0  # of the streaming query, since the last train
         self.failure: BaseException | None = None
         self._recover()
 
@@ -186,6 +187,7 @@ class SubnetworkQuery:
             self.log.forget(ticket.train - 100)
         if self.settings.listen is not None:
             self.settings.listen(self._train_done(ticket, commit, outcome))
+        self._restarts = 0
         self._committed = ticket.train  # after the listeners: waiters then find the train in the records
         self._wake.set()
 
@@ -331,15 +333,37 @@ class SubnetworkQuery:
 
     def check(self) -> None:
         """Raise what went wrong, if anything did, as one message."""
-        error = self.failure or self._query_failure()
+        if self.failure is None:
+            self._keep_ticking()
+        error = self.failure
         if isinstance(error, FencedError):
             raise error
         if error is not None:
             raise message_of(error, doing(self.trains, self._last)) from error
 
-    def _query_failure(self) -> BaseException | None:
-        """What ended the streaming query, outside of a train."""
+    def _keep_ticking(self) -> None:
+        """Start the streaming query again if it ended outside of a train.
+
+        For its log Spark runs small programs such as `chmod`. If one of them is killed, the query ends.
+        """
+        if self.query is None or self._stop.is_set():
+            return
+        ended_by = self._end_of_query()
+        if ended_by is None or self.failure is not None:
+            return
+        if self._restarts >= self.attempts or kind_of(ended_by) is Kind.JVM:
+            self.failure = ended_by
+            return
+        self._restarts += 1
+        _LOG.warning("sub-network '%s': its streaming query ended; it starts again", self.sub.name)
+        self._waiting.clear()
+        self._start_ticks()
+
+    def _end_of_query(self) -> BaseException | None:
+        """What ended the streaming query; None while it runs."""
         try:
-            return None if self.query is None or self.query.isActive else self.query.exception()
+            if self.query.isActive:
+                return None
+            return self.query.exception() or RuntimeError("somebody stopped the streaming query")
         except Exception as error:  # Spark itself is gone
             return error
