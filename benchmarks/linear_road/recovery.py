@@ -25,7 +25,7 @@ from benchmarks.common.command_line import options
 from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch
 from benchmarks.common.tables import show
-from penstock.linear_road.drive.driver import read_note
+from penstock.linear_road.drive.drive_report import read_note
 from penstock.linear_road.rate.plan import RatePlan, Window, busiest
 from penstock.linear_road.rate.prepared_input import RateSet, prepare_set
 from penstock.linear_road.rows.copies import copies_of

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from penstock.linear_road.drive.clock import Clock
-from penstock.linear_road.drive.driver import STATE_FILE
+from penstock.linear_road.drive.drive_report import STATE_FILE
 from penstock.linear_road.errors import ClockError
 from penstock.linear_road.rows.fields import COLUMNS
 from penstock.linear_road.rows.inputs import Input, open_input

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.checkpoint_options import Durability, TakeOver
 from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
@@ -55,17 +56,8 @@ def run(
     dead_letter_limit: Annotated[
         int | None, typer.Option(help="Fail when more tuples than this had to be refused.")
     ] = None,
-    take_over: Annotated[
-        bool,
-        typer.Option("--take-over", help="Take over the checkpoint from a process that still uses it."),
-    ] = False,
-    durability: Annotated[
-        str,
-        typer.Option(
-            help="What the checkpoint survives: the death of any 'process', or a 'power' cut too, which "
-            "costs a flush to disk for each record."
-        ),
-    ] = "process",
+    take_over: TakeOver = False,
+    durability: Durability = "process",
     attempts: Annotated[
         int, typer.Option(help="End when the same train has failed so often, say by lost workers.", min=1)
     ] = 3,

@@ -8,13 +8,15 @@ import signal
 import socket
 import threading
 import time
+from dataclasses import fields
 
 import pytest
 
 from penstock.linear_road.drive import driver as drive_module
 from penstock.linear_road.drive import targets
 from penstock.linear_road.drive.clock import CLOCK_FILE, MAXIMUM, Clock
-from penstock.linear_road.drive.driver import STATE_FILE, DrivePlan, drive, prepare_for, read_note
+from penstock.linear_road.drive.drive_report import STATE_FILE, DriveFigures, DriveReport, read_note
+from penstock.linear_road.drive.driver import DrivePlan, drive, prepare_for
 from penstock.linear_road.drive.targets import DirectoryTarget, StreamTarget, open_target
 from penstock.linear_road.errors import InputError, TargetError
 from penstock.store.file_names import delivered_file
@@ -349,3 +351,7 @@ def test_targets_that_cannot_be_used(tmp_path):
 def test_bad_options_are_refused(tmp_path, options, sentence):
     with pytest.raises(InputError, match=sentence):
         DrivePlan(tmp_path, "-", **options)
+
+
+def test_the_report_and_its_json_have_the_same_fields():
+    assert [f.name for f in fields(DriveReport)] == list(DriveFigures.__annotations__)

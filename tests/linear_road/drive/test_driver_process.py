@@ -13,7 +13,8 @@ import pytest
 
 from linear_road.golden_input import report
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
-from penstock.linear_road.drive.driver import STATE_FILE, DrivePlan, feed_of
+from penstock.linear_road.drive.drive_report import STATE_FILE
+from penstock.linear_road.drive.driver import DrivePlan, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import open_slices

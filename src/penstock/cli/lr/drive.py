@@ -18,7 +18,8 @@ from penstock.cli.lr.history import bars, history
 from penstock.cli.refusals import NOT_VALID, STOPPED, refusals
 from penstock.linear_road import DrivePlan, drive_input
 from penstock.linear_road.drive.clock import MAXIMUM
-from penstock.linear_road.drive.driver import MOST_LATE, DriveReport, prepare_for
+from penstock.linear_road.drive.drive_report import DriveReport
+from penstock.linear_road.drive.driver import MOST_LATE, prepare_for
 from penstock.linear_road.drive.slices import Slices
 from penstock.linear_road.errors import InputError
 from penstock.store.durable import write_text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.checkpoint_options import Durability, TakeOver
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals, refuse
 from penstock.cli.standing.commands import PORT
@@ -92,17 +93,8 @@ def serve(
             max=19,
         ),
     ] = NICE,
-    take_over: Annotated[
-        bool,
-        typer.Option("--take-over", help="Take over the checkpoint from a process that still uses it."),
-    ] = False,
-    durability: Annotated[
-        str,
-        typer.Option(
-            help="What the checkpoint survives: the death of any 'process', or a 'power' cut too, which "
-            "costs a flush to disk for each record."
-        ),
-    ] = "process",
+    take_over: TakeOver = False,
+    durability: Durability = "process",
     master: Annotated[
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,

@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.linear_road.drive.driver import DriveNote, DrivePlan, drive, drop_report, read_note
+from penstock.linear_road.drive.drive_report import DriveNote, drop_report, read_note
+from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
 from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
 

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from penstock.linear_road.drive.driver import DriveFigures
+from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.errors import InputError, RateError
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from penstock.linear_road.drive.driver import DriveFigures
+from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.rows.copies import CopiesFigures
 from penstock.linear_road.run.response_times import ResponseFigures
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.linear_road.drive.driver import DriveFigures, DrivePlan, Feed, feed_of
+from penstock.linear_road.drive.drive_report import DriveFigures
+from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices

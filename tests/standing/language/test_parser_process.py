@@ -8,7 +8,7 @@ from penstock.standing.errors import OutOfTimeError, QueryError
 from penstock.standing.language.language import parse
 from penstock.standing.limits import Limits
 from penstock.standing.serving.parser_process import PARSER, ParserProcess
-from standing.test_hostile_text import START, STREAMS
+from standing.language.test_hostile_text import START, STREAMS
 
 TEXT = "SELECT vid FROM reports WHERE vid IN (1, 2) AND s LIKE 'a%' BEGIN now - 1 minute"
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from fuzz.odd_names import odd_names
+from fuzz.files.odd_names import odd_names
 from penstock.connectors.contract import Slice, Target
 from penstock.connectors.files.sink import FilesSink, publish
 from penstock.connectors.loading import input_for

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from fuzz.bad_files import CSV_SCHEMA, MAX_LINE, SCHEMA, BadFile, Row, csv_file, json_file, parquet_file
+from fuzz.files.bad_files import CSV_SCHEMA, MAX_LINE, SCHEMA, BadFile, Row, csv_file, json_file, parquet_file
 from penstock.connectors.contract import Slice
 from penstock.connectors.loading import input_for
 from penstock.engine.spark.entry.lateness import in_time
