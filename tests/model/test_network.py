@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 import penstock as ps
 from model.random_networks import networks
 from penstock.model.boxes import Arrow
+from penstock.model.pictures.diagram import diagram_of
 from penstock.model.pictures.layout import lay_out
 from penstock.rewrite.check import check, idle_boxes
 
@@ -166,7 +167,7 @@ def _readable(svg: str) -> str:
 @given(networks(boxes=12))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_overlaps(network):
-    picture = lay_out(network, lambda _name: (100.0, 50.0))
+    picture = lay_out(diagram_of(network), lambda _name: (100.0, 50.0))
     assert set(picture.nodes) == set(network.nodes)
     for one, other in combinations(picture.nodes.values(), 2):
         assert (

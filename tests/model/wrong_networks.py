@@ -905,3 +905,41 @@ def yaml_rate_zero():
 @case
 def yaml_binary():
     ps.from_yaml("network: n\nboxes:\n  s: \0\n")
+
+
+@case
+def shed_no_grain():
+    cars().filter("spd < 40").shed("rows")
+
+
+@case
+def shed_windows_without_any():
+    cars().filter("spd < 40").shed("windows")
+
+
+@case
+def shed_tuples_before_counts():
+    cars().tumble("10 tuples", n="count(*)").shed("tuples")
+
+
+@case
+def shed_on_a_source():
+    cars().shed("never")
+
+
+@case
+def shed_number():
+    cars().filter("spd < 40").shed(5)
+
+
+@case
+def argument_qos_approximate_text():
+    ps.QoS(delay=[(0, 1), (5, 0)], approximate="yes")
+
+
+@case
+def yaml_shed_no_grain():
+    ps.from_yaml(
+        "network: n\nboxes:\n  s:\n    source: {rate: 5}\n  f:\n    filter: value > 1\n    from: s\n"
+        "    shed: often\n"
+    )

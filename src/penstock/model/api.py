@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.model.control_settings import ControlSettings
 from penstock.model.durations import Count, Time
 from penstock.model.error_location import with_location
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
@@ -39,6 +40,7 @@ feed, rate, console, callback = (
 )
 
 __all__ = [
+    "ControlSettings",
     "Count",
     "ExpressionError",
     "Function",

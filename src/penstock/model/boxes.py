@@ -30,8 +30,7 @@ class Trait(Flag):
     STATEFUL = auto()  # keeps something between trains
     OWN_PARTS = auto()  # keeps its state in parts that its own logic writes
     SELECTS = auto()  # lets fewer tuples through than come, and refuses none
-    # The shedder and the optimizer to come read these two. Until then a test fixes which boxes have them.
-    SHEDDABLE = auto()  # a drop box may be put in front of it
+    SHEDDABLE = auto()  # tuples may be shed in front of it; see checks/shedding.py for count windows
     COMMUTES = auto()  # may change places with a neighbour that reads none of what it writes
 
 
@@ -61,6 +60,10 @@ class Node:
     about: About = field(default=About())
     where: Where = field(default=Where(), compare=False)
     origin: tuple[str, ...] = field(default=(), compare=False)
+    twins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    # By which grain tuples may be shed in front of a box: 'tuples', 'windows', 'keys', 'never'; '': as its
+    # kind allows.
+    shed_by: str = ""
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -70,6 +73,17 @@ class Node:
         (('slow',), ('slow', 'near'))
         """
         return self.origin or (self.name,)
+
+    @property
+    def stands_for(self) -> tuple[str, ...]:
+        """All boxes as written whose work is done here: those in it, one behind the other, and their twins.
+
+        A twin is a box that was written twice, and runs once: (name, the one that runs).
+
+        >>> Filter(name="slow", twins=(("also_slow", "slow"),)).stands_for
+        ('slow', 'also_slow')
+        """
+        return (*self.origins, *(name for name, _ in self.twins))
 
     @property
     def is_box(self) -> bool:
@@ -112,6 +126,8 @@ class Source(Node):
     `lateness`: how far behind the newest tuple of earlier trains a tuple may still be.
     `whole`: the source promises that tuples of one timestamp never come in two trains, so a time is complete
     as soon as it is seen. `idle`: after this long without a tuple, others no longer wait for this input.
+    `stays`: what was read can be read again later, so that state can be rebuilt from it; None: as its format
+    says.
     """
 
     kind: ClassVar[str] = "source"
@@ -123,11 +139,16 @@ class Source(Node):
     lateness: int = 0
     whole: bool = False
     idle: int | None = 10_000_000
+    stays: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(Node):
-    """Passes tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14)."""
+    """Passes tuples for which the predicate (Spark SQL, or a function batch -> booleans) is true (A14).
+
+    `rowwise`: the function promises that its answer about a row depends on that row's columns `reads` alone,
+    and that it fails for no row. The optimizer moves only functions that promise this.
+    """
 
     kind: ClassVar[str] = "filter"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.SHEDDABLE | Trait.COMMUTES
@@ -135,11 +156,15 @@ class Filter(Node):
     predicate: str = ""
     function: Function | None = None
     reads: tuple[str, ...] = ()
+    rowwise: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Node):
-    """Applies expressions (or a function batch -> batch) to each tuple (A16). `keep`: other columns stay."""
+    """Applies expressions (or a function batch -> batch) to each tuple (A16). `keep`: other columns stay.
+
+    `rowwise`: what the function promises, as with Filter.
+    """
 
     kind: ClassVar[str] = "map"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE | Trait.COMMUTES
@@ -148,6 +173,7 @@ class Map(Node):
     keep: bool = True
     function: Function | None = None
     reads: tuple[str, ...] = ()
+    rowwise: bool = False
     produces: Schema = field(default=Schema())
 
     def carries(self, keys: Keys) -> bool:
@@ -370,13 +396,17 @@ class Join(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionPoint(Node):
-    """An arc where boxes come and go while it runs; it keeps its tuples for a time (A25, A26, A70)."""
+    """An arc where boxes come and go while it runs; it keeps its tuples for a time (A25, A26, A70).
+
+    It promises all of them, so nothing above it is ever shed, unless it says `shed`.
+    """
 
     kind: ClassVar[str] = "connection_point"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
 
     keep: int = 7_200_000_000
     key: str | None = None
+    shed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,6 +418,7 @@ class View(Node):
 
     keep: int = 7_200_000_000
     qos: QoS | None = None
+    shed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,18 @@ def check_no_function(node: Filter | Map | Windowed | Latch) -> None:
             )
 
 
+def check_rowwise(node: Filter | Map) -> None:
+    """A promise about the rows of a function needs the function, and the columns that it looks at."""
+    if node.rowwise and (node.function is None or not node.reads):
+        raise node_error(
+            node,
+            "'rowwise' says nothing here",
+            found="no function" if node.function is None else "a function that does not say what it reads",
+            expected="a function, and the columns that it reads",
+            hint="reads=[...] beside rowwise=True",
+        )
+
+
 def takes(node: Node, function: Function, *arguments: str) -> None:
     """The function can be called with these arguments; where Python cannot tell, it is trusted."""
     try:

@@ -34,9 +34,11 @@ from penstock.model.boxes import (
 )
 from penstock.model.checks.arguments import check_arguments
 from penstock.model.checks.joins import check_distribution
+from penstock.model.checks.shedding import check_shedding
 from penstock.model.checks.signatures import (
     check_function,
     check_no_function,
+    check_rowwise,
     need_columns,
     no_twins,
     same_grouping,
@@ -78,6 +80,7 @@ def output_type(node: Node, inputs: list[StreamType]) -> StreamType:
         )
     with located(node.name, node.where):
         check_arguments(node)
+        check_shedding(node)
         rule = cast("Callable[[Node, Inputs], StreamType]", RULES[type(node)])
         result = rule(node, inputs)
     # Here, and not in each rule: whatever a box does, its columns must have different names on Spark.
@@ -115,6 +118,7 @@ def _check_format(node: Node, format_: Format, role: Role) -> None:
 def _filter(node: Filter, inputs: Inputs) -> StreamType:
     schema = inputs[0].schema
     need_columns(node, "reads", node.reads, schema)
+    check_rowwise(node)
     if (node.function is None) == (not node.predicate):
         raise node_error(
             node,
@@ -145,6 +149,7 @@ def _predicate(node: Node, text: str, schema: Schema) -> None:
 
 def _map(node: Map, inputs: Inputs) -> StreamType:
     stream = inputs[0]
+    check_rowwise(node)
     if node.function is not None:
         if node.columns:
             raise node_error(

@@ -62,6 +62,8 @@ class SourceFormat(Format):
     """
     in_order: ClassVar[bool] = False
     """True if slices come in order of time and know their time unread: no tuple is ever late."""
+    stays: ClassVar[bool] = False
+    """True if what was read can be read again, as long as no machine fails: nobody deletes it."""
     schema: Schema | None
 
     @property

@@ -23,12 +23,14 @@ class Feed(SourceFormat):
     bytes, rows], ...]}`: the time in whole seconds, above that of the line before, and the files with their
     groups. All tuples of a key (`keys`) are always in files of one group, so a group has a partition of its
     own and nothing is shuffled. `decode(chunk, at)` makes columns of a file's bytes in the task that needs
-    them. It returns `(columns, lines, reasons)`: row `lines[i]` (from 0) was refused for `reasons[i]`.
+    them. It returns `(columns, lines, reasons)`: row `lines[i]` (from 0) was refused for `reasons[i]`. If a
+    file is no text, a fourth part is the text of each refused row; None: it stands in the file.
     """
 
     name: ClassVar[str] = "feed"
     input: ClassVar[str] = "penstock.connectors.feed:FeedInput"
     in_order: ClassVar[bool] = True
+    stays: ClassVar[bool] = True
 
     path: str
     schema: Schema

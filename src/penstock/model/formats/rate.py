@@ -18,6 +18,7 @@ class Rate(SourceFormat):
 
     name: ClassVar[str] = "rate"
     input: ClassVar[str] = "penstock.connectors.rate:RateInput"
+    stays: ClassVar[bool] = True
 
     rows_per_second: int = 10
     schema: Schema = field(default=_SCHEMA, metadata=NOT_IN_YAML)

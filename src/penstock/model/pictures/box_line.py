@@ -53,6 +53,8 @@ def _source(node: Source) -> str:
         parts.append(f"lateness {format_duration(node.lateness) if node.lateness else 0}")
     if node.whole:
         parts.append("whole")
+    if node.stays is not None:
+        parts.append("stays" if node.stays else "does not stay")
     return ", ".join(parts)
 
 

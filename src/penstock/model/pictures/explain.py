@@ -54,12 +54,17 @@ def _lines(network: Network, node: Node) -> list[str]:
     lines = [f"{kind(node)} {argument(node)}"]
     if node.inputs:
         lines.append(f"from {', '.join(node.inputs)}")
+    if node.stands_for != (node.name,):
+        lines.append(f"as written: {', '.join(node.stands_for)}")
     lines += _gives(network, node)
+    if node.shed_by or getattr(node, "shed", False):
+        lines.append(f"shed: {node.shed_by or 'its history may have gaps under overload'}")
     qos = getattr(node, "qos", None)
     if qos is not None:
         lines.append(qos_text(qos))
     about = node.about
-    return lines + [text for text in (f"[{about.tag}]" if about.tag else "", about.description) if text]
+    texts = (f"[{about.tag}]" if about.tag else "", about.description, *about.manual.splitlines())
+    return lines + [text for text in texts if text.strip()]
 
 
 def _gives(network: Network, node: Node) -> list[str]:
@@ -76,5 +81,5 @@ def qos_text(qos: QoS) -> str:
     """A QoS in one line: how long an answer is good, and when it is worthless."""
     parts = [f"good up to {qos.threshold:g} s, {qos.delay[-1][1]:g} at {qos.delay[-1][0]:g} s"]
     parts += ["loss graph"] * bool(qos.loss) + [f"value graph of {qos.column}"] * bool(qos.value)
-    parts += [f"weight {qos.weight:g}"] * (qos.weight != 1)
+    parts += [f"weight {qos.weight:g}"] * (qos.weight != 1) + ["may be approximate"] * qos.approximate
     return "QoS: " + ", ".join(parts)

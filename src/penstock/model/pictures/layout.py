@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from penstock.model.writing.network import Network
+from penstock.model.pictures.diagram import Diagram, DiagramArrow
 
 Path = tuple[str, ...]
 Point = tuple[float, float]
@@ -62,12 +62,12 @@ class Picture:
 class _Level:
     """The inside of one group: its nodes, its inner groups, and the arrows between them or across."""
 
-    def __init__(self, network: Network, path: Path, size_of: Callable[[str], Size]) -> None:
-        self.network, self.path = network, path
-        self.inner = {p: _Level(network, p, size_of) for p in network.groups if p[:-1] == path}
+    def __init__(self, diagram: Diagram, path: Path, size_of: Callable[[str], Size], gap: float) -> None:
+        self.diagram, self.path, self.gap = diagram, path, gap
+        self.inner = {p: _Level(diagram, p, size_of, gap) for p in diagram.groups if p[:-1] == path}
         self.items: dict[object, Item] = {}
-        for name, node in network.nodes.items():
-            if node.about.group == path:
+        for name, card in diagram.cards.items():
+            if card.group == path:
                 self.items[name] = Item(*size_of(name))
         for inner_path, level in self.inner.items():
             if level.items:
@@ -77,26 +77,28 @@ class _Level:
 
     def owner(self, name: str) -> object | None:
         """The node or inner group that holds this node at this level; None if the node is outside."""
-        group, depth = self.network.nodes[name].about.group, len(self.path)
+        group, depth = self.diagram.cards[name].group, len(self.path)
         if group[:depth] != self.path:
             return None
         return name if len(group) == depth else group[: depth + 1]
 
     def _arrange(self) -> None:
-        pairs = [(self.owner(a.tail), self.owner(a.head)) for a in self.network.arrows]
+        pairs = [(self.owner(a.tail), self.owner(a.head)) for a in self.diagram.arrows]
         layers = _layers(
             list(self.items), [(t, h) for t, h in pairs if t is not None and h is not None and t != h]
         )
         for key, item in self.items.items():
             item.layer = layers[key]
         last = max(layers.values(), default=0)
-        for arrow, (tail, head) in zip(self.network.arrows, pairs, strict=True):
+        for arrow, (tail, head) in zip(self.diagram.arrows, pairs, strict=True):
             if tail != head:
                 start = self.items[tail] if tail is not None else None
                 end = self.items[head] if head is not None else None
-                self.passages[arrow.tail, arrow.head, arrow.index] = _passages(start, end, last)
+                self.passages[arrow.key] = _passages(start, end, last)
         items = [*self.items.values(), *(item for items in self.passages.values() for item in items)]
-        self.width, self.height = _assign_coordinates(items, last, header=HEADER if self.path else 0.0)
+        self.width, self.height = _assign_coordinates(
+            items, last, header=HEADER if self.path else 0.0, gap=self.gap
+        )
 
     def collect(self, picture: Picture, x: float, y: float) -> None:
         """Write coordinates into the picture; this level's corner is at (x, y)."""
@@ -156,7 +158,7 @@ def _reaches(after: Mapping[object, list[object]], start: object, goal: object) 
     return False
 
 
-def _assign_coordinates(items: list[Item], last: int, *, header: float) -> Size:
+def _assign_coordinates(items: list[Item], last: int, *, header: float, gap: float) -> Size:
     layers = [[item for item in items if item.layer == at] for at in range(last + 1)]
     _reduce_crossings(layers)
     right = PAD
@@ -169,13 +171,13 @@ def _assign_coordinates(items: list[Item], last: int, *, header: float) -> Size:
                 item.x, item.width = right, width
             else:
                 item.x = right + (width - item.width) / 2
-        right += width + GAP_X
+        right += width + gap
     _assign_heights(layers)
     top = min((item.y for item in items), default=0.0)
     for item in items:
         item.y += PAD + header - top
     bottom = max((item.y + item.height for item in items), default=0.0)
-    return max(right - GAP_X, PAD) + PAD, bottom + PAD
+    return max(right - gap, PAD) + PAD, bottom + PAD
 
 
 def _reduce_crossings(layers: list[list[Item]]) -> None:
@@ -219,12 +221,35 @@ def _mean(values: list[float] | list[int], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-def lay_out(network: Network, size_of: Callable[[str], Size]) -> Picture:
-    """The picture of a network whose nodes have these sizes."""
-    level = _Level(network, (), size_of)
+def lay_out(diagram: Diagram, size_of: Callable[[str], Size] | None = None, gap: float = GAP_X) -> Picture:
+    """The picture of a diagram whose cards have these sizes, and layers that are so far apart."""
+    level = _Level(diagram, (), size_of or (lambda name: diagram.cards[name].size), gap)
     picture = Picture(level.width, level.height, {}, {}, {}, {})
     level.collect(picture, 0.0, 0.0)
     for route in picture.routes.values():
         # Outer levels come first; sorted by x, the points form an arrow that runs to the right.
         route.sort()
     return picture
+
+
+def arrow_points(diagram: Diagram, picture: Picture, arrow: DiagramArrow) -> list[Point]:
+    """Where an arrow runs, from card to card."""
+    tail, head = picture.nodes[arrow.tail], picture.nodes[arrow.head]
+    start = (tail.x + tail.width, tail.y + tail.height / 2)
+    end = (head.x, head.y + head.height * (arrow.index + 1) / (diagram.entering[arrow.head] + 1))
+    route = picture.routes.get(arrow.key, [])
+    between = [point for point in route if start[0] < point[0] < end[0]]
+    # Arrows bend between layers only, so they cross no card of their own layer.
+    leave, enter = (picture.columns[arrow.tail][1], start[1]), (picture.columns[arrow.head][0], end[1])
+    return [start, leave, *between, enter, end] if leave[0] < enter[0] else [start, end]
+
+
+def curve(points: list[Point]) -> str:
+    """The path of SVG through some points: it leaves and enters each of them level."""
+    text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if (x0, y0) == (x1, y1):
+            continue
+        bend = max(abs(x1 - x0) / 2, 24.0) if x1 <= x0 else (x1 - x0) / 2
+        text += f" C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+    return text

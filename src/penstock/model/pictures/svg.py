@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from itertools import pairwise
 
-from penstock.model.boxes import Arrow, ConnectionPoint, Node, Output, Source, View
+from penstock.model.boxes import ConnectionPoint, Node, Output, View
 from penstock.model.pictures.box_line import argument, kind
-from penstock.model.pictures.layout import Picture, Point, Rect, lay_out
+from penstock.model.pictures.diagram import card_of, diagram_of, short
+from penstock.model.pictures.layout import Point, Rect, arrow_points, curve, lay_out
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 
-_LONGEST = 32
 _STYLE = """
 .ps text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2933}
 .ps .kind{font-size:10px;fill:#5b6875;letter-spacing:.03em}.ps .name{font-size:13px;font-weight:600}
@@ -28,9 +27,10 @@ _STYLE = """
 
 def to_svg(network: Network) -> str:
     """The whole picture; it needs nothing outside of it."""
-    picture = lay_out(network, lambda name: _size(network.nodes[name]))
+    diagram = diagram_of(network)
+    picture = lay_out(diagram)
     parts = [_group(path[-1], rect) for path, rect in picture.groups.items()]
-    parts += [_arrow(network, picture, arrow) for arrow in network.arrows]
+    parts += [_arrow(arrow_points(diagram, picture, arrow)) for arrow in diagram.arrows]
     parts += [_node(network, node, picture.nodes[name]) for name, node in network.nodes.items()]
     width, height = round(picture.width), round(picture.height)
     return (
@@ -44,20 +44,6 @@ def to_svg(network: Network) -> str:
     )
 
 
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _size(node: Node) -> tuple[float, float]:
-    # We cannot measure text here: these are generous widths of the fonts named in the style.
-    text = max(8.2 * len(_short(node.name)), 7.0 * len(_short(argument(node))), 6.5 * len(kind(node)))
-    height = (
-        56.0 + (12.0 if isinstance(node, ConnectionPoint | View) else 0.0) + (34.0 if _qos(node) else 0.0)
-    )
-    return max(136.0 if _qos(node) else 96.0, text + 24.0), height
-
-
 def _qos(node: Node) -> QoS | None:
     return node.qos if isinstance(node, Output | View) else None
 
@@ -66,29 +52,28 @@ def _group(name: str, rect: Rect) -> str:
     return (
         f'<g><rect class="group" {_frame(rect)} rx="10"/>'
         f'<text class="groupname" x="{rect.x + 12:.1f}" y="{rect.y + 18:.1f}">'
-        f"{escape(_short(name))}</text></g>"
+        f"{escape(short(name))}</text></g>"
     )
 
 
 def _node(network: Network, node: Node, rect: Rect) -> str:
     lid = 8 if isinstance(node, ConnectionPoint | View) else 0
     x, y = rect.x + 12, rect.y + lid
-    tip = "\n".join(
-        filter(None, (node.about.description, argument(node), network.types[node.name].schema.ddl()))
-    )
+    about, columns = node.about, network.types[node.name].schema.ddl()
+    tip = "\n".join(filter(None, (about.description, about.manual, argument(node), columns)))
     graph = _qos(node)
     return (
         f'<g data-node="{escape(node.name)}"><title>{escape(tip)}</title>{_shape(node, rect)}'
         f'<text class="kind" x="{x:.1f}" y="{y + 16:.1f}">{escape(kind(node))}</text>'
-        f'<text class="name" x="{x:.1f}" y="{y + 32:.1f}">{escape(_short(node.name))}</text>'
-        f'<text class="arg" x="{x:.1f}" y="{y + 47:.1f}">{escape(_short(argument(node)))}</text>'
+        f'<text class="name" x="{x:.1f}" y="{y + 32:.1f}">{escape(short(node.name))}</text>'
+        f'<text class="arg" x="{x:.1f}" y="{y + 47:.1f}">{escape(short(argument(node)))}</text>'
         + (_graph(graph, x, rect.y + rect.height - 34) if graph else "")
         + "</g>"
     )
 
 
 def _shape(node: Node, rect: Rect) -> str:
-    look = {Source: "source", Output: "output", ConnectionPoint: "point", View: "view"}.get(type(node), "box")
+    look = card_of(node).look
     if look in ("point", "view"):
         return _cylinder(look, rect)
     radius = 18 if look in ("source", "output") else 5
@@ -124,25 +109,5 @@ def _graph(qos: QoS, x: float, y: float) -> str:
     )
 
 
-def _arrow(network: Network, picture: Picture, arrow: Arrow) -> str:
-    tail, head = picture.nodes[arrow.tail], picture.nodes[arrow.head]
-    count = len(network.nodes[arrow.head].inputs)
-    start = (tail.x + tail.width, tail.y + tail.height / 2)
-    end = (head.x, head.y + head.height * (arrow.index + 1) / (count + 1))
-    route = picture.routes.get((arrow.tail, arrow.head, arrow.index), [])
-    between = [point for point in route if start[0] < point[0] < end[0]]
-    # Arrows bend between layers only, so they cross no box of their own layer.
-    leave, enter = (picture.columns[arrow.tail][1], start[1]), (picture.columns[arrow.head][0], end[1])
-    points = [start, leave, *between, enter, end] if leave[0] < enter[0] else [start, end]
-    return f'<path class="arrow" marker-end="url(#ps-head)" d="{_curve(points)}"/>'
-
-
-def _curve(points: list[Point]) -> str:
-    """A line that leaves and enters each point level."""
-    text = f"M{points[0][0]:.1f},{points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in pairwise(points):
-        if (x0, y0) == (x1, y1):
-            continue
-        bend = max(abs(x1 - x0) / 2, 24.0) if x1 <= x0 else (x1 - x0) / 2
-        text += f" C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
-    return text
+def _arrow(points: list[Point]) -> str:
+    return f'<path class="arrow" marker-end="url(#ps-head)" d="{curve(points)}"/>'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from typing import TypedDict, TypeVar, cast
 
 import yaml
 
@@ -30,6 +30,7 @@ from penstock.model.boxes import (
     Union,
     View,
 )
+from penstock.model.control_settings import ControlSettings, Scheme
 from penstock.model.durations import Extent, parse_duration, parse_extent
 from penstock.model.errors import NetworkError, Where, did_you_mean
 from penstock.model.join_distribution import Diffusion
@@ -53,6 +54,7 @@ class CommonFields(TypedDict):
     inputs: tuple[str, ...]
     where: Where
     about: About
+    shed_by: str
 
 
 class ComputedFields(TypedDict):
@@ -68,7 +70,7 @@ def read_network(text: str, file: str) -> Network:
     """The network of a text; `file` stands in the errors."""
     root = YamlValue(_compose(text, file), file)
     entries = root.mapping()
-    root.only(entries, ("network", "groups", "boxes"))
+    root.only(entries, ("network", "control", "groups", "boxes"))
     for key in ("network", "boxes"):
         if key not in entries:
             raise root.wrong(f"no '{key}'", expected="network: a name, boxes: the boxes by name")
@@ -79,7 +81,28 @@ def read_network(text: str, file: str) -> Network:
         )
     ]
     groups = _groups(entries["groups"]) if "groups" in entries else {}
-    return Network.of(entries["network"].text(), nodes, groups=groups)
+    control = _control(entries["control"]) if "control" in entries else None
+    return Network.of(entries["network"].text(), nodes, groups=groups, control=control)
+
+
+def _control(entry: YamlValue) -> ControlSettings:
+    items, plain = entry.mapping(), ControlSettings()
+    entry.only(items, vars(plain))
+    flags = {name: items[name].flag() for name in ("shed", "optimize", "observe") if name in items}
+    with entry.located():
+        return ControlSettings(
+            items["headroom"].number() if "headroom" in items else plain.headroom,
+            cast("Scheme", items["priority"].text() if "priority" in items else plain.priority),
+            **flags,
+        )
+
+
+def read_boxes(text: str, file: str) -> list[Node]:
+    """Boxes by name without a network around them; one without `from` has no inputs yet."""
+    boxes = YamlValue(_compose(text, file), file)
+    entries = boxes.mapping()
+    places = boxes.keys_at().values()
+    return [_node(name, entry, where) for (name, entry), where in zip(entries.items(), places, strict=True)]
 
 
 def _compose(text: str, file: str) -> yaml.Node:
@@ -137,7 +160,13 @@ class Parts:
 
     def common(self) -> CommonFields:
         inputs = self.main.texts() if self.kind in _NAMES_INPUTS else self.get("from", YamlValue.texts, ())
-        return {"name": self.entry.box, "inputs": inputs, "where": self.where, "about": _about(self)}
+        return {
+            "name": self.entry.box,
+            "inputs": inputs,
+            "where": self.where,
+            "about": _about(self),
+            "shed_by": "" if self.kind in _NO_BOXES else self.get("shed", YamlValue.text, ""),
+        }
 
     def get(self, key: str, read: Callable[[YamlValue], T], default: D) -> T | D:
         return read(self.items[key]) if key in self.items else default
@@ -165,7 +194,8 @@ def _node(name: str, entry: YamlValue, where: Where) -> Node:
     parts = Parts(entry, where, kinds[0], items)
     allowed, read = _READERS[parts.kind]
     fed = () if parts.kind in ("source", *_NAMES_INPUTS) else ("from",)
-    entry.only(items, (parts.kind, *fed, *_ABOUT, "group", *allowed))
+    shed = () if parts.kind in ("source", "output") else ("shed",)
+    entry.only(items, (parts.kind, *fed, *_ABOUT, "group", *allowed, *shed))
     return read(parts)
 
 
@@ -193,6 +223,7 @@ def _source(parts: Parts) -> Source:
         lateness=parts.get("lateness", _duration, 0),
         whole=parts.get("whole", YamlValue.flag, False),
         idle=parts.get("idle", _idle, 10_000_000),
+        stays=parts.get("stays", YamlValue.flag, None),
         **parts.common(),
     )
 
@@ -203,9 +234,10 @@ def _idle(entry: YamlValue) -> int | None:
 
 def _filter(parts: Parts) -> Filter:
     reads = parts.get("reads", YamlValue.texts, ())
+    rowwise = parts.get("rowwise", YamlValue.flag, False)
     if parts.main.is_map:
-        return Filter(function=_main_function(parts), reads=reads, **parts.common())
-    return Filter(predicate=parts.main.text(), reads=reads, **parts.common())
+        return Filter(function=_main_function(parts), reads=reads, rowwise=rowwise, **parts.common())
+    return Filter(predicate=parts.main.text(), reads=reads, rowwise=rowwise, **parts.common())
 
 
 def _main_function(parts: Parts) -> Function:
@@ -226,6 +258,7 @@ def _apply(parts: Parts) -> Map:
         reads=parts.get("reads", YamlValue.texts, ()),
         produces=parts.need("produces", read_schema),
         keep=parts.get("keep", YamlValue.flag, True),
+        rowwise=parts.get("rowwise", YamlValue.flag, False),
         **parts.common(),
     )
 
@@ -337,11 +370,13 @@ def _couple(entry: YamlValue, values: tuple[T, ...]) -> tuple[T, T]:
 
 def _point(parts: Parts) -> ConnectionPoint:
     keep = _duration(parts.main)
-    return ConnectionPoint(keep=keep, key=parts.get("key", YamlValue.text, None), **parts.common())
+    key, shed = parts.get("key", YamlValue.text, None), parts.get("shed", YamlValue.flag, False)
+    return ConnectionPoint(keep=keep, key=key, shed=shed, **parts.common())
 
 
 def _view(parts: Parts) -> View:
-    return View(keep=_duration(parts.main), qos=parts.get("qos", _qos, None), **parts.common())
+    shed = parts.get("shed", YamlValue.flag, False)
+    return View(keep=_duration(parts.main), qos=parts.get("qos", _qos, None), shed=shed, **parts.common())
 
 
 def _output(parts: Parts) -> Output:
@@ -350,7 +385,7 @@ def _output(parts: Parts) -> Output:
 
 def _qos(entry: YamlValue) -> QoS:
     items = entry.mapping()
-    entry.only(items, ("delay", "loss", "value", "column", "weight"))
+    entry.only(items, ("delay", "loss", "value", "column", "weight", "approximate"))
     graphs = {name: _graph(items[name]) for name in ("delay", "loss", "value") if name in items}
     with entry.located():
         return QoS(
@@ -359,6 +394,7 @@ def _qos(entry: YamlValue) -> QoS:
             value=graphs.get("value", ()),
             column=items["column"].text() if "column" in items else "",
             weight=items["weight"].number() if "weight" in items else 1.0,
+            approximate=items["approximate"].flag() if "approximate" in items else False,
         )
 
 
@@ -370,13 +406,14 @@ def _graph(entry: YamlValue) -> tuple[tuple[float, float], ...]:
 
 _SPREAD = tuple(vars(Diffusion()))
 _WINDOW = ("aggregates", "function", "reads", "produces", "stamp")
+_NO_BOXES = ("source", "connection_point", "view", "output")
 _NAMES_INPUTS = ("union", "join")  # boxes whose main argument names their inputs
 _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Parts], Node]]] = {
-    "source": (("schema", "timestamp", "lateness", "whole", "idle"), _source),
-    "filter": (("reads",), _filter),
+    "source": (("schema", "timestamp", "lateness", "whole", "idle", "stays"), _source),
+    "filter": (("reads", "rowwise"), _filter),
     "map": ((), _map),
     "select": ((), _map),
-    "apply": (("reads", "produces", "keep"), _apply),
+    "apply": (("reads", "produces", "keep", "rowwise"), _apply),
     "drop": (("seed",), _drop),
     "union": ((), _union),
     "group_by": ((), _group_by),

@@ -30,6 +30,7 @@ from penstock.model.boxes import (
     View,
     Windowed,
 )
+from penstock.model.control_settings import ControlSettings
 from penstock.model.durations import format_duration
 from penstock.model.error_location import located
 from penstock.model.errors import NetworkError
@@ -43,6 +44,8 @@ from penstock.model.writing.network import Network
 def network_text(network: Network) -> str:
     """The whole text."""
     form: Form = {"network": network.name}
+    if network.control is not None:
+        form["control"] = OneLineMap(_control(network.control))
     groups = {
         "/".join(path): OneLineMap(_about(about))
         for path, about in network.groups.items()
@@ -53,6 +56,12 @@ def network_text(network: Network) -> str:
     form["boxes"] = {name: _node(node) for name, node in network.nodes.items()}
     # a line is never folded: expressions stay as they were written
     return yaml.dump(form, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def _control(settings: ControlSettings) -> Form:
+    """Headroom and priority always, the rest where it differs from a default."""
+    plain, first = vars(ControlSettings()), ("headroom", "priority")
+    return {name: value for name, value in vars(settings).items() if name in first or value != plain[name]}
 
 
 def _lived_in(network: Network) -> set[tuple[str, ...]]:
@@ -70,6 +79,8 @@ def _node(node: Node) -> Form:
         head = next(iter(form))
         rest = {key: value for key, value in form.items() if key != head}
         form = {head: form[head], "from": one_or_list(node.inputs), **rest}
+    if node.shed_by or getattr(node, "shed", False):
+        form["shed"] = node.shed_by or True
     if node.about.group:
         form["group"] = "/".join(node.about.group)
     return {**form, **_about(node.about)}
@@ -90,13 +101,19 @@ def _source(node: Source) -> Form:
         form["whole"] = True
     if node.idle != 10_000_000:
         form["idle"] = "never" if node.idle is None else format_duration(node.idle)
+    if node.stays is not None:
+        form["stays"] = node.stays
     return form
 
 
 def _filter(node: Filter) -> Form:
     function = function_text(node.function)
     what = node.predicate if function is None else OneLineMap(function=function)
-    return {"filter": what, **given(reads=OneLineList(node.reads))}
+    return {"filter": what, **given(reads=OneLineList(node.reads)), **_rowwise(node)}
+
+
+def _rowwise(node: Filter | Map) -> Form:
+    return {"rowwise": True} if node.rowwise else {}
 
 
 def _map(node: Map) -> Form:
@@ -104,6 +121,7 @@ def _map(node: Map) -> Form:
         form = {
             "apply": function_text(node.function),
             **given(reads=OneLineList(node.reads), produces=node.produces.ddl()),
+            **_rowwise(node),
         }
         return form if node.keep else {**form, "keep": False}
     return {"map" if node.keep else "select": dict(node.columns)}
@@ -203,7 +221,8 @@ def _qos(qos: QoS | None) -> Form | None:
         name: OneLineList(OneLineList(point) for point in getattr(qos, name))
         for name in ("delay", "loss", "value")
     }
-    return given(**graphs, column=qos.column) | ({} if qos.weight == 1.0 else {"weight": qos.weight})
+    form = given(**graphs, column=qos.column) | ({} if qos.weight == 1.0 else {"weight": qos.weight})
+    return form | ({"approximate": True} if qos.approximate else {})
 
 
 # Each function takes the class of its line.

@@ -48,6 +48,11 @@ class OutgoingArrow:
         self.network.describe(self.name, tag=tag, description=description, manual=manual)
         return self
 
+    def shed(self, by: str) -> Self:
+        """By which grain tuples may be shed in front of this box: tuples, windows, keys or never (A84)."""
+        self.network.shed(self.name, by)
+        return self
+
     def __repr__(self) -> str:
         grouped = f" by {', '.join(self.type.keys)}" if self.type.keys else ""
         return f"Stream({self.name}: {self.schema.ddl()}{grouped})"

@@ -40,7 +40,7 @@ class CombiningBoxes(StatelessBoxes):
         """Merge streams of the same columns."""
         return self._builder(Union, "union", name).add([self._stream, *others])
 
-    def join(
+    def join(  # noqa: PLR0913 - a box has as many options as it has
         self,
         other: Stream,
         *,

@@ -12,10 +12,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
+from penstock.model.checks.arguments import check_arguments
+from penstock.model.checks.shedding import check_shedding
 from penstock.model.checks.stream_types import output_type
 from penstock.model.checks.topology import check_inputs, check_name, check_network_name, ordered
+from penstock.model.control_settings import ControlSettings
 from penstock.model.errors import NetworkError, caller, did_you_mean, shown
 from penstock.model.formats.description import SinkFormat, SourceFormat
+from penstock.model.qos import QoS
 from penstock.model.types import Schema, StreamType
 from penstock.model.writing.box_builder import BoxBuilder, Duration, QoSLike
 from penstock.model.writing.stream import Stream
@@ -50,6 +54,7 @@ class Network:
         self._types: dict[str, StreamType] = {}
         self._groups: dict[tuple[str, ...], About] = {}
         self._open: tuple[str, ...] = ()
+        self.control: ControlSettings | None = None  # how `penstock run` is to control it
 
     @staticmethod
     def of(
@@ -58,9 +63,11 @@ class Network:
         *,
         given: Mapping[str, StreamType] | None = None,
         groups: Mapping[tuple[str, ...], About] | None = None,
+        control: ControlSettings | None = None,
     ) -> Network:
         """A network from its nodes in any order. `given`: types of nodes that are fed from elsewhere."""
         network = Network(name)
+        network.control = control
         network._groups = dict(groups or {})
         here = caller()
         # Nodes that another program made carry no line, so errors about them name the caller's.
@@ -131,8 +138,9 @@ class Network:
         lateness: Duration = 0,
         whole: bool = False,
         idle: Duration | None = "10 seconds",
+        stays: bool | None = None,
     ) -> Stream:
-        """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole` and `idle`."""
+        """Where tuples enter (A02). See `boxes.Source` for `lateness`, `whole`, `idle` and `stays`."""
         builder = BoxBuilder(self, Source, name, caller())
         if getattr(format, "schema", Schema()) is None:
             raise NetworkError(
@@ -149,6 +157,7 @@ class Network:
             lateness=builder.duration("lateness", lateness),
             whole=whole,
             idle=None if idle is None else builder.duration("idle", idle),
+            stays=stays,
         )
 
     def output(self, name: str, stream: Stream, *, to: SinkFormat, qos: QoSLike = None) -> Stream:
@@ -233,13 +242,27 @@ class Network:
         )
         self._nodes[name] = replace(node, about=new)
 
+    def shed(self, name: str, by: str) -> None:
+        """Say by which grain tuples may be shed in front of a box."""
+        node = replace(self._nodes[name], shed_by=by)
+        check_arguments(node)
+        check_shedding(node)
+        self._nodes[name] = node
+
+    def set_qos(self, name: str, qos: QoS) -> None:
+        """Give an output or view another QoS: it governs what is done for it, not what it means."""
+        node = self._nodes[name]
+        assert isinstance(node, Output | View)
+        self._nodes[name] = replace(node, qos=qos)
+
     # --- comparing and showing it ---
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
             return NotImplemented
         mine, theirs = ({n: _comparable(node) for n, node in net._nodes.items()} for net in (self, other))
-        return self.name == other.name and mine == theirs and self._groups == other._groups
+        same = self.name == other.name and self.control == other.control
+        return same and mine == theirs and self._groups == other._groups
 
     __hash__ = None  # type: ignore[assignment]
 

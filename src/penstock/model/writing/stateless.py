@@ -21,16 +21,25 @@ class StatelessBoxes(OutgoingArrow):
     """A tuple's fate depends on that tuple alone."""
 
     def filter(
-        self, predicate: UserFunction, *, reads: str | Iterable[str] = (), name: str | None = None
+        self,
+        predicate: UserFunction,
+        *,
+        reads: str | Iterable[str] = (),
+        rowwise: bool = False,
+        name: str | None = None,
     ) -> Stream:
         """Pass the tuples for which the predicate is true: Spark SQL, or a function batch -> booleans (A14).
 
-        A text is always SQL; a function is given as such, and may declare the columns it reads.
+        A text is always SQL; a function is given as such, and may declare the columns it reads. `rowwise`
+        promises that its answer about a row depends on these columns of that row alone, and that it fails for
+        none: then the optimizer may move it.
         """
         builder = self._builder(Filter, "filter", name)
+        columns = names(reads)
         if isinstance(predicate, str):
-            return builder.add([self._stream], predicate=predicate, reads=names(reads))
-        return builder.add([self._stream], function=builder.function(predicate), reads=names(reads))
+            return builder.add([self._stream], predicate=predicate, reads=columns, rowwise=rowwise)
+        function = builder.function(predicate)
+        return builder.add([self._stream], function=function, reads=columns, rowwise=rowwise)
 
     def map(
         self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
@@ -71,12 +80,14 @@ class StatelessBoxes(OutgoingArrow):
         produces: str | Schema,
         reads: str | Iterable[str] = (),
         keep: bool = True,
+        rowwise: bool = False,
         name: str | None = None,
     ) -> Stream:
         """A function over a batch (A16).
 
         It gets the columns `reads` (all, if none are named) and returns the columns `produces`, one row for
-        each row it got. They are added to the others; with `keep=False` they replace them.
+        each row it got. They are added to the others; with `keep=False` they replace them. `rowwise` is a
+        promise, as with `filter`.
         """
         builder = self._builder(Map, "apply", name)
         schema = builder.schema("produces", produces)
@@ -86,6 +97,7 @@ class StatelessBoxes(OutgoingArrow):
             reads=names(reads),
             produces=schema,
             keep=keep,
+            rowwise=rowwise,
         )
 
     def drop(self, rate: float, *, seed: int = 0, name: str | None = None) -> Stream:

@@ -23,18 +23,23 @@ class Stream(WindowBoxes, CombiningBoxes):
     Stream(tumble_1: vid INT, time TIMESTAMP, speed DOUBLE)
     """
 
-    def connection_point(self, name: str, *, keep: Duration = "2 hours", key: str | None = None) -> Stream:
+    def connection_point(
+        self, name: str, *, keep: Duration = "2 hours", key: str | None = None, shed: bool = False
+    ) -> Stream:
         """Boxes may be added here while the network runs; the point keeps its tuples for a time (A25, A26).
 
-        `key`: the storage key, which finds history without reading all of it (A70).
+        `key`: the storage key, which finds history without reading all of it (A70). `shed`: under overload,
+        tuples may be missing from its history.
         """
         builder = self._builder(ConnectionPoint, "connection_point", name)
-        return builder.add([self], keep=builder.duration("keep", keep), key=key)
+        return builder.add([self], keep=builder.duration("keep", keep), key=key, shed=shed)
 
-    def view(self, name: str, *, keep: Duration = "2 hours", qos: QoSLike = None) -> Stream:
+    def view(
+        self, name: str, *, keep: Duration = "2 hours", qos: QoSLike = None, shed: bool = False
+    ) -> Stream:
         """A path with no application yet, kept like a connection point; `qos` tells its importance (A28)."""
         builder = self._builder(View, "view", name)
-        return builder.add([self], keep=builder.duration("keep", keep), qos=builder.qos(qos))
+        return builder.add([self], keep=builder.duration("keep", keep), qos=builder.qos(qos), shed=shed)
 
     def output(self, name: str, *, to: SinkFormat, qos: QoSLike = None) -> Stream:
         """The end of a path: tuples leave to an application under the QoS of the path (A05, A24)."""

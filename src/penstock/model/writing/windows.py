@@ -137,7 +137,7 @@ class WindowBoxes(StatelessBoxes):
         )
 
 
-def latch(
+def latch(  # noqa: PLR0913 - a box has as many options as it has
     streams: Iterable[Stream],
     size: Size | None = None,
     columns: Aggregates = None,
