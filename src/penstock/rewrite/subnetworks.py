@@ -22,13 +22,22 @@ from penstock.model.writing.stream import Stream
 
 @dataclass(frozen=True)
 class SubNetwork:
-    """What runs as one query: it reads the sources and points `inputs`, and writes `points` and `outputs`."""
+    """What runs as one query: it reads the sources and points `inputs`, and writes `points` and `outputs`.
+
+    `written`: the network as written, if `network` is another form of it.
+    """
 
     name: str
     network: Network
     inputs: tuple[str, ...]
     points: tuple[str, ...]
     outputs: tuple[str, ...]
+    written: Network | None = None
+
+    @property
+    def as_written(self) -> Network:
+        """The boxes as somebody wrote them, whatever runs."""
+        return self.network if self.written is None else self.written
 
 
 def split(network: Network) -> tuple[SubNetwork, ...]:

@@ -1,0 +1,137 @@
+"""Forms are found again from their figures; counts go under the names as written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.model.costs import Line, MeasuredBox
+from penstock.model.writing.network import Network
+from penstock.rewrite.as_written import WrittenNames
+from penstock.rewrite.forms import Form, lacking, stateful
+from penstock.rewrite.optimize import RULES
+from penstock.rewrite.subnetworks import split
+from penstock.testing import collect, rows_source
+
+RULE = {rule.name: rule for rule in RULES}
+
+
+def cars(build):
+    net = Network("n")
+    build(net.source("cars", rows_source("time TIMESTAMP, k INT, v INT, w DOUBLE"), timestamp="time"))
+    return net
+
+
+def windows(stream):
+    counted = stream.group_by("k", name="by_k").tumble("1 minute", n="max(v)", name="minutes")
+    counted.filter("k = 1", name="first").output("out", to=collect())
+
+
+def test_a_form_survives_the_disk():
+    box = MeasuredBox("first", "n", 3, 100, 10, Line(0.1, 2e-6))
+    form = Form(
+        True,
+        True,
+        {"first": box, "by_k": replace(box, box="by_k", cpu=None)},
+        {"cars": 5.0},
+        frozenset({"minutes"}),
+        7,
+        frozenset({("first", "minutes")}),
+    )
+    assert Form.of_plain(form.plain()) == form
+
+
+def test_columns_left_out_before_the_first_train_stay_out():
+    """Later, when the window is in use, the other rules go on from there: its input stays what it was."""
+    (sub,) = split(cars(windows))
+    first = Form(pruned=True).of(sub)
+    later = Form(pruned=True, rewritten=True, in_use=stateful(sub.network)).of(sub)
+    assert first.network.input_types("minutes")[0].schema.names == ("k", "v")
+    assert later.network.input_types("minutes") == first.network.input_types("minutes")
+    assert later.network != first.network
+    assert later.as_written is sub.network
+
+
+def test_a_form_that_changes_nothing_is_the_sub_network_itself():
+    (sub,) = split(cars(lambda s: s.output("out", to=collect())))
+    assert Form(rewritten=True).of(sub) is sub
+
+
+def test_a_filter_in_front_keeps_tuples_out_of_the_state():
+    (sub,) = split(cars(windows))
+    form = Form(rewritten=True, in_use=frozenset({"minutes"})).of(sub)
+    assert lacking(form.network, sub.network) == {("first", "minutes")}
+    assert lacking(sub.network, sub.network) == set()
+
+
+def test_filters_leave_once_their_tuples_are_gone():
+    (sub,) = split(cars(windows))
+    form = Form(rewritten=True, in_use=frozenset({"minutes"}), newest=0)
+    later = form.passed(form.of(sub).network, 3 * 60_000_000)
+    assert later.settled == {("first", "minutes")}
+    assert [n.kind for n in form.of(sub).network.nodes.values()].count("filter") == 2
+    assert [n.kind for n in later.of(sub).network.nodes.values()].count("filter") == 1
+
+
+def counts_of(net, form, counts):
+    return WrittenNames(form, net).counts(counts)
+
+
+def test_a_box_that_nobody_touched_keeps_its_counts():
+    net = cars(windows)
+    counts = {"minutes": {"in": 5, "out": 2, "dead": 1, "estimated": 1}, "cars": {"in": 9, "out": 9}}
+    assert counts_of(net, net, counts) == counts
+
+
+def test_two_boxes_in_one_share_its_counts():
+    net = cars(lambda s: s.filter("k = 1", name="a").filter("v > 3", name="b").output("out", to=collect()))
+    form = RULE["merge filters"](net)
+    assert counts_of(net, form, {"a_and_b": {"in": 100, "out": 25}}) == {
+        "a": {"in": 100, "out": 50, "estimated": 1},
+        "b": {"in": 50, "out": 25, "estimated": 1},
+    }
+
+
+def test_copies_are_counted_together():
+    def build(stream):
+        both = stream.map(x="v", name="one").union(stream.map(x="k", name="two"), name="both")
+        both.filter("x = 1", name="some").output("out", to=collect())
+
+    net = cars(build)
+    form = RULE["push filters"](net)
+    copies = [node.name for node in form.nodes.values() if node.kind == "filter"]
+    assert len(copies) == 2
+    counts = {name: {"in": 10, "out": 3} for name in copies}
+    assert counts_of(net, form, counts) == {"some": {"in": 20, "out": 6}}
+
+
+def test_a_filter_that_also_stays_behind_is_one_box():
+    net = cars(windows)
+    (sub,) = split(net)
+    form = Form(rewritten=True, in_use=frozenset({"minutes"})).of(sub).network
+    front, behind = (node.name for node in form.nodes.values() if node.kind == "filter")
+    counts = {front: {"in": 100, "out": 20}, "minutes": {"in": 20, "out": 4}, behind: {"in": 4, "out": 3}}
+    folded = counts_of(net, form, counts)
+    assert folded["first"] == {"in": 100, "out": 3}
+    assert folded["minutes"] == {"in": 20, "out": 4}
+
+
+def test_a_box_written_twice_counts_twice():
+    def build(stream):
+        for name in ("one", "two"):
+            stream.filter("k = 1", name=name).output(f"out_{name}", to=collect())
+
+    net = cars(build)
+    form = RULE["share prefixes"](net)
+    assert form.nodes["one"].stands_for == ("one", "two")
+    assert counts_of(net, form, {"one": {"in": 8, "out": 2}}) == {
+        "one": {"in": 8, "out": 2},
+        "two": {"in": 8, "out": 2},
+    }
+
+
+def test_what_a_rule_put_in_has_no_name_as_written():
+    net = cars(windows)
+    form = RULE["prune columns"](net)
+    (put_in,) = [name for name in form.nodes if name not in net.nodes]
+    assert counts_of(net, form, {put_in: {"in": 5, "out": 5}}) == {}
+    assert WrittenNames(form, net).costs({put_in: 1.0, "minutes": 2.0}) == {"minutes": 2.0}
