@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import pytest
 
 from penstock.connectors import rate as rate_module
 from penstock.connectors import rows as rows_module
-from penstock.connectors.contract import Slice
+from penstock.connectors.contract import MAX_TRAIN_BYTES, Slice
 from penstock.connectors.files import line_cut
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.discovery.source_path import SourcePath
@@ -51,9 +52,10 @@ def read_slices(src, slices):
     return [stamped(src, piece.tuples(src)) for piece in slices]
 
 
-def all_of(src, place, limits, position=None):
+def all_of(src, place, limits, position=None, max_bytes=MAX_TRAIN_BYTES):
     """Take until nothing is left, with these limits in turn; (tuples, dead letters, position, trains)."""
     taken_from = input_for(src, place)
+    taken_from.max_bytes = max_bytes
     tuples, dead, trains, turn = [], [], 0, 0
     while True:
         taken = taken_from.take(position, limits[turn % len(limits)])
@@ -103,6 +105,41 @@ def test_csv_cut_anywhere_is_the_same(tmp_path, header, ending):
     for cut in CUTS:
         found = all_of(src, tmp_path / str(cut), cut)
         assert found[:2] == whole[:2], cut
+    for most in (1, 7, 25, 60, 1000):
+        found = all_of(src, tmp_path / f"bytes-{most}", [10_000], max_bytes=most)
+        assert found[:2] == whole[:2], most
+
+
+def test_a_train_has_no_more_bytes_than_it_may_or_one_line(tmp_path):
+    lines = ["time,k,v", "# a comment", *dirty(60), f"1,{'x' * 300},2", *dirty(20)]
+    put(tmp_path / "one.csv", "\n".join(lines), 1)
+    longest = max(map(len, lines)) + 1
+    for tail, most in itertools.product((False, True), (1, 50, 120, 400)):
+        src = source(csv(str(tmp_path / "one.csv"), TEXT, header=True, tail=tail))
+        cut, position = input_for(src, tmp_path / f"{tail}{most}"), None
+        cut.max_bytes = most
+        while (taken := cut.take(position, 10_000)).slices:
+            size = sum(piece.weight() for piece in taken.slices)
+            rows = sum(piece.offered(src, piece.read()) for piece in taken.slices)
+            assert size <= most or rows <= 1, (tail, most, taken.slices)
+            assert size <= most + longest + len("time,k,v\n")
+            position = taken.position
+
+
+def test_a_parquet_train_has_no_more_bytes_than_it_may_or_one_row_group(tmp_path):
+    table = pa.table(
+        {
+            "time": pa.array(range(1000), pa.timestamp("us", "UTC")),
+            "k": ["a"] * 1000,
+            "v": pa.array(range(1000), pa.int32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "one.parquet", row_group_size=100)
+    src = source(parquet(str(tmp_path / "one.parquet"), TEXT))
+    whole = all_of(src, tmp_path / "whole", [10_000])
+    few = all_of(src, tmp_path / "few", [10_000], max_bytes=1)
+    assert few[0] == whole[0]
+    assert (whole[3], few[3]) == (1, 10)
 
 
 def test_json_cut_anywhere_is_the_same(tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pyarrow as pa
 import pytest
 
 import penstock as ps
 from penstock.connectors.files import replay
-from penstock.connectors.files.replay import CUT, LATE, NO_TEXT, WHOLE, replay_letters
+from penstock.connectors.files.replay import CUT, LATE, NO_HEADER, NO_TEXT, WHOLE, replay_letters
 from penstock.store.dead_letters import DeadLetters
 
 SCHEMA = "time TIMESTAMP, k INT"
@@ -91,21 +93,29 @@ def test_a_crash_in_between_doubles_nothing(checkpoint, tmp_path, monkeypatch, p
     assert given_in(tmp_path) == ([] if taken and made else ["1,x", "2,y"])
 
 
-def test_lines_keep_the_header_of_their_file(tmp_path):
+def letters_of(folder, file):
+    row = {"raw": "x,1", "reason": "malformed", "box": "cars", "file": str(file), "line": 2}
+    DeadLetters(folder / "ck").append("out", 0, pa.Table.from_pylist([row]))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("before", ["", "# cars of today\n", "\ufeff"])
+def test_lines_keep_the_header_of_their_file(tmp_path, name, before):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.csv").write_text("k,time\nx,1\n")
-    rows = [
-        {
-            "raw": "x,1",
-            "reason": "malformed",
-            "box": "cars",
-            "file": str(tmp_path / "in" / "a.csv"),
-            "line": 2,
-        }
-    ]
-    DeadLetters(tmp_path / "ck").append("out", 0, pa.Table.from_pylist(rows))
-    list(replay_letters(tmp_path / "ck", [source(tmp_path, header=True)]))
+    text = f"{before}k,time\nx,1\n".encode()
+    (tmp_path / "in" / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    letters_of(tmp_path, tmp_path / "in" / name)
+    list(replay_letters(tmp_path / "ck", [source(tmp_path, header=True, comment="#")]))
     assert given_in(tmp_path) == ["k,time", "x,1"]
+
+
+def test_lines_whose_header_is_gone_stay(tmp_path):
+    """Their columns may stand in any order: to guess would give in wrong values."""
+    (tmp_path / "in").mkdir()
+    letters_of(tmp_path, tmp_path / "in" / "gone.csv")
+    (result,) = replay_letters(tmp_path / "ck", [source(tmp_path, header=True)])
+    assert (result.lines, dict(result.left)) == (0, {NO_HEADER: 1})
+    assert given_in(tmp_path) == []
 
 
 def test_other_sources_are_told(checkpoint, tmp_path):

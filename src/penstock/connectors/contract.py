@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NotRequired, Self, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypeAlias, TypedDict, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.model.boxes import Source
@@ -26,6 +27,8 @@ from penstock.model.types import Schema
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 _CLASS = "is"
+MAX_TRAIN_BYTES = 256 << 20
+"""The most bytes that a train takes of a source, unless its policy says otherwise."""
 
 
 class TicketPart:
@@ -74,6 +77,43 @@ class Decoded:
 
     tuples: pa.Table
     refused: pa.Table
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """What stays of a slice if blocks of its lines are left out before decoding.
+
+    `offered` and `shed`: tuples, good or bad, counted without decoding. `last`: the last tuple of each block
+    that was left out, to tell how far in time the slice goes.
+    """
+
+    decoded: Decoded
+    offered: int
+    shed: int
+    last: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What is known of a slice without reading it: the `_seq` of its first tuple, and how many there are.
+
+    `newest`: the largest time, in microseconds; None: it is not known.
+    """
+
+    first: int
+    tuples: int
+    newest: int | None = None
+
+
+class Stays(Protocol):
+    """Decides which blocks stay. A block's number is the `_seq` of its lines without the last `bits`."""
+
+    @property
+    def bits(self) -> int:
+        """How many bits of `_seq` tell lines of a block apart."""
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        """True for each number that stays."""
 
 
 class SliceLostError(PenstockError):
@@ -146,6 +186,15 @@ class Slice(TicketPart, ABC):
         data = self.read()
         return self.decode(source, data), self.offered(source, data)
 
+    def thinned(self, source: Source, data: bytes | memoryview, stays: Stays) -> Thinned | None:
+        """Decode only the blocks that stay; None: they cannot be told apart without decoding."""
+        del source, data, stays
+        return None
+
+    def unread(self) -> Unread | None:
+        """What an engine must know to leave the whole slice out unread; None: it must be read for that."""
+        return None
+
     def location(self, seq: int) -> Location | None:
         """Where the tuple with this `_seq` comes from; None if it is not from this slice's file."""
         del seq
@@ -179,6 +228,10 @@ class RefusedInput(TypedDict):
     line: NotRequired[int]
 
 
+Arrival = tuple[float, int]
+"""So many tuples came at this time, in seconds of wall time."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """What an input gives to a train: slices of a source, or entries of a connection point.
@@ -186,7 +239,8 @@ class Taken:
     `newest`: its largest time in microseconds, if known without reading. `arrived`: when the oldest of its
     tuples entered the network, in seconds. `more`: more input is available now. `waiting`: there is input
     that may not be taken yet, such as a file still being written; the input is not used up. `horizon` and
-    `idle`: what the input itself knows about later tuples.
+    `idle`: what the input itself knows about later tuples. `arrivals`: when its tuples came, if the input
+    can tell; otherwise all of them count as having come at `arrived`.
     """
 
     slices: Sequence[TicketPart]
@@ -199,13 +253,32 @@ class Taken:
     arrived: float | None = None
     horizon: int | None = None
     idle: bool = False
+    arrivals: Sequence[Arrival] = ()
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What an input has for later trains. `arrived`: when the oldest of it came, in seconds of wall time.
+
+    None always means unknown, never zero.
+    """
+
+    tuples: int | None = None
+    bytes: int | None = None
+    arrived: float | None = None
 
 
 _Position = TypeVar("_Position", bound=Position)
 
 
 class Input(ABC, Generic[_Position]):
-    """One source, seen from the driver. In `directory` it keeps what it must remember."""
+    """One source, seen from the driver. In `directory` it keeps what it must remember.
+
+    `max_bytes`: what one `take` should not exceed. The engine sets it before each train. One line, row group
+    or delivery may be larger.
+    """
+
+    max_bytes: int = MAX_TRAIN_BYTES
 
     @abstractmethod
     def __init__(self, source: Source, directory: Path) -> None: ...
@@ -214,9 +287,20 @@ class Input(ABC, Generic[_Position]):
     def take(self, position: _Position | None, limit: int) -> Taken:
         """Take up to `limit` tuples beyond the position (None: the beginning). Must not wait for input."""
 
+    def waiting(self, position: _Position | None) -> Waiting:
+        """Look at what lies beyond the position without taking it. Called a few times a second.
+
+        It must cost little; an input that cannot tell leaves it as it is.
+        """
+        del position
+        return Waiting()
+
     def here(self, piece: TicketPart) -> TicketPart:
         """A slice of an earlier ticket where it is now: its folder may have been moved since."""
         return piece
+
+    def keep_from(self, position: _Position | None) -> None:
+        """Learn, before the first `take`, that trains after this position may still be run again."""
 
     def committed(self, position: _Position | None) -> None:
         """Learn that no train will ask again for anything before the position. Most inputs ignore this."""

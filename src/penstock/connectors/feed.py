@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 
 from penstock.connectors.contract import (
+    Arrival,
     Decoded,
     Input,
     Location,
@@ -22,6 +24,8 @@ from penstock.connectors.contract import (
     SliceChangedError,
     SliceGoneError,
     Taken,
+    Unread,
+    Waiting,
 )
 from penstock.connectors.paths import is_plain
 from penstock.connectors.tables import NOTHING_REFUSED, counted_from, refused_rows
@@ -31,6 +35,8 @@ from penstock.model.formats.feed import GROUP_BITS, LISTING, TIME_BITS, Feed, pl
 from penstock.model.types import Schema, arrow_schema
 
 _SECOND = 1_000_000
+_DecodedFile = tuple[object, Sequence[int], Sequence[str], Sequence[str] | None]
+"""Columns, refused lines, their reasons, and their texts if the file is no text."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +69,32 @@ class FeedFile(Slice):
         return data
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        columns, lines, reasons = self._call(source, data)
+        columns, lines, reasons, raw = self._call(source, data)
         first = (self.at << TIME_BITS) + (self.group << GROUP_BITS)
         table = _checked(source, columns)
         self._check_times(source, table)
-        refused = _refused(data, lines, reasons, first) if len(lines) else NOTHING_REFUSED
+        refused = NOTHING_REFUSED
+        if len(lines):
+            places = [int(line) + first for line in lines]
+            texts = _lines(data, lines) if raw is None else raw
+            refused = refused_rows(zip(texts, reasons, places, strict=True))
         return Decoded(counted_from(table, first).tuples, refused)
 
     def offered(self, source: Source, data: bytes | memoryview) -> int:
         del source, data  # the writer has told
         return self.rows
 
+    def unread(self) -> Unread:
+        return Unread((self.at << TIME_BITS) + (self.group << GROUP_BITS), self.rows, self.at * _SECOND)
+
     def location(self, seq: int) -> Location | None:
         at, group, line = place_of(seq)
         return Location(self.path, line + 1) if (at, group) == (self.at, self.group) else None
 
-    def _call(self, source: Source, data: bytes | memoryview) -> tuple[object, Sequence[int], Sequence[str]]:
+    def _call(self, source: Source, data: bytes | memoryview) -> _DecodedFile:
         feed = _feed_of(source)
         try:
-            columns, lines, reasons = feed.decode.call(data, self.at)
+            columns, lines, reasons, *raw = feed.decode.call(data, self.at)
         except PenstockError:
             raise
         except Exception as error:
@@ -89,7 +102,7 @@ class FeedFile(Slice):
                 f"{source.where}: source '{source.name}': decoding {self.path} with {feed.decode.name} "
                 f"failed: {type(error).__name__}: {error}"
             ) from error
-        return columns, lines, reasons
+        return columns, lines, reasons, raw[0] if raw else None
 
     def _check_times(self, source: Source, table: pa.Table) -> None:
         if source.timestamp is None or not table.num_rows:
@@ -147,10 +160,9 @@ def _no_columns(source: Source, found: str) -> PenstockError:
     )
 
 
-def _refused(data: bytes | memoryview, lines: Sequence[int], reasons: Sequence[str], first: int) -> pa.Table:
+def _lines(data: bytes | memoryview, lines: Sequence[int]) -> list[str]:
     texts = bytes(data).split(b"\n")
-    raw = [texts[line].decode("utf-8", "replace").rstrip("\r") for line in lines]
-    return refused_rows(zip(raw, reasons, (int(line) + first for line in lines), strict=True))
+    return [texts[line].decode("utf-8", "replace").rstrip("\r") for line in lines]
 
 
 @dataclass(frozen=True)
@@ -164,6 +176,14 @@ class _Delivery:
     @property
     def rows(self) -> int:
         return sum(rows for _, _, _, rows in self.files)
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, _, size, _ in self.files)
+
+    def fits(self, rows: int, size: int) -> bool:
+        """Whether a train that has room for so many tuples and bytes can take it too."""
+        return 0 < rows >= self.rows and self.size <= size
 
 
 class FeedInput(Input[FeedPosition]):
@@ -180,8 +200,8 @@ class FeedInput(Input[FeedPosition]):
         at = position or FeedPosition()
         self._look(at.byte)
         slices: list[FeedFile] = []
-        rows, newest = 0, None
-        while self._waiting and (not rows or (rows < limit and rows + self._waiting[0].rows <= limit)):
+        rows, size, newest = 0, 0, None
+        while self._waiting and (not rows or self._waiting[0].fits(limit - rows, self.max_bytes - size)):
             delivery = self._waiting.pop(0)
             if delivery.at <= at.at:
                 # A writer that was stopped has delivered this one again.
@@ -189,9 +209,37 @@ class FeedInput(Input[FeedPosition]):
                 continue
             at = FeedPosition(delivery.end, delivery.at)
             slices += [FeedFile(str(self._path / name), at.at, *rest) for name, *rest in delivery.files]
-            rows, newest = rows + delivery.rows, at.at * _SECOND
-        arrived = _written(slices[0].path) if slices else None
-        return Taken(slices, at, rows, newest if slices else None, more=bool(self._waiting), arrived=arrived)
+            rows, size, newest = rows + delivery.rows, size + delivery.size, at.at * _SECOND
+        arrivals = self._arrivals(slices)
+        return Taken(
+            slices,
+            at,
+            rows,
+            newest if slices else None,
+            more=bool(self._waiting),
+            arrived=arrivals[0][0] if arrivals else None,
+            arrivals=arrivals,
+        )
+
+    @staticmethod
+    def _arrivals(slices: Sequence[FeedFile]) -> list[Arrival]:
+        """When each delivery was written, by its first file."""
+        arrivals: list[Arrival] = []
+        for _, files in groupby(slices, key=lambda file: file.at):
+            delivery = list(files)
+            written = _written(delivery[0].path)
+            if written is not None:
+                arrivals.append((written, sum(file.rows for file in delivery)))
+        return arrivals
+
+    def waiting(self, position: FeedPosition | None) -> Waiting:
+        at = position or FeedPosition()
+        self._look(at.byte)
+        fresh = [delivery for delivery in self._waiting if delivery.at > at.at]
+        if not fresh:
+            return Waiting(0, 0)
+        arrived = _written(str(self._path / fresh[0].files[0][0])) if fresh[0].files else None
+        return Waiting(sum(d.rows for d in fresh), sum(d.size for d in fresh), arrived)
 
     def _look(self, byte: int) -> None:
         """Read what was added to the list; a line without its end is still being written."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken
+from penstock.connectors.contract import Decoded, Input, Position, Slice, Taken, Waiting
 from penstock.connectors.tables import counted_from
 from penstock.model.boxes import Source
 from penstock.model.formats.rate import Rate
 from penstock.model.types import arrow_schema
 
 _SECOND = 1_000_000
+_PARTS = 8  # the arrivals of a train are told in so many parts
 
 
 @dataclass(frozen=True)
@@ -78,5 +80,20 @@ class RateInput(Input[RatePosition]):
         count = max(0, min(limit, int((now - start) * self._rate / _SECOND) - first))
         slices = [RateSlice(first, count, start, self._rate)] if count else []
         newest = start + (first + count - 1) * _SECOND // self._rate if count else None
-        due = start / _SECOND + (first + 1) / self._rate
-        return Taken(slices, RatePosition(start, first + count), count, newest, arrived=due)
+        due = self._due(start, first)
+        parts = min(count, _PARTS)
+        ends = [first + count * part // max(1, parts) for part in range(parts + 1)]
+        arrivals = [(self._due(start, a), b - a) for a, b in pairwise(ends)]
+        return Taken(
+            slices, RatePosition(start, first + count), count, newest, arrived=due, arrivals=arrivals
+        )
+
+    def _due(self, start: int, row: int) -> float:
+        """When a row comes, in seconds."""
+        return start / _SECOND + (row + 1) / self._rate
+
+    def waiting(self, position: RatePosition | None) -> Waiting:
+        if position is None:
+            return Waiting(0, 0)
+        count = int((self._now(position) - position.start) * self._rate / _SECOND) - position.row
+        return Waiting(count, 0, self._due(position.start, position.row)) if count > 0 else Waiting(0, 0)

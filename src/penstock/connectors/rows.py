@@ -6,14 +6,26 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from penstock.connectors.contract import Decoded, Input, Location, Position, Slice, Taken
+from penstock.connectors.contract import (
+    Decoded,
+    Input,
+    Location,
+    Position,
+    Slice,
+    Stays,
+    Taken,
+    Thinned,
+    Waiting,
+)
+from penstock.connectors.line_blocks import thin_lines
 from penstock.connectors.lines import decode_lines, json_row_reader
 from penstock.connectors.values import as_json
 from penstock.model.boxes import Source
 from penstock.model.formats.rows import GivenRow, Rows
-from penstock.store.durable import write_bytes
+from penstock.store.durable import make_directory, write_bytes
 from penstock.store.file_names import numbered, numbers_in
 
 _END = object()
@@ -40,8 +52,15 @@ class SpoolFile(Slice):
         return Path(self.path).read_bytes()
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
-        lines = bytes(data).removesuffix(b"\n").split(b"\n")
-        return decode_lines(source.schema, lines, self.row, json_row_reader(source.schema))
+        return self._decode(source, bytes(data), self.row)
+
+    @staticmethod
+    def _decode(source: Source, rows: bytes, first: int) -> Decoded:
+        lines = rows.removesuffix(b"\n").split(b"\n")
+        return decode_lines(source.schema, lines, first, json_row_reader(source.schema))
+
+    def thinned(self, source: Source, data: bytes | memoryview, stays: Stays) -> Thinned:
+        return thin_lines(bytes(data), self.row, stays, partial(self._decode, source))
 
     def offered(self, source: Source, data: bytes | memoryview) -> int:
         del source, data
@@ -64,7 +83,7 @@ class RowsInput(Input[RowsPosition]):
     def __init__(self, source: Source, directory: Path) -> None:
         assert isinstance(source.format, Rows)
         self._rows, self._directory = source.format, directory
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         self._iterator: Iterator[GivenRow] | None = None
         self._spooled = max(numbers_in(directory, _SUFFIX), default=0)
 
@@ -83,6 +102,10 @@ class RowsInput(Input[RowsPosition]):
             arrived=path.stat().st_mtime,
         )
 
+    def waiting(self, position: RowsPosition | None) -> Waiting:
+        """Rows that are in files. What the iterable still holds has not come yet."""
+        return Waiting(max(0, self._spooled - (position or RowsPosition()).row))
+
     def _end_of(self, start: int) -> int:
         return min(end for end in numbers_in(self._directory, _SUFFIX) if end > start)
 
@@ -99,9 +122,7 @@ class RowsInput(Input[RowsPosition]):
         if lines:
             self._spooled += len(lines)
             text = "\n".join(lines) + "\n"
-            write_bytes(
-                numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False, private=True
-            )
+            write_bytes(numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False)
         return self._spooled
 
     @staticmethod

@@ -21,7 +21,7 @@ ENDED_WITH_PARENT = 9
 
 def run_child(command: Sequence[str], log: Path, *, patience: float = 120.0) -> int:
     """Run a command and return its exit code; if this process is interrupted, the child ends first."""
-    with log.open("wb") as said:
+    with open(log, "wb", opener=_private) as said:
         # A session of its own: Ctrl-C in a terminal reaches the parent, and the parent asks the child to end.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True
@@ -34,6 +34,10 @@ def run_child(command: Sequence[str], log: Path, *, patience: float = 120.0) -> 
     finally:
         assert process.stdin is not None
         process.stdin.close()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:

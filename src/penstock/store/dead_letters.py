@@ -70,13 +70,13 @@ class DeadLetters:
         if letters.num_rows == 0:
             path.unlink(missing_ok=True)  # a replay without letters must not keep those of the first attempt
             return 0
-        durable.make_directory(self.path, sync=self._sync, private=True)  # letters hold raw input
-        durable.make_directory(path.parent, sync=self._sync, private=True)
+        durable.make_directory(self.path, sync=self._sync)  # letters hold raw input
+        durable.make_directory(path.parent, sync=self._sync)
         sink = pa.BufferOutputStream()
         table = _conform(letters, train)
         tuples = int(pc.sum(table.column("tuples")).as_py())
         pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink, write_page_checksum=True)
-        durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync, private=True)
+        durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
         return tuples
 
     def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:

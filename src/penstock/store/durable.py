@@ -17,17 +17,32 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Any, Literal, get_args
 
 from penstock.model.errors import PenstockError
 from penstock.store.errors import CorruptFileError, MissingFileError, StoreError
 
 TEMPORARY = ".tmp"
-_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+
+
+def umask_of(text: str | None) -> int:
+    """The permissions that files and folders do not get, from PENSTOCK_UMASK; only their owner by default.
+
+    >>> oct(umask_of("022")), oct(umask_of(None)), oct(umask_of("rw"))
+    ('0o22', '0o77', '0o77')
+    """
+    return int(text, 8) if text and set(text) <= set("01234567") and len(text) <= _DIGITS else 0o077
+
+
+_DIGITS = 4
+UMASK = umask_of(os.environ.get("PENSTOCK_UMASK"))
+FILE_MODE, FOLDER_MODE = 0o666 & ~UMASK, 0o777 & ~UMASK
 _counter = itertools.count()
+_QUIET_STEP = 4 << 20  # bytes that background work writes at a time
+Piece = bytes | memoryview
 _HOST = socket.gethostname()[:32].replace("/", "_")
 
 Durability = Literal["process", "power"]
@@ -50,7 +65,13 @@ class FileLayer:
     """The calls that decide what a crash leaves. Tests put a layer here that loses or refuses writes."""
 
     def write(self, path: Path, data: bytes | memoryview) -> None:
-        path.write_bytes(data)
+        with open_file(path) as file:
+            file.write(data)
+
+    def write_pieces(self, path: Path, pieces: Iterable[Piece], *, quietly: bool = False) -> None:
+        with open_file(path) as file:
+            for piece in pieces:
+                _write_whole(file.fileno(), memoryview(piece), quietly=quietly)
 
     def replace(self, path: Path, target: Path) -> None:
         path.replace(target)
@@ -104,6 +125,7 @@ def whole_file(path: Path, *, sync: bool = True, sync_parent: bool = True) -> It
     """
     aside = _aside(path)
     try:
+        os.close(opener(str(aside), os.O_WRONLY | os.O_CREAT))  # whoever writes it keeps its mode
         yield aside
         if sync:
             sync_file(aside)
@@ -121,13 +143,30 @@ def write_bytes(
     *,
     sync: bool = True,
     sync_parent: bool = True,
-    private: bool = False,
 ) -> None:
-    """Write a whole file or nothing; `private`: only its owner may read it. See `whole_file` for the rest."""
+    """Write a whole file or nothing. See `whole_file` for the options."""
     with whole_file(path, sync=sync, sync_parent=sync_parent) as aside:
         layer.write(aside, data)
-        if private:
-            aside.chmod(_PRIVATE_FILE)
+
+
+def write_pieces(path: Path, pieces: Iterable[Piece], *, sync: bool, quietly: bool = False) -> None:
+    """Write a whole file or nothing, from pieces that need not be copied together first.
+
+    `quietly`: the disk begins at once with what was written. Then no large write is left over that others
+    would have to wait for. For background work.
+    """
+    with whole_file(path, sync=sync) as aside:
+        layer.write_pieces(aside, pieces, quietly=quietly)
+
+
+def _write_whole(file: int, data: memoryview, *, quietly: bool) -> None:
+    """Write all bytes: one call may write fewer."""
+    step = _QUIET_STEP if quietly else len(data)
+    while len(data):
+        written = os.write(file, data[:step])
+        data = data[written:]
+        if quietly and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def create(path: Path, data: bytes, *, sync: bool = True) -> bool:
@@ -178,13 +217,25 @@ def sync_directory(path: Path) -> None:
     layer.sync_directory(path)
 
 
-def make_directory(path: Path, *, sync: bool = False, private: bool = False) -> None:
-    """Create a directory and those above it. `sync`: their names survive a power cut.
+def opener(path: str, flags: int) -> int:
+    """For `open(..., opener=)`: a new file that only its owner may read, unless PENSTOCK_UMASK says more."""
+    return os.open(path, flags, FILE_MODE)
 
-    `private`: only its owner may enter it. One that is there already keeps its mode.
+
+def open_file(path: Path, mode: str = "wb") -> IO[Any]:
+    """Open a file for writing. A new one gets `FILE_MODE`, one that is there keeps its mode."""
+    return open(path, mode, opener=opener, encoding=None if "b" in mode else "utf-8")
+
+
+def make_directory(path: Path, *, sync: bool = False) -> None:
+    """Create a directory and those above it, which only their owner may enter.
+
+    One that is there already keeps its mode. `sync`: their names survive a power cut.
     """
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
-    path.mkdir(mode=_PRIVATE_FOLDER if private else 0o777, parents=True, exist_ok=True)
+    for parent in reversed(missing):
+        parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)  # somebody may have deleted one meanwhile
     for parent in missing if sync else ():
         sync_directory(parent.parent)
 
@@ -283,8 +334,8 @@ def read_record(path: Path) -> dict[str, Any]:
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     """Hold a lock among threads and processes; yields False if it is taken and `wait` is False."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    make_directory(path.parent)
+    descriptor = opener(str(path), os.O_RDWR | os.O_CREAT)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

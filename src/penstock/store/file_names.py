@@ -17,7 +17,7 @@ STAGING = "_staging"
 leading '_'.
 """
 
-_DELIVERED = re.compile(r"(?:^|/)t(\d{6})-g(\d{3})\.(csv|parquet)$")
+_DELIVERED = re.compile(r"(?:^|/)t(\d{6})-g(\d{3})\.(csv|parquet|packed)$")
 
 
 _OUTPUT = re.compile(r"part-(.+)-(\d{8,})-\d{5,}\.[a-z]+")

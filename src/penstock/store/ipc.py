@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+_LARGE = 1 << 16
+
 
 def to_ipc(table: pa.Table) -> pa.Buffer:
     """The table as one buffer in the Arrow stream format.
@@ -15,10 +17,22 @@ def to_ipc(table: pa.Table) -> pa.Buffer:
     >>> from_ipc(to_ipc(pa.table({"vid": [7, 8]}))).to_pydict()
     {'vid': [7, 8]}
     """
-    stream = pa.BufferOutputStream()
+    if table.nbytes < _LARGE:
+        stream = pa.BufferOutputStream()
+        _write(table, stream)
+        return stream.getvalue()
+    # A stream that grows copies what it holds each time. So measure first: that touches no column.
+    measured = pa.MockOutputStream()
+    _write(table, measured)
+    buffer = pa.allocate_buffer(measured.size())
+    with pa.FixedSizeBufferWriter(buffer) as stream:
+        _write(table, stream)
+    return buffer
+
+
+def _write(table: pa.Table, stream: pa.NativeFile) -> None:
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
-    return stream.getvalue()
 
 
 def ipc_bytes(table: pa.Table) -> bytes:

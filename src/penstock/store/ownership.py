@@ -141,7 +141,7 @@ class Ownership:
         self._ended.set()
         self._beats.join(10)
         with contextlib.suppress(OSError):
-            _ended(self._folder, self.epoch).touch()
+            _ended(self._folder, self.epoch).touch(mode=durable.FILE_MODE)
         os.close(self._lock)
 
     def _beat(self) -> None:
@@ -166,7 +166,7 @@ def own(checkpoint: Path, *, take_over: bool = False, timing: Timing | None = No
     """
     timing = timing or Timing()
     folder = checkpoint / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    durable.make_directory(folder)
     for _ in range(_TRIES):
         # The number first, then the last owner: whoever comes in between has taken this number, and the claim
         # fails. In the other order two that start at once could follow the same dead owner.

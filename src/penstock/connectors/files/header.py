@@ -50,6 +50,11 @@ def read_header(text: TextFile, path: str, schema: Schema, options: Options) -> 
     return Header(lines, end, _unique(names, schema))
 
 
+def header_line(text: TextFile, options: Options) -> str:
+    """The text of a file's header, as it stands there."""
+    return _first_line(text, dict(options).get("comment", "").encode())[1].decode()
+
+
 def _first_line(text: TextFile, comment: bytes) -> tuple[int, bytes, int]:
     """The number of lines up to the header, its text, and the byte after it."""
     top = text.read(0, _MOST)

@@ -33,40 +33,54 @@ class Piece:
     crc: int
 
 
+@dataclass(frozen=True)
+class CutLimit:
+    """The most lines and bytes of a piece. It has `least` lines nevertheless, however long they are."""
+
+    lines: int
+    bytes: int = MAX_SLICE_BYTES
+    least: int = 1
+
+
 def cut_piece(
-    text: TextFile, start: int, size: int, limit: int, *, before: int = 0, comment: bytes = b""
+    text: TextFile, start: int, size: int, limit: CutLimit, *, before: int = 0, comment: bytes = b""
 ) -> Piece:
-    """At most `limit` lines from `start`; at least one, however long. The last may lack its end.
+    """Whole lines from `start`. The last line of the text may lack its end.
 
     `before`: the checksum up to `start`.
     """
-    data = _block(text, start, size)
+    most = min(limit.bytes, MAX_SLICE_BYTES)
+    data = _block(text, start, size, most, limit.least)
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
-    if len(ends) >= limit:
-        data, ends = data[: int(ends[limit - 1]) + 1], ends[:limit]
-    elif start + len(data) < size:
-        data = data[: int(ends[-1]) + 1]
-    lines = len(ends) + (1 if data and not data.endswith(b"\n") else 0)
-    return Piece(start + len(data), lines, count_lines(data, comment), crc32(data, before))
+    lines = min(len(ends), limit.lines)
+    if len(data) > most:
+        lines = min(lines, max(limit.least, int(np.searchsorted(ends, most))))
+    # Only the last line of the text may lack its end, and only if the piece has room for it.
+    full = lines == limit.lines or lines < len(ends) or len(data) > most
+    if lines and (full or start + len(data) < size):
+        data, ends = data[: int(ends[lines - 1]) + 1], ends[:lines]
+    count = len(ends) + (1 if data and not data.endswith(b"\n") else 0)
+    return Piece(start + len(data), count, count_lines(data, comment), crc32(data, before))
 
 
 def count_rows(text: TextFile, start: int, comment: bytes = b"") -> int:
     """How many tuples there are from `start` to the end."""
     rows = 0
     while start < text.size:
-        piece = cut_piece(text, start, text.size, text.size, comment=comment)
+        piece = cut_piece(text, start, text.size, CutLimit(text.size), comment=comment)
         start, rows = piece.end, rows + piece.rows
     return rows
 
 
-def _block(text: TextFile, start: int, size: int) -> bytes:
-    """The text from `start`: a slice's worth, or more if a line is longer."""
-    data = b""
-    while start + len(data) < size and b"\n" not in data[-MAX_SLICE_BYTES:]:
-        more = text.read(start + len(data), min(MAX_SLICE_BYTES, size - start - len(data)))
+def _block(text: TextFile, start: int, size: int, most: int, least: int) -> bytes:
+    """The text from `start`: `most` bytes, or more if the first `least` lines are longer."""
+    data, lines = b"", 0
+    while start + len(data) < size and lines < least:
+        wanted = MAX_SLICE_BYTES if data else most
+        more = text.read(start + len(data), min(wanted, size - start - len(data)))
         if not more:
             raise UncutTextError("it became shorter while it was read")
         if len(data) > MAX_LINE_BYTES:
             raise UncutTextError(f"a line is longer than {MAX_LINE_BYTES:,} bytes")
-        data += more
+        data, lines = data + more, lines + more.count(b"\n")
     return data

@@ -27,7 +27,10 @@ from penstock.connectors.contract import (
     SliceGoneError,
     Taken,
     TicketPart,
+    Unread,
+    Waiting,
 )
+from penstock.connectors.files.discovery.backlog import Backlog
 from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.parquet_decode import decode_groups, decode_table
@@ -46,8 +49,6 @@ from penstock.model.types import Schema, arrow_schema
 from penstock.store.durable import checksum
 from penstock.store.ipc import from_ipc, ipc_bytes
 
-MAX_TRAIN_BYTES = 256 << 20
-"""A train takes at most so many unpacked bytes, or one row group."""
 READER = {"coerce_int96_timestamp_unit": "us"}
 _ROW_BYTES = 20  # the assumed size of a row
 _LETTERS = 1000  # at most so many files are refused or reported in a train
@@ -159,6 +160,9 @@ class WholeParquet(_ParquetSlice):
             groups = range(file.num_row_groups)
             return decode_groups(file, groups, source.schema, first_seq(self.file))
 
+    def unread(self) -> Unread:
+        return Unread(first_seq(self.file), self.rows, self.latest)
+
     def whole_file(self) -> str | None:
         return self.path
 
@@ -169,18 +173,18 @@ class _Cut:
 
     at: ParquetPosition
     left: int
-    bytes: int = 0
+    bytes_left: int
     slices: list[WholeParquet | RowGroups] = field(default_factory=list)
     refused: list[RefusedInput] = field(default_factory=list)
 
     @property
     def open(self) -> bool:
-        return self.left > 0 and self.bytes < MAX_TRAIN_BYTES and len(self.refused) < _LETTERS
+        return self.left > 0 and self.bytes_left > 0 and len(self.refused) < _LETTERS
 
     def takes_whole(self, path: str, rows: int, footer: pq.FileMetaData) -> bool:
         """Whether the file can be read whole, by Spark's own reader: it tells files apart by their names."""
         mixed = any(isinstance(s, RowGroups) or _same_name(s.path, path) for s in self.slices)
-        fits = rows <= self.left and self.bytes + unpacked_bytes(footer) <= MAX_TRAIN_BYTES
+        fits = rows <= self.left and unpacked_bytes(footer) <= self.bytes_left
         return self.at.group == 0 and fits and not mixed and _spark_reads(path, footer)
 
     def next_file(self) -> None:
@@ -188,7 +192,7 @@ class _Cut:
 
 
 class ParquetFiles(Input[ParquetPosition]):
-    """Cuts Parquet files by their footers.
+    """Cuts Parquet files by their footers. `max_bytes` are unpacked ones.
 
     A file whose footer cannot be read or does not match is refused.
     """
@@ -197,23 +201,41 @@ class ParquetFiles(Input[ParquetPosition]):
         self._source = source
         self._files = SourceFiles(source, directory, self._judge, has_footer)
         self._log = self._files.log
+        self._backlog = Backlog(self._log)
+        self._opened_rows = (-1, 0)  # the file opened last, and its rows
 
     def take(self, position: ParquetPosition | None, limit: int) -> Taken:
-        cut = _Cut(position or ParquetPosition(), limit)
+        cut = _Cut(position or ParquetPosition(), limit, self.max_bytes)
         self._log.check(cut.at.file)
-        first = cut.at.file
+        first, start = cut.at.file, self._place(cut.at)
         self._fill(cut, limit)
         if cut.at.file > first and not cut.slices and not cut.refused:
             self._fill(cut, limit)  # the files that were known have changed, and come again as new ones
         self._log.flush()
+        rows = sum(s.rows for s in cut.slices)
+        self._backlog.read(start, self._place(cut.at), rows)
         return Taken(
             cut.slices,
             cut.at,
-            sum(s.rows for s in cut.slices),
+            rows,
             refused=cut.refused,
             more=cut.at.file < len(self._log.known) or cut.at.reported < len(self._log.changes),
             waiting=self._files.waiting,
             arrived=self._log.arrived({s.file for s in cut.slices}),
+            arrivals=self._log.arrivals((s.file, s.rows) for s in cut.slices),
+        )
+
+    def waiting(self, position: ParquetPosition | None) -> Waiting:
+        at = position or ParquetPosition()
+        self._files.look(at.file)
+        return self._backlog.waiting(at.file, self._place(at) - self._log.bytes_before(at.file))
+
+    def _place(self, at: ParquetPosition) -> int:
+        """The bytes before a position; inside a file, by the share of its rows."""
+        number, rows = self._opened_rows
+        share = at.row / rows if at.row and number == at.file and rows else 0.0
+        return self._backlog.place(
+            at.file, int(share * self._log.known[at.file].signature.size) if share else 0
         )
 
     def here(self, piece: TicketPart) -> TicketPart:
@@ -252,12 +274,10 @@ class ParquetFiles(Input[ParquetPosition]):
             extent = time_extent(footer, self._source.timestamp)
             in_range = times_in_range(footer, self._source.schema)
             cut.slices.append(WholeParquet(path, number, rows, *self._signature(number), *extent, in_range))
-            cut.left, cut.bytes = cut.left - rows, cut.bytes + unpacked_bytes(footer)
+            cut.left, cut.bytes_left = cut.left - rows, cut.bytes_left - unpacked_bytes(footer)
             cut.next_file()
             return True
-        fits_later = (
-            rows <= limit and unpacked_bytes(footer) <= MAX_TRAIN_BYTES and _spark_reads(path, footer)
-        )
+        fits_later = rows <= limit and unpacked_bytes(footer) <= self.max_bytes and _spark_reads(path, footer)
         if cut.slices and (cut.at.group or fits_later or isinstance(cut.slices[-1], WholeParquet)):
             return False  # it fits whole into the next train, or must not be mixed with whole files
         self._add_groups(cut, path, footer)
@@ -265,10 +285,10 @@ class ParquetFiles(Input[ParquetPosition]):
 
     def _add_groups(self, cut: _Cut, path: str, footer: pq.FileMetaData) -> None:
         at = cut.at
-        last, count, size = groups_within(footer, at.group, cut.left, MAX_TRAIN_BYTES - cut.bytes)
+        last, count, size = groups_within(footer, at.group, cut.left, cut.bytes_left)
         signature = self._signature(at.file)
         cut.slices.append(RowGroups(path, at.file, count, *signature, at.group, last, at.row))
-        cut.left, cut.bytes = cut.left - count, cut.bytes + size
+        cut.left, cut.bytes_left = cut.left - count, cut.bytes_left - size
         cut.at = replace(at, group=last, row=at.row + count)
         if last >= footer.num_row_groups:
             cut.next_file()
@@ -286,6 +306,7 @@ class ParquetFiles(Input[ParquetPosition]):
         if signature != self._log.signatures[at.file]:
             self._changed(at, signature, begun)
         footer = read_footer(path, self._source.schema)
+        self._opened_rows = at.file, footer.num_rows
         self._log.was_read(at.file, _content(path))
         return footer
 

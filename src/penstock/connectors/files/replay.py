@@ -10,12 +10,15 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.files.header import header_line
+from penstock.connectors.files.text_file import Archive, BrokenArchiveError, TextFile, codec_of, plain_text
 from penstock.connectors.tables import RAW_LIMIT
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files, Json
@@ -29,6 +32,7 @@ LATE = "they are late, and their windows are closed"
 WHOLE = "a whole file was refused; mend it and give it a new name"
 CUT = "their text was too long to keep; give in the original lines"
 NO_TEXT = "their bytes are no UTF-8; give in the original lines"
+NO_HEADER = "the header of their file cannot be read any more, so nobody knows their columns"
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,13 @@ def _replay(checkpoint: Path, source: Source) -> Replayed:
     known = {name for batch in batches for name in batch.letters if batch.source == source.name}
     fresh = {name: letters.table(name) for name in letters.names() if name not in known}
     rows = [row for table in fresh.values() for row in _of_source(table, source.name)]
-    left = Counter(filter(None, (problem or _stays(row) for row in rows)))
-    lines = [row for row in rows if not problem and not _stays(row)]
+    headers = {} if problem else _headers(source, {row["file"] for row in rows})
+    why = [problem or _stays(row) or ("" if row["file"] in headers else NO_HEADER) for row in rows]
+    left = Counter(filter(None, why))
+    lines = [row for row, reason in zip(rows, why, strict=True) if not reason]
     if not lines:
         return Replayed(source.name, left=left)
-    files = _files(source, lines, len(batches))
+    files = _files(source, lines, headers, len(batches))
     _save(checkpoint, [*batches, _Batch(source.name, sorted(fresh), files)])
     crash_point("replay-intended")
     _finish(checkpoint)
@@ -115,13 +121,15 @@ def _stays(letter: Mapping[str, Any]) -> str:
     return NO_TEXT if "\ufffd" in letter["raw"] else ""
 
 
-def _files(source: Source, letters: list[dict[str, Any]], number: int) -> dict[str, str]:
+def _files(
+    source: Source, letters: list[dict[str, Any]], headers: Mapping[str | None, str], number: int
+) -> dict[str, str]:
     """The files to make: one for each header that the letters' own files have."""
     assert isinstance(source.format, Files)
     suffix = "csv" if isinstance(source.format, Csv) else "json"
     texts: dict[str, list[str]] = {}
     for letter in letters:
-        texts.setdefault(_header(source, letter["file"]), []).append(f"{letter['raw']}\n")
+        texts.setdefault(headers[letter["file"]], []).append(f"{letter['raw']}\n")
     folder = Path(source.format.path)
     return {
         str(folder / f"replayed-{os.getpid()}-{number:06d}-{part}.{suffix}"): header + "".join(lines)
@@ -129,17 +137,23 @@ def _files(source: Source, letters: list[dict[str, Any]], number: int) -> dict[s
     }
 
 
-def _header(source: Source, file: str | None) -> str:
-    """The header of the file that a line comes from, if files of this source have one."""
+def _headers(source: Source, files: Iterable[str | None]) -> dict[str | None, str]:
+    """The header of each file that lines come from; a file whose header cannot be read is left out.
+
+    The order of columns is the file's own. To guess it would give in wrong values, not refused ones.
+    """
     assert isinstance(source.format, Files)
-    options = dict(source.format.options)
-    if not isinstance(source.format, Csv) or options.get("header", "false") != "true":
-        return ""
-    try:
-        with Path(file or "").open(encoding="utf-8") as lines:
-            return lines.readline().rstrip("\r\n") + "\n"
-    except (OSError, UnicodeDecodeError):
-        return options.get("sep", ",").join(source.schema.names) + "\n"
+    if not isinstance(source.format, Csv) or dict(source.format.options).get("header", "false") != "true":
+        return dict.fromkeys(files, "")
+    headers: dict[str | None, str] = {}
+    for file in files:
+        with suppress(OSError, UnicodeDecodeError, BrokenArchiveError), _text(file or "") as text:
+            headers[file] = header_line(text, source.format.options) + "\n"
+    return headers
+
+
+def _text(path: str) -> AbstractContextManager[TextFile]:
+    return nullcontext(Archive(path)) if codec_of(path) else plain_text(path)
 
 
 def _finish(checkpoint: Path) -> None:

@@ -165,7 +165,7 @@ def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: fl
 
 
 def _parquet(table: pa.Table, path: Path, choices: Choices) -> None:
-    with path.open("wb") as file:
+    with durable.open_file(path, "wb") as file:
         pq.write_table(table, file, compression=choices.get("compression", "snappy"))
 
 
@@ -173,16 +173,22 @@ def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
     header, sep = choices.get("header", "false") == "true", choices.get("sep", ",")
     text = None if header else int_csv(table, sep)
     if text is not None:
-        path.write_bytes(text)
+        with durable.open_file(path) as file:
+            file.write(text)
         return
-    table = _numbers_as_text(_as_texts(table))
+    table = _without_empty_chunks(_numbers_as_text(_as_texts(table)))
     # Arrow quotes either every text or none. None reads better, but only works if no text needs quotes.
     if not _has_empty_text(table):
-        with contextlib.suppress(pa.ArrowInvalid), path.open("wb") as file:
+        with contextlib.suppress(pa.ArrowInvalid), durable.open_file(path, "wb") as file:
             pacsv.write_csv(table, file, _csv_options(header, sep, "none"))
             return
-    with path.open("wb") as file:
+    with durable.open_file(path, "wb") as file:
         pacsv.write_csv(table, file, _csv_options(header, sep, "needed"))
+
+
+def _without_empty_chunks(table: pa.Table) -> pa.Table:
+    """Arrow's CSV writer answers an empty first chunk with 24 kB of memory that nobody has written to."""
+    return pa.Table.from_batches([batch for batch in table.to_batches() if batch.num_rows], table.schema)
 
 
 def _csv_options(header: bool, sep: str, quoting: str) -> pacsv.WriteOptions:
@@ -196,7 +202,7 @@ def _has_empty_text(table: pa.Table) -> bool:
 
 
 def _json(table: pa.Table, path: Path, _choices: Choices) -> None:
-    with path.open("w") as file:
+    with durable.open_file(path, "w") as file:
         for row in _as_texts(table).to_pylist():
             present = {name: _finite(value) for name, value in row.items() if value is not None}
             file.write(json.dumps(present, default=str, allow_nan=False) + "\n")

@@ -7,15 +7,16 @@ read from its beginning as a new file, and a dead letter says so.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zlib import crc32
 
-from penstock.connectors.contract import Input, Position, RefusedInput, Taken, TicketPart
+from penstock.connectors.contract import Input, Position, RefusedInput, Taken, TicketPart, Waiting
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.header import Header, WrongHeaderError, read_header
-from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, cut_piece
+from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, CutLimit, cut_piece
 from penstock.connectors.files.text import ByteRange, TextFiles
 from penstock.connectors.files.text_file import TextFile, codec_of, plain_text
 from penstock.model.boxes import Source
@@ -54,9 +55,14 @@ class _Train:
 
     at: list[tuple[int, int, int]]
     left: int
+    bytes_left: int
     slices: list[ByteRange] = field(default_factory=list)
     refused: list[RefusedInput] = field(default_factory=list)
     more: bool = False
+
+    @property
+    def full(self) -> bool:
+        return self.left <= 0 or self.bytes_left <= 0
 
 
 class TailedFiles(Input[TailPosition]):
@@ -72,6 +78,8 @@ class TailedFiles(Input[TailPosition]):
         self._comment = given.get("comment", "").encode()
         self._headers: dict[int, Header] = {}
         self._seen: dict[int, tuple[int, ...]] = {}  # what tells each file from any other, as last seen
+        self._read = (0, 0)  # bytes and tuples taken since the start
+        self._behind_since: float | None = None  # since when there is something to take
 
     def take(self, position: TailPosition | None, limit: int) -> Taken:
         read = position.files if position is not None else ()
@@ -79,14 +87,37 @@ class TailedFiles(Input[TailPosition]):
         self._files.look(0)
         self._check_number()
         new = len(self._log.known) - len(read)
-        train = _Train([*((b, line, mark) for b, line, mark in read), *[(0, 0, 0)] * new], limit)
+        at = [*((b, line, mark) for b, line, mark in read), *[(0, 0, 0)] * new]
+        train = _Train(at, limit, self.max_bytes)
         for number, (byte, _, _) in enumerate(train.at):
             if byte >= 0:
                 self._follow(train, number)
         arrived = self._log.arrived({piece.file for piece in train.slices})
         rows = sum(piece.rows for piece in train.slices)
-        at = TailPosition(train.at)
-        return Taken(train.slices, at, rows, refused=train.refused, more=train.more, arrived=arrived)
+        now = TailPosition(train.at)
+        size = sum(piece.end - piece.start for piece in train.slices)
+        self._read = self._read[0] + size, self._read[1] + rows
+        self._behind_since = None if not train.more else self._behind_since
+        return Taken(train.slices, now, rows, refused=train.refused, more=train.more, arrived=arrived)
+
+    def waiting(self, position: TailPosition | None) -> Waiting:
+        """Bytes by the sizes of the files; the oldest line is as old as the first look that found any."""
+        read = position.files if position is not None else ()
+        left = sum(self._unread(number, byte) for number, (byte, _, _) in enumerate(read))
+        if not left:
+            self._behind_since = None
+            return Waiting(0, 0)
+        self._behind_since = self._behind_since or time.time()
+        size, rows = self._read
+        return Waiting(round(left * rows / size) if size else None, left, self._behind_since)
+
+    def _unread(self, number: int, byte: int) -> int:
+        if byte < 0:
+            return 0
+        try:
+            return max(0, os.stat(self._log.path(number)).st_size - byte)  # noqa: PTH116 - see _added
+        except OSError:
+            return 0
 
     def here(self, piece: TicketPart) -> TicketPart:
         return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, ByteRange) else piece
@@ -104,7 +135,7 @@ class TailedFiles(Input[TailPosition]):
 
     def _follow(self, train: _Train, number: int) -> None:
         """What was added to a file, or why it is not followed any more."""
-        if train.left <= 0:
+        if train.full:
             train.more = True
             return
         try:
@@ -144,16 +175,20 @@ class TailedFiles(Input[TailPosition]):
         byte, line, _ = train.at[number]
         end = _complete(text, byte)
         header = self._header(number, text) if end > byte else Header()
-        while end > byte and train.left > 0:
+        while end > byte and not train.full:
             skipped = header.lines if byte == 0 else 0
-            piece = cut_piece(text, byte, end, max(train.left, skipped), comment=self._comment)
+            limit = CutLimit(max(train.left, skipped), train.bytes_left, max(1, skipped))
+            piece = cut_piece(text, byte, end, limit, comment=self._comment)
+            if train.slices and piece.end - byte > train.bytes_left:
+                train.bytes_left = 0  # its next line belongs to the next train
+                break
             rows = max(0, piece.rows - (1 if skipped else 0))
             path = self._log.path(number)
             lines = ByteRange(
                 path, number, byte, piece.end, line, skipped, rows, 0, piece.crc, header.columns
             )
             train.slices.append(lines)
-            train.left -= piece.lines
+            train.left, train.bytes_left = train.left - piece.lines, train.bytes_left - piece.end + byte
             byte, line = piece.end, line + piece.lines
         train.more = train.more or end > byte or _complete(text, end) > end
         train.at[number] = byte, line, _mark(text, byte)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -18,15 +19,19 @@ from penstock.connectors.contract import (
     Slice,
     SliceChangedError,
     SliceGoneError,
+    Stays,
     Taken,
+    Thinned,
     TicketPart,
+    Waiting,
 )
 from penstock.connectors.files.csv_decode import decode_csv
+from penstock.connectors.files.discovery.backlog import Backlog
 from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.header import Header, WrongHeaderError, read_header
 from penstock.connectors.files.json_decode import decode_json
-from penstock.connectors.files.line_cut import UncutTextError, count_rows, cut_piece
+from penstock.connectors.files.line_cut import CutLimit, UncutTextError, count_rows, cut_piece
 from penstock.connectors.files.text_file import (
     Archive,
     BrokenArchiveError,
@@ -36,6 +41,7 @@ from penstock.connectors.files.text_file import (
     codec_of,
     plain_text,
 )
+from penstock.connectors.line_blocks import thin_lines
 from penstock.connectors.lines import count_lines
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
@@ -43,8 +49,6 @@ from penstock.model.formats.files import Csv, Files
 from penstock.store.durable import make_directory, write_bytes
 from penstock.store.file_names import numbered_part
 
-MAX_TRAIN_BYTES = 256 << 20
-"""A train ends here, however few tuples these bytes hold."""
 _LETTERS = 1000  # at most so many changed files are reported in a train
 _BOM = b"\xef\xbb\xbf"
 
@@ -111,16 +115,27 @@ class ByteRange(Slice):
         return Archive(self.path).read(self.start, self.end - self.start)
 
     def decode(self, source: Source, data: bytes | memoryview) -> Decoded:
+        return self._decode(source, self._rows(data), first_seq(self.file, self.line + self.header))
+
+    def _decode(self, source: Source, rows: bytes, first: int) -> Decoded:
         assert isinstance(source.format, Files)
-        options, first = source.format.options, first_seq(self.file, self.line + self.header)
+        options = source.format.options
         if isinstance(source.format, Csv):
-            return decode_csv(source.schema, options, self._rows(data), first, self.columns)
-        return decode_json(source.schema, options, self._rows(data), first)
+            return decode_csv(source.schema, options, rows, first, self.columns)
+        return decode_json(source.schema, options, rows, first)
 
     def offered(self, source: Source, data: bytes | memoryview) -> int:
-        assert isinstance(source.format, Files)
+        return count_lines(self._rows(data), self._comment(source))
+
+    def thinned(self, source: Source, data: bytes | memoryview, stays: Stays) -> Thinned:
+        first, decode = first_seq(self.file, self.line + self.header), partial(self._decode, source)
+        return thin_lines(self._rows(data), first, stays, decode, self._comment(source))
+
+    @staticmethod
+    def _comment(source: Source) -> bytes:
+        """What comments begin with; only CSV has any."""
         options = dict(source.format.options) if isinstance(source.format, Csv) else {}
-        return count_lines(self._rows(data), options.get("comment", "").encode())
+        return options.get("comment", "").encode()
 
     def _rows(self, data: bytes | memoryview) -> bytes:
         """The text without byte order mark and header."""
@@ -156,13 +171,13 @@ class _Train:
 
     at: TextPosition
     left: int
+    bytes_left: int
     slices: list[ByteRange] = field(default_factory=list)
     refused: list[RefusedInput] = field(default_factory=list)
-    bytes: int = 0
 
     @property
     def open(self) -> bool:
-        return self.left > 0 and self.bytes < MAX_TRAIN_BYTES and len(self.refused) < _LETTERS
+        return self.left > 0 and self.bytes_left > 0 and len(self.refused) < _LETTERS
 
 
 class TextFiles(Input[TextPosition]):
@@ -179,25 +194,39 @@ class TextFiles(Input[TextPosition]):
         self._spool = directory / "unpacked"
         self._archive: tuple[int, Archive] | None = None
         self._header: tuple[int, Header] = (-1, Header())
+        self._backlog = Backlog(self._log)
 
     def take(self, position: TextPosition | None, limit: int) -> Taken:
-        train = _Train(position or TextPosition(), limit)
+        train = _Train(position or TextPosition(), limit, self.max_bytes)
         self._log.check(train.at.file)
-        first = train.at.file
+        first, start = train.at.file, self._place(train.at)
         self._fill(train)
         if train.at.file > first and not train.slices and not train.refused:
             self._fill(train)  # the files that were known have changed, and come again as new ones
         self._log.flush()
+        rows = sum(piece.rows for piece in train.slices)
+        self._backlog.read(start, self._place(train.at), rows)
         more = train.at.file < len(self._log.known) or train.at.reported < len(self._log.changes)
         return Taken(
             train.slices,
             train.at,
-            sum(piece.rows for piece in train.slices),
+            rows,
             refused=train.refused,
             more=more,
             waiting=self._files.waiting,
             arrived=self._log.arrived({piece.file for piece in train.slices}),
+            arrivals=self._log.arrivals((piece.file, piece.rows) for piece in train.slices),
         )
+
+    def waiting(self, position: TextPosition | None) -> Waiting:
+        at = position or TextPosition()
+        self._files.look(at.file)
+        return self._backlog.waiting(at.file, self._place(at) - self._log.bytes_before(at.file))
+
+    def _place(self, at: TextPosition) -> int:
+        """The bytes on disk before a position. Inside an archive, bytes are those of the unpacked text."""
+        packed = at.byte and codec_of(self._log.path(at.file))
+        return self._backlog.place(at.file, 0 if packed else at.byte)
 
     def here(self, piece: TicketPart) -> TicketPart:
         return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, ByteRange) else piece
@@ -244,13 +273,16 @@ class TextFiles(Input[TextPosition]):
         header = self._header_of(at, text)
         size = self._log.known[at.file].signature.size if isinstance(text, PlainText) else text.size
         skipped = header.lines if at.byte == 0 else 0
-        limit = max(train.left, skipped)
+        limit = CutLimit(max(train.left, skipped), train.bytes_left, max(1, skipped))
         piece = cut_piece(text, at.byte, size, limit, before=at.crc, comment=self._comment)
+        if train.slices and piece.end - at.byte > train.bytes_left:
+            train.bytes_left = 0  # its next line belongs to the next train
+            return
         if piece.end > at.byte:
             path, rows = self._log.path(at.file), max(0, piece.rows - (1 if skipped else 0))
             lines = ByteRange(path, at.file, at.byte, piece.end, at.line, skipped, rows, at.crc, piece.crc)
             train.slices.append(replace(lines, columns=header.columns, spool=self._spooled(lines, text)))
-            train.left, train.bytes = train.left - piece.lines, train.bytes + piece.end - at.byte
+            train.left, train.bytes_left = train.left - piece.lines, train.bytes_left - piece.end + at.byte
         if piece.end >= size:
             self._log.was_read(at.file, piece.crc)
             train.at = at.next_file()
@@ -262,8 +294,8 @@ class TextFiles(Input[TextPosition]):
         if not isinstance(text, Archive):
             return ""
         path = self._spool / numbered_part(piece.file, f"{piece.start:015d}")
-        make_directory(self._spool, private=True)
-        write_bytes(path, text.read(piece.start, piece.end - piece.start), sync=False, private=True)
+        make_directory(self._spool)
+        write_bytes(path, text.read(piece.start, piece.end - piece.start), sync=False)
         return str(path)
 
     def _header_of(self, at: TextPosition, text: TextFile) -> Header:

@@ -18,7 +18,7 @@ class Account:
     """Tuples of one source, in one train or in many.
 
     `dead`: refused at entry as malformed or without a time. What a later box refuses was let in. `shed`:
-    dropped under overload, which is not built yet.
+    dropped under overload by a valve (`valve.py`), whatever the tuple held.
     """
 
     offered: int = 0
@@ -35,7 +35,8 @@ class Account:
         Account(offered=9, let_in=6, dead=2, late=1, shed=0)
         """
         late = counts.get("late", 0)
-        return cls(counts.get("offered", 0), counts.get("out", 0), counts.get("dead", 0) - late, late)
+        offered, let_in, shed = (counts.get(name, 0) for name in ("offered", "out", "shed"))
+        return cls(offered, let_in, counts.get("dead", 0) - late, late, shed)
 
     def __add__(self, other: Account) -> Account:
         """Both together."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.engine.contract.account import Account
 from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.valve import ValveFlow
 from penstock.model.diffused.roles import Report
 from penstock.store.points.manifest import DataFile
 
@@ -51,6 +52,9 @@ class Commit:
     epoch: int = 0  # of the owner that wrote it
     # The version of the state that the next train starts from: stage -> partition -> name.
     state: dict[str, dict[str, str]] = field(default_factory=dict)
+    # With which boxes the train may be run again to rebuild state; empty: never, its input may be gone.
+    network: str = ""
+    valves: dict[str, ValveFlow] = field(default_factory=dict)  # by the valve's place
 
     def plain(self) -> dict[str, Any]:
         """For the disk."""
@@ -67,5 +71,6 @@ class Commit:
                 "joins": {name: tuple(map(Report.of, reports)) for name, reports in plain["joins"].items()},
                 "costs": {name: BoxCost(**cost) for name, cost in plain["costs"].items()},
                 "accounts": {name: Account(**account) for name, account in plain["accounts"].items()},
+                "valves": {at: ValveFlow(**flow) for at, flow in plain.get("valves", {}).items()},
             }
         )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class BoxCost:
     """Seconds that one box took in one train, over all tasks.
 
-    `cpu` counts every thread of the worker process: Arrow and numba may use several. Native boxes have no
-    cost of their own, because Spark compiles them into one loop with their neighbours.
+    `cpu` counts every thread of the worker process: Arrow and numba may use several. In trains of DataFrames
+    native boxes have no cost of their own, because Spark compiles them into one loop with their neighbours.
     """
 
     wall: float = 0.0

@@ -9,13 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.connectors.contract import MAX_TRAIN_BYTES
 from penstock.engine.contract.situation import Situation
+from penstock.model.errors import PenstockError
 
 DEFAULT_LENGTH = 500_000
+DEFAULT_BYTES = MAX_TRAIN_BYTES
 
 
 class TrainPolicy(Protocol):
-    """Decides about the next train: at most so many tuples of each input, or None: not now."""
+    """Decides about the next train: at most so many tuples of each input, or None: not now.
+
+    A policy may also have an attribute `max_bytes`: the most bytes of each input in a train. One with
+    `wakes = True` wakes a conductor to which it has said None, so that it need not ask all the time. One with
+    a method `declined(subnetwork)` is told that a train it has granted does not leave, for lack of input.
+    """
 
     def next_train(self, situation: Situation) -> int | None:
         """Called before every train; while it says None or nothing has come, every few milliseconds."""
@@ -23,9 +31,9 @@ class TrainPolicy(Protocol):
 
 @dataclass
 class AsSoonAsPossible:
-    """The default: a train leaves when there is anything to take, capped in length.
+    """The default: a train leaves when there is anything to take, capped in tuples and bytes of each input.
 
-    Both may be changed at any time.
+    All may be changed at any time.
 
     >>> policy = AsSoonAsPossible(length=1000, interval=1.0)
     >>> policy.next_train(Situation("tolls", 0, now=10.0))
@@ -36,6 +44,11 @@ class AsSoonAsPossible:
 
     length: int = DEFAULT_LENGTH
     interval: float = 0.0  # seconds between the departures of two trains
+    max_bytes: int = DEFAULT_BYTES
+
+    def __post_init__(self) -> None:
+        if self.max_bytes < 1:
+            raise PenstockError(f"max_bytes {self.max_bytes} is too few", expected="1 or more")
 
     def next_train(self, situation: Situation) -> int | None:
         """The cap, unless the last train left less than `interval` ago."""

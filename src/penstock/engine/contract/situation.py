@@ -20,6 +20,7 @@ class InputSituation:
     waiting_tuples: int | None = None
     waiting_bytes: int | None = None
     oldest_age: float | None = None  # seconds that the oldest waiting tuple has waited
+    offered_rate: float | None = None  # tuples a second that come, whether they are taken or not
 
     @property
     def offered_tuples(self) -> int | None:
@@ -33,7 +34,7 @@ class InputSituation:
 
 @dataclass(frozen=True)
 class TrainCost:
-    """What one train took. `cpu`: of the boxes in tasks; that of native boxes in the JVM is not measured."""
+    """What one train took. `cpu`: of all it used; only of its boxes in tasks where that is not measured."""
 
     tuples: int
     wall: float

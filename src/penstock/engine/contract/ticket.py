@@ -1,16 +1,18 @@
 """The ticket of a train: everything that steers one micro-batch, on disk before the train runs (A76).
 
 Spark's own offset is only the train's number. What the train reads, which horizons hold, at which rates boxes
-drop: all of it is in the ticket. So a train that is replayed after a crash is the same train.
+drop, what valves shed: all of it is in the ticket. So a train that is replayed after a crash is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.connectors.contract import Position, RefusedInput, TicketPart
+from penstock.connectors.contract import Arrival, Position, RefusedInput, TicketPart
+from penstock.engine.contract.steering import Monitor
+from penstock.engine.contract.valve import LeftOut, Valve
 from penstock.model.diffused.roles import Roles
 from penstock.store.points.manifest import NO_HORIZON
 
@@ -39,6 +41,11 @@ class Ticket:
     epoch: int = 0  # of the owner that wrote it
     # What the train could not read when it ran, by source: the ticket was written again without it.
     left_out: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
+    arrivals: Sequence[Arrival] = ()  # when its tuples came, earliest first (A03)
+    valves: tuple[Valve, ...] = ()  # what is shed; none is open
+    shed: dict[str, LeftOut] = field(default_factory=dict)  # by source: slices that a valve left out unread
+
+    monitors: Mapping[str, Monitor] = field(default_factory=dict)  # what somebody watches, by its own name
 
     @property
     def empty(self) -> bool:
@@ -52,6 +59,9 @@ class Ticket:
             "slices": {name: [piece.plain() for piece in slices] for name, slices in self.slices.items()},
             "positions": {name: at and at.plain() for name, at in self.positions.items()},
             "joins": {name: roles.plain() for name, roles in self.joins.items()},
+            "monitors": {name: monitor.plain() for name, monitor in self.monitors.items()},
+            "valves": [valve.plain() for valve in self.valves],
+            "shed": {name: asdict(left) for name, left in self.shed.items()},
         }
 
     @classmethod
@@ -61,5 +71,10 @@ class Ticket:
             "slices": {name: [TicketPart.of(s) for s in slices] for name, slices in plain["slices"].items()},
             "positions": {name: at and Position.of(at) for name, at in plain["positions"].items()},
             "joins": {name: Roles.of(roles) for name, roles in plain["joins"].items()},
+            "arrivals": tuple((at, tuples) for at, tuples in plain["arrivals"]),
+            "monitors": {name: Monitor.of(each) for name, each in plain.get("monitors", {}).items()},
+            # A ticket of an older version has none.
+            "valves": tuple(map(Valve.of, plain.get("valves", ()))),
+            "shed": {name: LeftOut(**left) for name, left in plain.get("shed", {}).items()},
         }
         return cls(**{**plain, **read})

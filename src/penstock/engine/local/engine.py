@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 from penstock.engine.local.box_logics import logic_for
 from penstock.engine.local.boxes.stateless import DropLogic
+from penstock.engine.local.boxes.windows import TimeWindows
 from penstock.engine.local.functions import table_of
 from penstock.engine.local.rows import Answer, DeadLetter, Logic, Row, raw_text, visible
 from penstock.engine.local.source import SourceLogic
+from penstock.engine.local.valves import PlainValve, Valves
 from penstock.model.boxes import Node, Output, Source, Trait
 from penstock.model.checks.horizons import MIN, after, lift
 from penstock.model.errors import PenstockError, did_you_mean
@@ -31,7 +33,7 @@ DropRates = Mapping[str, float]
 class LocalResult:
     """What left: rows (visible columns) by output, by connection point or view, and the dead letters.
 
-    `accounts`: what became of the tuples of each source: offered, let_in, dead, late.
+    `accounts`: what became of the tuples of each source: offered, let_in, dead, late, shed.
     """
 
     outputs: dict[str, list[Row]] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class LocalEngine:
         self.network = network
         self.result = LocalResult()
         self.trains = 0
+        self.valves = Valves(network)
         self.sources = {
             n.name: SourceLogic(n, clock) for n in network.nodes.values() if isinstance(n, Source)
         }
@@ -82,17 +85,30 @@ class LocalEngine:
         *,
         final: bool = True,
         drop_rates: DropRates | Sequence[DropRates] | None = None,
+        valves: Sequence[Sequence[PlainValve]] = (),
     ) -> LocalResult:
-        """All trains, then, if `final`, the end of input. `drop_rates`: for all trains, or one for each."""
+        """All trains, then, if `final`, the end of input. `drop_rates`: for all trains, or one for each.
+
+        `valves`: what the ticket of each train sheds, that of the end of input last.
+        """
+        shed = dict(enumerate(valves))
         for number, train in enumerate(trains):
             rates = drop_rates[number] if isinstance(drop_rates, Sequence) else drop_rates
-            self.train(train, drop_rates=rates)
-        return self.finish() if final else self.result
+            self.train(train, drop_rates=rates, valves=shed.get(number, ()))
+        return self.train({}, final=True, valves=shed.get(len(trains), ())) if final else self.result
 
-    def train(self, rows: Train, *, final: bool = False, drop_rates: DropRates | None = None) -> LocalResult:
-        """One train: rows by source name. Drop rates stay as set until they are set again."""
+    def train(
+        self,
+        rows: Train,
+        *,
+        final: bool = False,
+        drop_rates: DropRates | None = None,
+        valves: Sequence[PlainValve] = (),
+    ) -> LocalResult:
+        """One train: rows by source name. Drop rates stay as set until they are set again, valves do not."""
         self._check_names(rows, self.sources, "source")
         self._set_rates(drop_rates or {})
+        self.valves = Valves(self.network, valves)
         flows: dict[str, _ArrowTrain] = {}
         for name, node in self.network.nodes.items():
             if Trait.ENTERS in node.traits:
@@ -109,18 +125,25 @@ class LocalEngine:
     def _enter(self, name: str, rows: Iterable[object]) -> _ArrowTrain:
         source = self.sources[name]
         arrived = source.arrived
-        answer = source.take(rows)
+        answer = source.take(rows, self.valves.at(name))
         late = sum(reason.startswith("late: ") for _, reason in answer.dead)
         counts = {"let_in": len(answer.out), "dead": len(answer.dead) - late, "late": late}
         account = self.result.accounts.setdefault(name, Counter())
-        account.update(counts, offered=source.arrived - arrived)
+        account.update(counts, offered=source.arrived - arrived, shed=answer.shed)
         self._bury(answer, name, name)
         return _ArrowTrain(answer.out, source.horizon, source.idle)
 
     def _through(self, node: Node, inputs: list[_ArrowTrain], *, final: bool) -> _ArrowTrain:
         idle = [flow.idle for flow in inputs]
         horizons = lift([flow.horizon for flow in inputs], idle)
-        answer = self.logics[node.name].process([flow.rows for flow in inputs], horizons, final=final)
+        rows = [
+            [row for row in flow.rows if self.valves.passes(tail, node.name, row)]
+            for tail, flow in zip(node.inputs, inputs, strict=True)
+        ]
+        logic = self.logics[node.name]
+        if isinstance(logic, TimeWindows):
+            logic.told = self.valves.telling(node.name)
+        answer = logic.process(rows, horizons, final=final)
         self._bury(answer, self._source_of(node), node.name)
         if node.traits & (Trait.KEPT | Trait.LEAVES):
             self._deliver(node, answer.out)

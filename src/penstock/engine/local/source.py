@@ -6,13 +6,23 @@ given as Python values. So a fault of a connector shows when the engines are com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from penstock.engine.local.rows import Answer, Row, Value
+from penstock.engine.local.valves import Valve
 from penstock.model.boxes import Source
 from penstock.model.checks.horizons import MIN
 from penstock.model.expressions.values import convert, micros
 from penstock.model.types import SEQ, STAMP
+
+
+@dataclass
+class SourceAnswer(Answer):
+    """What a source gives. `shed`: tuples that valves drop; `seen`: their times, by what was shed at once."""
+
+    shed: int = 0
+    seen: dict[int, int] = field(default_factory=dict)
 
 
 class SourceLogic:
@@ -34,29 +44,44 @@ class SourceLogic:
             return False
         return self.clock() - self.last_tuple >= self.node.idle
 
-    def take(self, given: Iterable[object]) -> Answer:
+    def take(self, given: Iterable[object], valves: Sequence[Valve] = ()) -> SourceAnswer:
         """One train: typed tuples; late and broken ones with a reason. Only then does the horizon move."""
-        answer = Answer()
+        answer = SourceAnswer()
         for row in given:
-            self._take(row, answer)
+            self._take(row, answer, valves)
             self.arrived += 1
             self.last_tuple = self.clock() if self.clock else 0
-        if answer.out and self.node.timestamp is not None:
-            newest = max(row[STAMP] for row in answer.out)
-            self.horizon = max(self.horizon, newest - self.node.lateness + (1 if self.node.whole else 0))
+        seen = [row[STAMP] for row in answer.out] + list(answer.seen.values())
+        if seen and self.node.timestamp is not None:
+            self.horizon = max(self.horizon, max(seen) - self.node.lateness + (1 if self.node.whole else 0))
         return answer
 
-    def _take(self, given: object, answer: Answer) -> None:
+    def _take(self, given: object, answer: SourceAnswer, valves: Sequence[Valve]) -> None:
+        row, problem = None, ""
         try:
             row = self._typed(self._named(given))
-        except ValueError as problem:
-            answer.dead.append(({**_shown(given), SEQ: self.arrived}, str(problem)))
+        except ValueError as error:
+            problem = str(error)
+        dropping = next((v for v in valves if not v.lets_in(self.arrived, row)), None)
+        if dropping is not None:
+            answer.shed += 1
+            self._note_time(row, answer, dropping)
+            return
+        if row is None:
+            answer.dead.append(({**_shown(given), SEQ: self.arrived}, problem))
             return
         reason = self._refusal(row)
         if reason:
             answer.dead.append((row, reason))
         else:
             answer.out.append(row)
+
+    def _note_time(self, row: Row | None, answer: SourceAnswer, valve: Valve) -> None:
+        """A shed tuple moves the horizon. Of a shed block only the last line is read."""
+        number = valve.block(self.arrived)
+        answer.seen.pop(number, None)
+        if row is not None and row[STAMP] is not None:
+            answer.seen[number] = row[STAMP]
 
     def _named(self, given: object) -> Mapping[str, Value]:
         if isinstance(given, Mapping):

@@ -36,14 +36,21 @@ def quiet(settings: dict[str, str]) -> dict[str, str]:
 
 
 def quiet_python() -> None:
-    """Keep PySpark from printing the trace of each error that it also raises."""
+    """Keep PySpark and Py4J from printing the trace of each error that they also raise."""
     from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
-    # If the JVM dies, the server for accumulators would print a trace of its own.
+    # If the JVM dies, Py4J prints the trace of whatever waited for it. Some of that goes to the root logger.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_not_of_py4j)
+    # Likewise, the server for accumulators would print a trace of its own.
     AccumulatorTCPServer.handle_error = _ignore  # type: ignore[method-assign, assignment]
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _ignore(*_: object) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.engine.spark.launch import launch, quiet, quiet_python, verbose
 from penstock.model.errors import MissingPackageError
+from penstock.store.durable import UMASK
 
 if find_spec("pyspark") is None or find_spec("pandas") is None:
     raise MissingPackageError("Running on Spark needs PySpark: pip install 'penstock[spark]'")
@@ -50,6 +51,8 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:NewRatio=1",
     # As the tasks write them: UTC, to the microsecond. Readers take Spark's default form for local time.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark's file systems set modes themselves, whatever the umask of the process.
+    "spark.hadoop.fs.permissions.umask-mode": f"{UMASK:03o}",
 }
 
 # For the JVM and its Python workers. Buffers of megabytes come and go with every train. By default each is
@@ -150,6 +153,11 @@ def _left_open(defaults: dict[str, str]) -> dict[str, str]:
     SparkContext._ensure_initialized()  # the JVM already runs and knows its settings
     told = SparkConf()
     return {key: value for key, value in defaults.items() if not told.contains(key)}
+
+
+def is_local(spark: Any) -> bool:
+    """Whether all tasks run on this host."""
+    return str(spark.sparkContext.master).startswith("local")
 
 
 def one_runs() -> bool:

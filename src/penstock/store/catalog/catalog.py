@@ -15,29 +15,50 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.model.boxes import Node
+from penstock.model.qos import QoS
 from penstock.store import durable
 from penstock.store.catalog.record_types import (
     ArrowRecord,
     BoxCount,
     Event,
+    InputLoad,
     Latency,
     NetworkVersion,
     NodeRecord,
+    OutputSecond,
     SourceAccount,
     StorageLocation,
     Topology,
     Totals,
     TrainRecord,
 )
-from penstock.store.catalog.tables import ACCOUNT, COUNTED, FORGET_LATENCIES, FORMAT, LATENCY, ROLL_UP, TABLES
+from penstock.store.catalog.tables import (
+    ACCOUNT,
+    COUNTED,
+    FORGET_LATENCIES,
+    FORMAT,
+    LATENCY,
+    LOAD,
+    ROLL_UP,
+    TABLES,
+)
 from penstock.store.errors import StoreError
 
 SqlValue = None | int | float | str
+_OF_SUBNETWORKS = (
+    "trains",
+    "box_counts",
+    "accounts",
+    "sheds",
+    "past_trains",
+    "past_counts",
+    "past_accounts",
+)
 
 
 class Catalog:
@@ -51,9 +72,10 @@ class Catalog:
         self.path, self.keep = Path(path), keep
         self._own = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(self.path.parent)
         # Switching to WAL does not wait for other processes, hence the lock.
         with durable.locked(self.path.with_name(self.path.name + ".lock")):
+            self.path.touch(mode=durable.FILE_MODE)  # SQLite gives its other files the same mode
             self._prepare()
 
     def _prepare(self) -> None:
@@ -74,6 +96,7 @@ class Catalog:
                 f"{self.path} was written by another version",
                 found=f"format {version}",
                 expected=f"format {FORMAT}",
+                hint="read it with the version that wrote it, or start with a new checkpoint",
             )
 
     @staticmethod
@@ -156,11 +179,20 @@ class Catalog:
         """All versions, oldest first."""
         return [NetworkVersion(*row) for row in self._rows("SELECT * FROM networks ORDER BY version")]
 
+    def version(self) -> int:
+        """The number of the newest version; 0 before any was recorded."""
+        return int(self._rows("SELECT coalesce(max(version), 0) FROM networks")[0][0])
+
+    def network(self, version: int) -> NetworkVersion | None:
+        """One version; None if there is none of that number."""
+        rows = self._rows("SELECT * FROM networks WHERE version = ?", version)
+        return NetworkVersion(*rows[0]) if rows else None
+
     def topology(self, version: int | None = None) -> Topology | None:
         """The nodes and arrows of a version (default: the newest); None before any was recorded."""
         chosen = version if version is not None else self._rows("SELECT max(version) FROM networks")[0][0]
         nodes = self._rows(
-            """SELECT name, kind, subnetwork, tag, description, grouping FROM nodes
+            """SELECT name, kind, subnetwork, tag, description, grouping, qos FROM nodes
                WHERE version = ? ORDER BY position""",
             chosen,
         )
@@ -170,8 +202,8 @@ class Catalog:
             "SELECT tail, head, position FROM arrows WHERE version = ? ORDER BY head, position", chosen
         )
         records = tuple(
-            NodeRecord(name, kind, sub, tag, text, tuple(json.loads(group)))
-            for name, kind, sub, tag, text, group in nodes
+            NodeRecord(name, kind, sub, tag, text, tuple(json.loads(group)), _qos(graphs))
+            for name, kind, sub, tag, text, group, graphs in nodes
         )
         return Topology(chosen, records, tuple(ArrowRecord(*row) for row in arrows))
 
@@ -179,15 +211,23 @@ class Catalog:
         """Record what a train did; a replayed train replaces its first attempt."""
         sub, train = record.subnetwork, record.train
         with self._writing() as db:
-            for table in ("box_counts", "accounts"):
+            for table in ("box_counts", "accounts", "sheds"):
                 db.execute(f"DELETE FROM {table} WHERE subnetwork = ? AND train = ?", (sub, train))
-            row = (sub, train, record.start, record.end, record.rows_in, record.duration)
-            db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = (sub, train, record.start, record.end, record.rows_in, record.duration, record.cpu)
+            db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, record.alone))
             boxes = [(sub, train, *astuple(count)) for count in record.boxes]
             db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", boxes)
             accounts = [(sub, train, *astuple(account)) for account in record.accounts]
             db.executemany("INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", accounts)
+            sheds = [(sub, train, each.valve, each.offered, each.shed) for each in record.sheds]
+            db.executemany("INSERT INTO sheds VALUES (?, ?, ?, ?, ?)", sheds)
             self._roll_up(db, sub)
+
+    def forget_subnetwork(self, subnetwork: str) -> None:
+        """Delete the figures of a sub-network; its name may be given to another one."""
+        with self._writing() as db:
+            for table in _OF_SUBNETWORKS:
+                db.execute(f"DELETE FROM {table} WHERE subnetwork = ?", (subnetwork,))
 
     def has_train(self, subnetwork: str, train: int) -> bool:
         """Whether a train is recorded."""
@@ -206,7 +246,8 @@ class Catalog:
     def trains(self, subnetwork: str, last: int = 100) -> list[TrainRecord]:
         """The last trains of a sub-network, oldest first."""
         rows = self._rows(
-            "SELECT train, start, end, rows_in FROM trains WHERE subnetwork = ? ORDER BY train DESC LIMIT ?",
+            """SELECT train, start, end, rows_in, cpu, alone FROM trains
+               WHERE subnetwork = ? ORDER BY train DESC LIMIT ?""",
             subnetwork,
             last,
         )
@@ -219,8 +260,10 @@ class Catalog:
                 rows_in,
                 self._boxes(subnetwork, train),
                 self._accounts(subnetwork, train),
+                cpu,
+                bool(alone),
             )
-            for train, start, end, rows_in in rows
+            for train, start, end, rows_in, cpu, alone in rows
         ]
         return records[::-1]
 
@@ -276,6 +319,37 @@ class Catalog:
         sql = f"SELECT {LATENCY} FROM latencies WHERE output = ? ORDER BY id DESC LIMIT ?"
         return [Latency(*row) for row in self._rows(sql, output, last)][::-1]
 
+    def record_second(self, second: int, loads: Iterable[InputLoad], outputs: Iterable[OutputSecond]) -> None:
+        """Record the load of inputs and what outputs did in a second. Both are kept for a few hours."""
+        with self._writing() as db:
+            insert = f"INSERT INTO loads ({LOAD}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            db.executemany(insert, [astuple(load) for load in loads])
+            rows = [(o.output, o.second, json.dumps(o.delays), o.age, o.share) for o in outputs]
+            db.executemany("INSERT OR REPLACE INTO output_seconds VALUES (?, ?, ?, ?, ?)", rows)
+            if second % 64 == 0:  # now and then is often enough
+                db.execute("DELETE FROM loads WHERE time < ?", (second - self.keep,))
+                db.execute("DELETE FROM output_seconds WHERE second < ?", (second - self.keep,))
+
+    def loads(self, seconds: float | None = None) -> list[InputLoad]:
+        """The loads of the last seconds before the newest, oldest first; None: only the newest of each."""
+        if seconds is None:
+            sql = (
+                f"SELECT {LOAD} FROM loads WHERE id IN (SELECT max(id) FROM loads GROUP BY input, subnetwork)"
+            )
+            return [InputLoad(*row) for row in self._rows(sql)]
+        sql = f"SELECT {LOAD} FROM loads WHERE time > (SELECT max(time) FROM loads) - ? ORDER BY id"
+        return [InputLoad(*row) for row in self._rows(sql, seconds)]
+
+    def output_seconds(self, seconds: int) -> dict[str, list[OutputSecond]]:
+        """The last seconds of each output in which anything was due, oldest first."""
+        sql = """SELECT output, second, delays, age, share FROM output_seconds
+                 WHERE second > (SELECT max(second) FROM output_seconds) - ? ORDER BY second"""
+        outputs: dict[str, list[OutputSecond]] = {}
+        for output, second, delays, age, share in self._rows(sql, seconds):
+            known = tuple((delay, tuples) for delay, tuples in json.loads(delays))
+            outputs.setdefault(output, []).append(OutputSecond(output, second, known, age, share))
+        return outputs
+
     def record_location(self, name: str, kind: str, path: Path | str, at: float | None = None) -> None:
         """Record where something is kept; a later record replaces an earlier one."""
         with self._writing() as db:
@@ -308,10 +382,16 @@ class Catalog:
 def _insert_node(db: sqlite3.Connection, version: int, position: int, node: Node, subnetwork: str) -> None:
     about = node.about
     group = json.dumps(about.group)
-    row = (version, position, node.name, node.kind, subnetwork, about.tag, about.description, group)
-    db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    qos: QoS | None = getattr(node, "qos", None)
+    graphs = None if qos is None else json.dumps(asdict(qos))
+    row = (version, position, node.name, node.kind, subnetwork, about.tag, about.description, group, graphs)
+    db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     arrows = [(version, tail, node.name, index) for index, tail in enumerate(node.inputs)]
     db.executemany("INSERT INTO arrows VALUES (?, ?, ?, ?)", arrows)
+
+
+def _qos(graphs: str | None) -> QoS | None:
+    return None if graphs is None else QoS(**json.loads(graphs))
 
 
 def _box_count(row: tuple[Any, ...]) -> BoxCount:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from penstock.model.qos import QoS
+
 
 @dataclass(frozen=True)
 class NetworkVersion:
@@ -30,6 +32,7 @@ class NodeRecord:
     tag: str = ""
     description: str = ""
     group: tuple[str, ...] = ()
+    qos: QoS | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,15 @@ class SourceAccount:
 
 
 @dataclass(frozen=True)
+class Shed:
+    """What one valve did in one train: tuples that came to it, and those it shed."""
+
+    valve: str
+    offered: int = 0
+    shed: int = 0
+
+
+@dataclass(frozen=True)
 class TrainRecord:
     """A committed train of a sub-network: when, how much, how long, and what each box did."""
 
@@ -105,6 +117,9 @@ class TrainRecord:
     rows_in: int
     boxes: tuple[BoxCount, ...] = ()
     accounts: tuple[SourceAccount, ...] = ()
+    cpu: float | None = None  # CPU-seconds of everything that the train used; None: not measured
+    alone: bool = True  # no train of another sub-network ran meanwhile
+    sheds: tuple[Shed, ...] = ()  # by valve
 
     @property
     def duration(self) -> float:
@@ -148,6 +163,49 @@ class Latency:
 
 
 @dataclass(frozen=True)
+class InputLoad:
+    """What came to an input of a sub-network, and what waits there, at one moment. None means unknown.
+
+    `taken`: tuples since the query started. `offered_rate`: tuples a second that come, taken or not. `age`:
+    seconds that the oldest waiting tuple has waited.
+    """
+
+    input: str
+    subnetwork: str
+    time: float
+    taken: int = 0
+    offered_rate: float | None = None
+    waiting: int | None = None
+    waiting_bytes: int | None = None
+    age: float | None = None
+
+
+@dataclass(frozen=True)
+class OutputSecond:
+    """What one output did in one second.
+
+    `delays`: (seconds from arrival to sink, tuples). `age`: of the oldest tuple that waits for it at the end
+    of the second; None if none does. `share`: of what was due, as far as valves let it through.
+    """
+
+    output: str
+    second: int
+    delays: tuple[tuple[float, int], ...] = ()
+    age: float | None = None
+    share: float = 1.0
+
+    @property
+    def tuples(self) -> int:
+        """How many were delivered."""
+        return sum(tuples for _, tuples in self.delays)
+
+    @property
+    def due(self) -> bool:
+        """Whether anything was to be delivered. A second in which nothing was is skipped."""
+        return bool(self.tuples) or self.age is not None or self.share < 1
+
+
+@dataclass(frozen=True)
 class StorageLocation:
     """Where something is kept: the checkpoint of a sub-network, the table of a connection point."""
 
@@ -165,3 +223,31 @@ class Event:
     subject: str  # the sub-network, output or box
     time: float
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Something that control decided: a sentence, its numbers, what it was to achieve and what it did.
+
+    `outputs`: those it concerns. `expected` and `realised` have the same keys; `realised` is empty until it
+    was measured, some seconds later. `until`: when another decision took its place; None while it holds.
+    """
+
+    time: float
+    kind: str
+    subject: str
+    sentence: str
+    outputs: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
+    realised: Mapping[str, float] = field(default_factory=dict)
+    until: float | None = None
+    id: int = 0
+
+    def in_force(self, at: float) -> bool:
+        """Whether it held at this time.
+
+        >>> Decision(5.0, "shed", "cars", "", until=9.0).in_force(9.0)
+        False
+        """
+        return self.time <= at and (self.until is None or at < self.until)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-FORMAT = 5
+FORMAT = 7
 
 TABLES = """
 CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
 CREATE TABLE nodes (
     version INTEGER, position INTEGER, name TEXT, kind TEXT, subnetwork TEXT, tag TEXT, description TEXT,
-    grouping TEXT, PRIMARY KEY (version, position)) WITHOUT ROWID;
+    grouping TEXT, qos TEXT, PRIMARY KEY (version, position)) WITHOUT ROWID;
 CREATE TABLE arrows (
     version INTEGER, tail TEXT, head TEXT, position INTEGER,
     PRIMARY KEY (version, head, position)) WITHOUT ROWID;
 CREATE TABLE trains (
     subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
-    PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
+    cpu REAL, alone INTEGER, PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
 CREATE TABLE box_counts (
     subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
     dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
@@ -33,8 +33,23 @@ CREATE TABLE past_counts (
 CREATE TABLE latencies (
     id INTEGER PRIMARY KEY, output TEXT, time REAL, samples INTEGER, p50 REAL, p95 REAL, p99 REAL, max REAL);
 CREATE INDEX latencies_by_output ON latencies (output, id);
+CREATE TABLE loads (
+    id INTEGER PRIMARY KEY, input TEXT, subnetwork TEXT, time REAL, taken INTEGER, offered_rate REAL,
+    waiting INTEGER, waiting_bytes INTEGER, age REAL);
+CREATE INDEX loads_by_time ON loads (time);
+CREATE TABLE output_seconds (
+    output TEXT, second INTEGER, delays TEXT, age REAL, share REAL,
+    PRIMARY KEY (output, second)) WITHOUT ROWID;
+CREATE INDEX output_seconds_by_time ON output_seconds (second);
 CREATE TABLE locations (
     name TEXT, kind TEXT, path TEXT, time REAL, PRIMARY KEY (name, kind)) WITHOUT ROWID;
+CREATE TABLE sheds (
+    subnetwork TEXT, train INTEGER, valve TEXT, offered INTEGER, shed INTEGER,
+    PRIMARY KEY (subnetwork, train, valve)) WITHOUT ROWID;
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY, time REAL, kind TEXT, subject TEXT, sentence TEXT, outputs TEXT, numbers TEXT,
+    expected TEXT, realised TEXT, until REAL);
+CREATE TABLE control (name TEXT PRIMARY KEY, time REAL, body TEXT) WITHOUT ROWID;
 CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, subject TEXT, time REAL, detail TEXT);
 CREATE VIEW totals AS
   SELECT subnetwork, sum(trains) AS trains, sum(rows_in) AS rows_in, sum(duration) AS duration FROM (
@@ -56,6 +71,7 @@ CREATE VIEW selectivities AS
 
 ACCOUNT = "source, offered, let_in, dead, late, shed"
 COUNTED = "box, rows_in, rows_out, dead, dropped, estimated, wall, cpu"
+LOAD = "input, subnetwork, time, taken, offered_rate, waiting, waiting_bytes, age"
 LATENCY = "output, time, samples, p50, p95, p99, max"
 
 ROLL_UP = """
@@ -77,7 +93,8 @@ INSERT INTO past_accounts
     dead = dead + excluded.dead, late = late + excluded.late, shed = shed + excluded.shed;
 DELETE FROM trains WHERE subnetwork = :s AND train <= :t;
 DELETE FROM box_counts WHERE subnetwork = :s AND train <= :t;
-DELETE FROM accounts WHERE subnetwork = :s AND train <= :t
+DELETE FROM accounts WHERE subnetwork = :s AND train <= :t;
+DELETE FROM sheds WHERE subnetwork = :s AND train <= :t
 """
 
 FORGET_LATENCIES = """

@@ -67,6 +67,17 @@ def test_a_lost_file_is_not_passed_over(tmp_path):
         publish(moves)
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("empty", [0, 1, 2], ids=["first", "between", "last"])
+def test_chunks_without_rows_leave_no_trace(tmp_path, form, empty):
+    chunks = [TABLE.slice(0, 1), TABLE.slice(1)]
+    chunks.insert(empty, TABLE.slice(0, 0))
+    for name, table in (("whole", TABLE), ("chunks", pa.concat_tables(chunks))):
+        publish(staged(tmp_path / name, form).write(table, 7, 1).moves)
+    (whole,), (chunked,) = ((tmp_path / name / "out").glob(f"*.{form}") for name in ("whole", "chunks"))
+    assert whole.read_bytes() == chunked.read_bytes()
+
+
 def test_no_rows_no_file(tmp_path):
     assert staged(tmp_path).write(TABLE.slice(0, 0), 7, 1) == Written()
 

@@ -7,10 +7,11 @@ import random
 import pytest
 
 from penstock.engine.local.engine import LocalEngine
+from penstock.engine.spark.jobs.forms import Form
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, examples, rows_source
-from penstock.testing.spark_run import run_on_spark
+from penstock.testing.spark_run import InForm, run_on_spark
 
 SCHEMA = "time TIMESTAMP, k STRING, j STRING, v INT"
 
@@ -50,7 +51,7 @@ def trains(seed):
 
 @pytest.fixture
 def crossings(monkeypatch):
-    """By train, how many stages ran."""
+    """By train of DataFrames, how many stages ran."""
     seen = {}
     real = TrainRun._stage
 
@@ -70,10 +71,10 @@ def test_fused_and_unfused_give_the_same(spark, crossings, keys, fused_stages, u
     net = network(*keys)
     expected = LocalEngine(net).run(trains(3))
     assert all(expected.outputs.values())
-    fused = run_on_spark(net, trains(3), spark, fuse=True)
+    fused = run_on_spark(net, trains(3), InForm(Form.FRAMES, spark), fuse=True)
     assert set(crossings.values()) == {fused_stages}
     crossings.clear()
-    unfused = run_on_spark(net, trains(3), spark, fuse=False)
+    unfused = run_on_spark(net, trains(3), InForm(Form.FRAMES, spark), fuse=False)
     assert set(crossings.values()) == {unfused_stages}
     assert_same_result(fused, expected)
     assert_same_result(unfused, expected)

@@ -107,6 +107,30 @@ def test_another_worker_loads_it_from_the_files(state):
     assert train(fresh_worker(state), 2, "ab") == [("a", 4), ("b", 2)]
 
 
+def test_a_worker_that_is_behind_catches_up(state, monkeypatch):
+    """Trains of one task go to one worker and to another in turn; neither loads the whole state again."""
+    loads = []
+    real = PartitionState._load
+    monkeypatch.setattr(PartitionState, "_load", lambda *args: loads.append(args[1:]) or real(*args))
+    workers = [dict(module._RESIDENT), dict(module._RESIDENT)]
+    for number, keys in enumerate(["ab", "a", "ba", "b", "aab"]):
+        monkeypatch.setattr(module, "_RESIDENT", workers[number % 2])
+        found = train(state, number, keys)
+    assert found == [("a", 4), ("a", 5), ("b", 4)]
+    assert len(loads) == 2, "each worker once, when it began"
+
+
+def test_a_worker_that_cannot_catch_up_loads(state, monkeypatch):
+    """Another attempt counts than the one that this worker has run."""
+    train(state, 0, "a")
+    train(state, 1, "b")
+    stale = dict(module._RESIDENT)
+    fresh_worker(state)
+    train(state, 1, "a")  # run again elsewhere, and this attempt is the one that counts
+    monkeypatch.setattr(module, "_RESIDENT", stale)
+    assert train(state, 2, "ab") == [("a", 3), ("b", 1)]
+
+
 def test_a_train_can_be_run_again(state):
     train(state, 0, "ab")
     first = train(state, 1, "aab")

@@ -172,6 +172,9 @@ class TestFeedInput:
         assert [s.at for s in feed.take(rest.position, 100).slices] == [10]
         fresh = FeedInput(network(tmp_path).nodes["rows"], tmp_path)
         assert [s.at for s in fresh.take(taken.position, 100).slices] == [6, 9, 10]
+        few = FeedInput(network(tmp_path).nodes["rows"], tmp_path)
+        few.max_bytes = 1
+        assert [s.at for s in few.take(taken.position, 100).slices] == [6]
 
     def test_a_line_being_written_waits(self, tmp_path):
         three_seconds(tmp_path)

@@ -7,7 +7,7 @@ import pytest
 import penstock as ps
 from engine.spark.trains.test_express import network, three_seconds
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.engine.contract.situation import InputSituation, RecentCost
+from penstock.engine.contract.situation import RecentCost
 from penstock.testing.dry_run import DryRun
 
 
@@ -30,10 +30,19 @@ def run(tmp_path):
     return dry.query.steering.policy.seen, done
 
 
-def test_the_first_train_knows_nothing(run):
+def test_the_first_train_knows_only_what_waits(run):
     first = run[0][0]
     assert (first.train, first.departed, first.recent) == (0, None, RecentCost())
-    assert first.inputs == {"rows": InputSituation(taken_tuples=0, waiting_tuples=None)}
+    rows = first.inputs["rows"]
+    assert (rows.taken_tuples, rows.waiting_tuples, rows.offered_tuples) == (0, 7, 7)
+    assert (rows.waiting_bytes, rows.offered_rate) == (45, None)
+    assert 0 <= rows.oldest_age < 600
+
+
+def test_a_ticket_tells_when_each_delivery_came(run):
+    for each in run[1]:
+        assert sum(tuples for _, tuples in each.ticket.arrivals) == each.ticket.rows
+    assert any(each.ticket.arrivals for each in run[1])
 
 
 def test_later_trains_know_what_was_taken_and_what_it_cost(run):

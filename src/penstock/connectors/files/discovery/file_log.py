@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from penstock.connectors.contract import RefusedInput
+from penstock.connectors.contract import Arrival, RefusedInput
 from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_path import SourcePath
 from penstock.connectors.paths import shown_path
 from penstock.connectors.tables import first_seq
-from penstock.store.durable import checksum, write_bytes
+from penstock.store.durable import checksum, make_directory, open_file, write_bytes
 from penstock.store.errors import CorruptFileError
 
 _LOG = "files.jsonl"
@@ -48,13 +48,14 @@ class FileLog:
     """The files of a source in order of discovery. Everything is appended, nothing is ever taken back."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         self._path = directory / _LOG
         self.exists = self._path.exists()
         self.folder, self.spelt = "", ""  # the real folder, and how its path was written
         self.known: list[KnownFile] = []
         self.current: dict[str, int] = {}  # by name, the number of its newest version
         self.signatures: list[Signature] = []  # as last seen, by number
+        self._ends: list[int] = []  # by number, the bytes up to its end and in all files before it
         self.content: dict[int, int] = {}  # by number, a checksum of what was read
         self.refused: set[int] = set()  # files of which nothing was read
         self.changes: list[Change] = []
@@ -93,7 +94,7 @@ class FileLog:
     def flush(self) -> None:
         """Write what was noted so far. A ticket must not know more about files than the log does."""
         if self._unwritten:
-            with self._path.open("a") as log:
+            with open_file(self._path, "a") as log:
                 log.write("".join(self._unwritten))
             self._unwritten.clear()
             self.exists = True
@@ -117,6 +118,14 @@ class FileLog:
     def arrived(self, numbers: set[int]) -> float | None:
         """When the first of these files came."""
         return min((self.known[number].arrived for number in numbers), default=None)
+
+    def arrivals(self, rows: Iterable[tuple[int, int]]) -> list[Arrival]:
+        """When tuples came, from (file, tuples)."""
+        return [(self.known[number].arrived, tuples) for number, tuples in rows]
+
+    def bytes_before(self, number: int) -> int:
+        """The bytes in all files before one, by their sizes when they were first seen."""
+        return self._ends[number - 1] if number else 0
 
     def letter(self, number: int, reason: str, tuples: int = 1) -> RefusedInput:
         """A dead letter about a file as a whole."""
@@ -186,6 +195,7 @@ class FileLog:
         self.current[name] = len(self.known)
         self.known.append(KnownFile(name, signature, arrived))
         self.signatures.append(signature)
+        self._ends.append((self._ends[-1] if self._ends else 0) + signature.size)
 
     def _rename(self, old: str, new: str) -> None:
         """A source of one file, which has another name now."""

@@ -14,6 +14,8 @@ from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical, merge
 from penstock.engine.arrow.state import Buffer, Parts
+from penstock.engine.arrow.valves import windows_told
+from penstock.engine.contract.valve import Valve
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.types import STAMP, StreamType
 
@@ -24,12 +26,16 @@ class KeptWindows(Parts):
     def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.shaper, self.spans = node, Shaper(node, inputs, output), Spans.of(node)
         self.gate, self.kept = Gate(node.name, len(inputs)), Buffer(self.shaper.row_schema)
+        self.choosing: tuple[Valve, ...] = ()  # what the ticket says about windows that are not to be told
         super().__init__(acted=self.gate.acted, kept=self.kept)
 
     def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
         """Take one train of tuples."""
         dead = self.keep(inputs)
         rows, windows = self.closing_rows(horizons, final=final)
+        if self.choosing:
+            told = windows_told(self.choosing, windows)
+            rows, windows = rows.filter(pa.array(told)), windows[told]
         if self.node.function is not None:
             return Answer(self.shaper.apply_function(rows, windows), dead)
         partials, distincts = self._aggregated(rows, windows)

@@ -43,8 +43,9 @@ class FilterLogic(Parts):
         if self.predicate is None:
             return self._by_function(inputs[0])
         values, failures = self.predicate(inputs[0].select(self.visible))
-        passing = to_numpy(values)
-        return _split(inputs[0], _true(*passing), failures, self.node.name)
+        if failures:
+            return _split(inputs[0], _true(*to_numpy(values)), failures, self.node.name)
+        return Answer(_passing(inputs[0], values), empty(DEAD_SCHEMA))
 
     def _by_function(self, rows: pa.Table) -> Answer:
         assert self.node.function is not None
@@ -53,6 +54,11 @@ class FilterLogic(Parts):
             part.filter(pa.array(_booleans(self.node, answer, part.num_rows))) for part, answer in pieces
         ]
         return Answer(concat(passing, self.schema), dead)
+
+
+def _passing(rows: pa.Table, mask: pa.BooleanArray) -> pa.Table:
+    """The rows whose mask is true; all of them are not copied."""
+    return rows if mask.true_count == rows.num_rows else rows.filter(mask)
 
 
 def _true(values: np.ndarray, valid: np.ndarray | None) -> np.ndarray:

@@ -25,6 +25,8 @@ from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic
 from penstock.engine.arrow.order import Gate, canonical, merge
 from penstock.engine.arrow.state import KeyedTable, Parts
+from penstock.engine.arrow.valves import windows_told
+from penstock.engine.contract.valve import Valve
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.types import STAMP, StreamType
 
@@ -86,6 +88,7 @@ class TimeWindows(Parts):
     def __init__(self, node: Windowed | Latch, inputs: list[StreamType], output: StreamType) -> None:
         self.node, self.shaper, self.spans = node, Shaper(node, inputs, output), Spans.of(node)
         self.gate, self.panes = Gate(node.name, len(inputs)), Panes(self.shaper, self.spans)
+        self.choosing: tuple[Valve, ...] = ()  # what the ticket says about windows that are not to be told
         super().__init__(acted=self.gate.acted, panes=self.panes)
 
     def process(self, inputs: list[pa.Table], horizons: tuple[int, ...], *, final: bool) -> Answer:
@@ -117,6 +120,9 @@ class TimeWindows(Parts):
     def close(self, horizons: tuple[int, ...], *, final: bool) -> Answer:
         """The rows of all windows that close at these horizons."""
         partials, distincts = self.closing(horizons, final=final)
+        if self.choosing:
+            told = windows_told(self.choosing, integers(partials, WINDOW))
+            partials = partials.filter(pa.array(told))
         return self.shaper.emit(self.shaper.counted(partials, distincts), self.spans.edges)
 
     def closing(self, horizons: tuple[int, ...], *, final: bool) -> tuple[pa.Table, dict[int, pa.Table]]:

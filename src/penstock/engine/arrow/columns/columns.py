@@ -14,7 +14,7 @@ Mask = np.ndarray | None  # True where there is a value; None: everywhere
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A ChunkedArray as one Array."""
+    """A ChunkedArray as one Array; one chunk is not copied, which `combine_chunks` does."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrow.columns.columns import one_array
 from penstock.engine.arrow.columns.kernels import ARROW, Answer, Column, NotVectorised, equal, kernel, less
 from penstock.engine.arrow.columns.row_by_row import constant, rows_one_by_one
 from penstock.engine.arrow.columns.row_types import RowFailure
@@ -49,7 +50,7 @@ def compile_arrow(text: str, schema: Schema) -> Compiled:
 def _column(values: Column, type_: str, rows: int) -> pa.Array:
     if isinstance(values, pa.Scalar):
         return pa.repeat(values, rows)
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    values = one_array(values)
     return values if values.type == ARROW[type_] else values.cast(ARROW[type_])
 
 
@@ -82,8 +83,7 @@ def _columns(node: Typed) -> list[str]:
 
 def _evaluate(node: Typed, table: pa.Table) -> Answer:
     if isinstance(node, ColumnRef):
-        column = table.column(node.name)
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, None
+        return one_array(table.column(node.name)), None
     if not _columns(node):
         return _of_constant(node)
     assert isinstance(node, Call)

@@ -10,7 +10,7 @@ end, which is how far the box's inputs are: boxes behind have been promised that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from penstock.engine.local.expressions.aggregates import Aggregator, Measures, Window
@@ -130,6 +130,7 @@ class TimeWindows:
         self.size = length(node.size)
         self.every = length(node.step)
         self.open: dict[WindowKey, Open] = {}
+        self.told: Callable[[Window], bool] = lambda _window: True  # false for windows that were shed
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -139,7 +140,8 @@ class TimeWindows:
                 self._add(index, held)
         least = min(self.gate.act(horizons))
         for opened in take_closed(self.open, least, final=final):
-            self.shaper.emit(opened.held, answer, opened.window)
+            if self.told(opened.window):
+                self.shaper.emit(opened.held, answer, opened.window)
         return answer
 
     def _add(self, index: int, held: WindowTuple) -> None:

@@ -17,14 +17,16 @@ from penstock.connectors.files.parquet import WholeParquet, rows_now
 from penstock.connectors.files.parquet_decode import FIRST_DAY, FIRST_MICRO, LAST_DAY, LAST_MICRO
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA
+from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
 from penstock.engine.spark.entry.by_reference import by_reference
-from penstock.engine.spark.entry.lateness import in_time, late_case
+from penstock.engine.spark.entry.lateness import late_case
 from penstock.engine.spark.entry.slice_placement import spread
-from penstock.engine.spark.entry.stamping import stamped
+from penstock.engine.spark.entry.source_valves import enter
+from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout, behind
-from penstock.engine.spark.trains.watch import OFFERED, LetterSql, Watch
+from penstock.engine.spark.trains.watch import OFFERED, SHED, LetterSql, Watch
 from penstock.model.boxes import Filter, Map, Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network
@@ -97,11 +99,13 @@ def admit_files(
     watch: Watch,
     *,
     counted: bool,
+    valves: Sequence[Valve] = (),
 ) -> DataFrame:
     """Admit the tuples of whole Parquet files.
 
     If the footers give the number of null timestamps and their range, Spark checks no tuple. It then counts
-    them only if `counted`: counting breaks its generated code into pieces.
+    them only if `counted`: counting breaks its generated code into pieces. Where something is shed, Spark
+    checks and counts all that is left.
     """
     for piece in slices:
         piece.check()
@@ -114,8 +118,11 @@ def admit_files(
     order = ", ".join(f"{_text(_name(s.path))}, {first_seq(s.file)}L" for s in slices)
     seq = f"map({order})[_metadata.file_name] + _metadata.row_index"
     time = f"unix_micros(`{source.timestamp}`)" if source.timestamp else "CAST(NULL AS BIGINT)"
-    hidden = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
-    known = source.timestamp is None or footers_tell(slices)
+    hidden: tuple[str, ...] = (f"{time} AS {STAMP}", f"{seq} AS {SEQ}")
+    if valves:
+        frame = let_through(frame.selectExpr("*", *hidden), source.name, valves, source.schema, watch)
+        hidden = ()
+    known = not valves and (source.timestamp is None or footers_tell(slices))
     in_range = all(s.in_range for s in slices)
     if known and in_range and not guards.cases:
         letters = bad_times(source, slices, horizon) if source.timestamp else DEAD_SCHEMA.empty_table()
@@ -132,6 +139,8 @@ def admit_files(
     own = [] if in_range else _out_of_range(source.schema)
     if not proven:
         own += [(f"{time} IS NULL", "'0:timestamp is null'"), late_case(time, horizon)]
+    if not own and not guards.cases:
+        return watch.on(frame, source.name, rows="count(1)")
     return _guarded(frame, source, own, guards, watch, more=hidden)
 
 
@@ -192,7 +201,9 @@ def _guarded(
         else f"CASE WHEN {{why}} IS NULL OR NOT startswith({{why}}, '0:') THEN {STAMP} END"
     )
     boxes = (source.name, *(box for box, _, _ in guards.cases))
-    rows = f"count_if({DEAD} IS NULL OR {DEAD}.reason <> '{OFFERED}')" if packed else "count(1)"
+    rows = (
+        f"count_if({DEAD} IS NULL OR {DEAD}.reason NOT IN ('{OFFERED}', '{SHED}'))" if packed else "count(1)"
+    )
     return watch.guard(frame, source.name, why, letter, boxes, more, rows=rows, newest=f"max({let_in})")
 
 
@@ -223,11 +234,14 @@ def admit_packed(
     watch: Watch,
     *,
     parallelism: int,
+    valves: Sequence[Valve] = (),
 ) -> DataFrame:
-    """Admit the tuples of packed slices, except those that a task has marked as dead."""
+    """Admit the tuples of packed slices, except those that a task has marked as dead, or shed."""
     parts = spread(slices, parallelism)
     tasks = spark.range(0, len(parts), 1, len(parts))
-    frame = tasks.mapInArrow(Unpack(source, horizon, parts), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}")
+    frame = tasks.mapInArrow(
+        Unpack(source, horizon, parts, valves), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}"
+    )
     own = [(f"{DEAD} IS NOT NULL", f"concat('0:', {DEAD}.reason)")]
     return _guarded(frame, source, own, guards, watch, packed=True)
 
@@ -239,8 +253,14 @@ class Unpack:
     bytes are at hand, and the check costs almost nothing.
     """
 
-    def __init__(self, source: Source, horizon: int, parts: Sequence[Sequence[Slice]]) -> None:
-        self.source, self.horizon, self.parts = source, horizon, parts
+    def __init__(
+        self,
+        source: Source,
+        horizon: int,
+        parts: Sequence[Sequence[Slice]],
+        valves: Sequence[Valve] = (),
+    ) -> None:
+        self.source, self.horizon, self.parts, self.valves = source, horizon, parts, valves
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -252,13 +272,18 @@ class Unpack:
         types = arrow_schema(self.source.schema)
         dead_type = pa.struct(list(DEAD_SCHEMA))
         full = pa.schema([*types, pa.field(DEAD, dead_type)])
-        decoded, offered = slice_.counted_tuples(self.source)
-        admitted = in_time(self.source, stamped(self.source, decoded), self.horizon)
-        table = admitted.tuples.cast(types)
-        dead = pa.concat_tables([admitted.dead, _offered_row(number, offered)])
+        entered = enter(self.source, slice_, self.horizon, self.valves)
+        table = entered.tuples.cast(types)
+        told = [_told(OFFERED, number, entered.offered)]
+        told += [_told(SHED, number, entered.shed)] if entered.shed else []
+        dead = pa.concat_tables([entered.dead, *told])
         tuples = table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full)
         yield from tuples.to_batches(max_chunksize=_rows_of_a_batch(tuples))
         blank = [pa.nulls(dead.num_rows, f.type) for f in types]
+        if entered.newest is not None:
+            # The time of what was shed counts as seen: the row that tells of it has it.
+            times = pa.array([None] * (dead.num_rows - 1) + [entered.newest], pa.int64())
+            blank[types.get_field_index(STAMP)] = times
         yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)
 
 
@@ -267,10 +292,10 @@ def _rows_of_a_batch(table: pa.Table) -> int:
     return max(1, int(_BATCH_BYTES * table.num_rows / max(1, table.nbytes)))
 
 
-def _offered_row(number: int, offered: int) -> pa.Table:
-    """How many tuples a slice offers, sent along with its letters.
+def _told(what: str, number: int, tuples: int) -> pa.Table:
+    """How many tuples a slice offers, or how many of it are shed, sent along with its letters.
 
     The number of the slice makes the row unique: if a task ran twice, the row comes twice and shows it.
     """
-    row = {"raw": "", "reason": OFFERED, "offset": number, "box": "", "tuples": offered}
+    row = {"raw": "", "reason": what, "offset": number, "box": "", "tuples": tuples}
     return pa.Table.from_pylist([row], schema=DEAD_SCHEMA)

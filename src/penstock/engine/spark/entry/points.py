@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.connectors.contract import Input, Position, Taken, TicketPart
+from penstock.connectors.contract import Input, Position, Taken, TicketPart, Waiting
 from penstock.engine.spark.entry.admission import ddl
 from penstock.engine.spark.exact_paths import read_parquet
 from penstock.model.boxes import Filter, Join
@@ -58,11 +58,17 @@ class PointInput(Input[PointPosition]):
         self._query, self._seconds = query, seconds
         self._lease: ReaderLease | None = None
         self._born = 0.0
+        self._kept: tuple[PointPosition | None, ...] = ()  # one: where the lease begins
+
+    def keep_from(self, position: PointPosition | None) -> None:
+        """Let the lease begin at this position, however far the last ticket is."""
+        self._kept = (position,)
 
     def take(self, position: PointPosition | None, limit: int) -> Taken:
         """Take whole entries, at least one, up to the limit of tuples."""
         if self._lease is None:
-            start = None if position is None else position.entry
+            (kept,) = self._kept or (position,)
+            start = None if kept is None else kept.entry
             self._lease = take_lease(self._reader, self._query, start, seconds=self._seconds)
             # What was retained before a query first looked counts as arriving just now.
             self._born = time.time() if position is None else 0.0
@@ -87,7 +93,20 @@ class PointInput(Input[PointPosition]):
             arrived=_oldest(entries[:taken], born),
             horizon=end.horizon,
             idle=end.idle,
+            arrivals=[
+                (max(e.since, born), e.rows) for e in entries[:taken] if e.since is not None and e.rows
+            ],
         )
+
+    def waiting(self, position: PointPosition | None) -> Waiting:
+        """Entries that were not taken yet; files of compacted ones hold others too, so bytes are unknown."""
+        if self._lease is None or position is None:
+            return Waiting()
+        entries = [entry for entry in self._reader.entries(position.entry) if entry.rows]
+        size = sum(file.bytes for entry in entries for file in entry.files)
+        known = all(entry.files for entry in entries)
+        arrived = _oldest(entries, position.born or 0.0) if entries else None
+        return Waiting(sum(entry.rows for entry in entries), size if known else None, arrived)
 
     def committed(self, position: PointPosition | None) -> None:
         """Note that the train ending at the position is committed: what lies before may be deleted."""

@@ -18,7 +18,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.model.boxes import Output
 from penstock.model.formats.files import Parquet
 from penstock.model.types import arrow_schema
-from penstock.store.durable import sync_directory, sync_file
+from penstock.store.durable import FILE_MODE, make_directory, sync_directory, sync_file
 from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
 
@@ -58,6 +58,7 @@ class FrameWriter:
         staging = staged_folder(sink.to.path, self.ticket.train)
         visible = frame.select(*[f"`{c}`" for c in sink.target.schema.names])
         options = {name: value for name, value in sink.to.options if name != "append"}
+        make_directory(staging.parent)  # a session that is not ours may have another umask
         visible.write.options(**options).parquet(str(staging))
         parts = sorted(staging.glob("*.parquet"))
         if self.trains.sync:
@@ -65,6 +66,7 @@ class FrameWriter:
                 sync_file(path)
             sync_directory(staging)
         for i, part in enumerate(parts):
+            part.chmod(FILE_MODE)
             self.outcome.moves.append((str(part), sink.final(self.ticket.train, i)))
         return sum(pq.read_metadata(part).num_rows for part in parts)
 

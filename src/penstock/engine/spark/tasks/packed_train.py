@@ -15,20 +15,19 @@ from functools import cache, reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.connectors.contract import Slice
-from penstock.engine.arrow.columns.columns import key_values
-from penstock.engine.arrow.columns.hashing import hash_long
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.entry.slice_placement import by_group
-from penstock.engine.spark.entry.stamping import stamped
+from penstock.engine.spark.entry.source_valves import enter
 from penstock.engine.spark.layout.plan import Stage, StageInput
+from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
 from penstock.engine.spark.tasks.worker_gc import calm
@@ -46,7 +45,20 @@ _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
 _FEW = 16  # up to this many files Spark reads itself; more would need a listing job
 Record = tuple[int, str, str, bytes]
-Begun = tuple[list[pa.Table], tuple[pa.Table, ...] | None]
+
+
+@dataclass(frozen=True)
+class _Rooted:
+    """What a source gave, refused and shed; `newest`: the largest time among all of it."""
+
+    table: pa.Table
+    dead: pa.Table
+    offered: int
+    shed: int
+    newest: int | None
+
+
+Begun = tuple[list[pa.Table], _Rooted | None]
 """The tables of a stage's entries; or, for the stage of a source, what the source gave and refused."""
 
 
@@ -68,6 +80,7 @@ class PackedStageTask(StageTask):
     sending: list[Onward] = field(default_factory=list)
     labels: list[int] = field(default_factory=list)  # label p leads to partition p
     slices: dict[str, Slice] = field(default_factory=dict)  # by the name of the file
+    root_valves: tuple[Valve, ...] = ()  # at the source
 
     def run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the partition's share of the train."""
@@ -95,7 +108,7 @@ class PackedStageTask(StageTask):
     def _unpacked(self, batches: Iterable[pa.RecordBatch]) -> Begun:
         """The source's tuples in the order of deliveries, its dead letters, and how many were offered."""
         assert self.root is not None
-        tables, dead, offered = [], [], 0
+        tables, dead, offered, shed, newest = [], [], 0, 0, UNKNOWN
         for batch in batches:
             chunks = batch.column("chunk")
             for i, slice_ in enumerate(self._slices_of(batch)):
@@ -103,16 +116,19 @@ class PackedStageTask(StageTask):
                     continue  # a partition without files still has its task
                 # Use the buffer itself: copying megabytes into Python bytes costs time.
                 chunk = _view(chunks, i)
-                admitted = stamped(self.root, slice_.decode(self.root, chunk))
-                offered += slice_.offered(self.root, chunk)
-                tables.append(admitted.tuples)
-                dead.append(admitted.dead)
+                entered = enter(self.root, slice_, UNKNOWN, self.root_valves, chunk)
+                offered, shed = offered + entered.offered, shed + entered.shed
+                newest = max(newest, UNKNOWN if entered.newest is None else entered.newest)
+                tables.append(entered.tuples)
+                dead.append(entered.dead)
         full = sorted((table for table in tables if table.num_rows), key=_first_seq)
         schema = arrow_schema(self.root.schema)
         whole = schema.empty_table() if not full else full[0]
         if len(full) > 1:
             whole = pa.concat_tables(full).combine_chunks()
-        return [], (whole, pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table(), offered)
+        letters = pa.concat_tables(dead) if dead else DEAD_SCHEMA.empty_table()
+        seen = max(newest, _newest(whole))
+        return [], _Rooted(whole, letters, offered, shed, None if seen == UNKNOWN else seen)
 
     def _slices_of(self, batch: pa.RecordBatch) -> list[Slice | None]:
         """The slice in each record, by the name of its file."""
@@ -120,17 +136,17 @@ class PackedStageTask(StageTask):
 
     def _finish(self, partition: int, begun: Begun, passing: list[Record]) -> Iterator[pa.RecordBatch]:
         tables, rooted = begun
-        state = self._state(partition)
-        held = self._held(state)
-        stage_run = StageRun(self, held.boxes if held else self._make(), tables)
+        state = self.partition_state(partition)
+        held = self.held(state)
+        stage_run = StageRun(self, held.boxes if held else self.make(), tables)
         if rooted is not None:
-            self._enter(stage_run, *rooted)
+            self._enter(stage_run, rooted)
         stage_run.run()
         # Write answers before state: readers get them sooner, and a replay produces the same answers.
-        record, rows = self._outgoing(stage_run, partition)
-        record |= self._kept_record(partition, self._keep(state, held))
+        record, rows = self.outgoing(stage_run, partition)
+        record |= self.kept_record(partition, self.keep(state, held))
         if rooted is not None:
-            record["newest"] = _newest(rooted[0])
+            record["newest"] = rooted.newest
         mine = self.labels[partition]
         records = passing + [(mine, kind, name, body) for kind, name, body in rows]
         records += list(self._sent(stage_run))
@@ -141,14 +157,14 @@ class PackedStageTask(StageTask):
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
         calm()
 
-    def _enter(self, stage_run: StageRun, table: pa.Table, dead: pa.Table, offered: int) -> None:
+    def _enter(self, stage_run: StageRun, rooted: _Rooted) -> None:
         assert self.root is not None
-        name, bad = self.root.name, dead.num_rows
-        stage_run.tables[name] = table
-        counts = {"in": table.num_rows + bad, "out": table.num_rows, "dead": bad, "late": 0}
-        stage_run.counts[name] = {**counts, "offered": offered}
+        name, bad, rows = self.root.name, rooted.dead.num_rows, rooted.table.num_rows
+        stage_run.tables[name] = rooted.table
+        counts = {"in": rows + bad, "out": rows, "dead": bad, "late": 0}
+        stage_run.counts[name] = {**counts, "offered": rooted.offered, "shed": rooted.shed}
         if bad:
-            stage_run.dead.append(dead)
+            stage_run.dead.append(rooted.dead)
 
     def _sent(self, stage_run: StageRun) -> Iterator[Record]:
         """What goes on to other stages: one record for each target partition that gets tuples."""
@@ -170,36 +186,13 @@ def _first_seq(table: pa.Table) -> int:
     return seq
 
 
-def _newest(table: pa.Table) -> int | None:
+def _newest(table: pa.Table) -> int:
     newest: int | None = pc.max(table.column(STAMP)).as_py()
-    return newest
+    return UNKNOWN if newest is None else newest
 
 
 def _view(chunks: pa.Array, i: int) -> memoryview:
     return memoryview(chunks[i].as_buffer())
-
-
-def targets(table: pa.Table, keys: Keys, parts: int) -> np.ndarray | None:
-    """The partition of each tuple, the same for equal keys of any width; None: all go to the first."""
-    if not keys or parts == 1:
-        return None
-    hashes = np.full(table.num_rows, 42, np.uint64)
-    for key in keys:
-        values, valid = key_values(table.column(key))
-        if values.dtype == object:
-            values = np.array([hash_of(value) for value in values], np.int64)
-        mixed = hash_long(values, hashes)
-        hashes = mixed if valid is None else np.where(valid, mixed, hashes)
-    return hashes % np.uint64(parts)
-
-
-@cache
-def hash_of(value: str | bytes | None) -> int:
-    """Hash a text or bytes to a number that is the same in every process."""
-    import xxhash
-
-    data = b"" if value is None else value.encode() if isinstance(value, str) else value
-    return xxhash.xxh3_64_intdigest(data) - (1 << 63)
 
 
 @cache
@@ -283,7 +276,7 @@ class PackedTrainRun(TrainRun):
                 frame = frame.repartition(self.trains.partitions, "label")
             frame = frame.mapInArrow(task, _DDL)
         for row in frame.collect():
-            self._take(row)
+            self.take(row["kind"], row["name"], bytes(row["body"]))
             if row["kind"] == "record":
                 newest = json.loads(bytes(row["body"])).get("newest")
                 self._newest += [] if newest is None else [newest]
@@ -317,17 +310,21 @@ class PackedTrainRun(TrainRun):
         return files.select("path", F.col("content").alias("chunk")).coalesce(1)
 
     def _packed_task(self, stage: Stage) -> PackedStageTask:
-        plain = self._task(stage, [])
+        plain = self.stage_task(stage, [])
         source = self.net.nodes.get(stage.name)
         root = source if isinstance(source, Source) else None
         if root is not None and self.trains.terminals(root.name):
-            plain.leaving.append(self._leaving(root.name))
+            plain.leaving.append(self.leaving(root.name))
+        if root is not None:
+            plain.monitors = {**plain.monitors, **self.monitors([root.name])}
+        plain.valves = self.valves.on_arrows(stage.nodes)
         return PackedStageTask(
             **vars(plain),
             root=root,
             sending=self._sending(stage),
             labels=self.labels,
             slices=self._by_name() if root is not None else {},
+            root_valves=() if root is None else self.valves.at_input(root.name),
         )
 
     def _by_name(self) -> dict[str, Slice]:

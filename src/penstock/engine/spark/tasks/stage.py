@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from penstock.connectors.contract import TaskSink
 from penstock.engine.arrow.logic import Logic, logic_for
+from penstock.engine.arrow.samples import Watched, sample
+from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.tasks.stage_run import StageRun, keeps_key
 from penstock.engine.spark.tasks.state import NO_STATE, Kept, PartitionState, Resident
 from penstock.model.boxes import Keys, Latch, Node, Trait
@@ -63,54 +65,59 @@ class StageTask:
     drop_rates: dict[str, float]
     final: bool
     stateful: bool
+    keyed: bool = True  # False: all its state is in one partition
     epoch: str = ""
     sync: bool = False  # what is written survives a power cut
     partials: frozenset[int] = frozenset()  # entries that bring partial aggregates made natively
     joins: dict[str, Roles] = field(default_factory=dict)  # of diffused joins
     onward: list[tuple[str, pa.Schema]] = field(default_factory=list)  # to boxes elsewhere: node, schema
+    monitors: Mapping[str, Watched] = field(default_factory=dict)  # of its nodes
+    # On arrows (box, index) that the stage itself must thin out; others were thinned before.
+    valves: dict[tuple[str, int], tuple[Valve, ...]] = field(default_factory=dict)
+    choosing: dict[str, tuple[Valve, ...]] = field(default_factory=dict)  # see `engine/arrow/valves.py`
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        _settle()
+        settle()
         yield from self.run(partition, batches)
 
     def run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the partition's share of the train."""
         tables = self._entries(batches)
-        state = self._state(partition)
-        held = self._held(state)
-        boxes = held.boxes if held else self._make()
+        state = self.partition_state(partition)
+        held = self.held(state)
+        boxes = held.boxes if held else self.make()
         stage_run = StageRun(self, boxes, tables, partition)
         stage_run.run()
-        kept = self._keep(state, held)
+        kept = self.keep(state, held)
         yield from self._report(stage_run, partition, kept)
 
-    def _state(self, partition: int) -> PartitionState | None:
+    def partition_state(self, partition: int) -> PartitionState | None:
         if not self.stateful:
             return None
         plain = any(Trait.STATEFUL in n.traits and Trait.OWN_PARTS not in n.traits for n in self.nodes)
-        return PartitionState(self.state_root, partition, self._make, self.epoch, plain=plain, sync=self.sync)
+        return PartitionState(self.state_root, partition, self.make, self.epoch, plain=plain, sync=self.sync)
 
-    def _held(self, state: PartitionState | None) -> Resident | None:
+    def held(self, state: PartitionState | None) -> Resident | None:
         """The state after the train before."""
         if state is None:
             return None
         return state.at(self.train - 1, self.state_tokens.get(str(state.partition), NO_STATE))
 
-    def _keep(self, state: PartitionState | None, held: Resident | None) -> Kept:
+    def keep(self, state: PartitionState | None, held: Resident | None) -> Kept:
         crash_point("stage-before-state")
         kept = state.keep(held, self.train) if state and held else Kept(NO_STATE, 0)
         crash_point("stage-after-state")
         return kept
 
-    def _kept_record(self, partition: int, kept: Kept) -> dict[str, Any]:
+    def kept_record(self, partition: int, kept: Kept) -> dict[str, Any]:
         tokens = {self.name: {str(partition): kept.token}} if kept.token else {}
         return {"state": tokens, "state_bytes": kept.bytes}
 
-    def _make(self) -> dict[str, Logic]:
+    def make(self) -> dict[str, Logic]:
         return {
             n.name: logic_for(self._watched(n), self.inputs[n.name], self.outputs[n.name]) for n in self.nodes
         }
@@ -140,7 +147,7 @@ class StageTask:
             entries.append(table.cast(schema))
         return entries
 
-    def _outgoing(
+    def outgoing(
         self, stage_run: StageRun, partition: int
     ) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
         """Write what leaves here; returns the report about it and the rows for the driver."""
@@ -151,6 +158,7 @@ class StageTask:
             "shown": [],
             "points": {},
             "joins": stage_run.joins,
+            "valves": {at: asdict(flow) for at, flow in stage_run.valves.items()},
         }
         rows: list[tuple[str, str, bytes]] = []
         for leaving in self.leaving:
@@ -164,15 +172,23 @@ class StageTask:
                 record["points"].setdefault(point.name, []).extend(asdict(f) for f in staged)
             if leaving.driver and table.num_rows:
                 rows.append(("rows", leaving.node, ipc_bytes(table)))
+        rows += self._samples(stage_run)
         if stage_run.dead:
             dead = pa.concat_tables(stage_run.dead)
             record["dead"] = dead.num_rows
             rows.append(("dead", "", ipc_bytes(dead)))
         return record, rows
 
+    def _samples(self, stage_run: StageRun) -> Iterator[tuple[str, str, bytes]]:
+        """What monitors see here."""
+        for name, (monitor, type_) in self.monitors.items():
+            table = sample(stage_run.tables[monitor.node], monitor, type_)
+            if table.num_rows:
+                yield "sample", name, ipc_bytes(table)
+
     def _report(self, stage_run: StageRun, partition: int, kept: Kept) -> Iterator[pa.RecordBatch]:
-        record, rows = self._outgoing(stage_run, partition)
-        record |= self._kept_record(partition, kept)
+        record, rows = self.outgoing(stage_run, partition)
+        record |= self.kept_record(partition, kept)
         rows.append(("record", self.name, json.dumps(record).encode()))
         yield self._batch(rows)
         for i, (node, schema) in enumerate(self.onward):
@@ -197,7 +213,7 @@ class StageTask:
 
 
 @cache
-def _settle() -> None:
+def settle() -> None:
     """Run once in a worker: Spark collects garbage before each task, which need not scan all modules."""
     gc.collect()
     gc.freeze()

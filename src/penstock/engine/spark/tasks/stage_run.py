@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from penstock.engine.arrow.boxes.column_latch import ColumnLatchLogic
 from penstock.engine.arrow.boxes.diffused_join import DiffusedJoin
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic
+from penstock.engine.arrow.valves import passed
 from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.valve import Valve, ValveFlow
 from penstock.engine.spark.layout.plan import FED
-from penstock.model.boxes import Drop, Node, Trait
+from penstock.model.boxes import Drop, Node, Trait, Windowed
 from penstock.model.diffused.roles import Report
 from penstock.model.errors import NetworkError, PenstockError, one_line, raised_at
 from penstock.model.types import STAMP
@@ -40,6 +42,7 @@ class StageRun:
         self.counts: dict[str, dict[str, int]] = {}
         self.costs: dict[str, BoxCost] = {}
         self.joins: dict[str, dict[str, Any]] = {}  # reports of diffused joins
+        self.valves: dict[str, ValveFlow] = {}  # by place
         self._proven = self._proven_horizons()
         self._partials = {task.entries[number] for number in task.partials}
 
@@ -72,9 +75,11 @@ class StageRun:
         self._take(node.name, logic, inputs, answer)
 
     def _steer(self, node: Node, logic: Logic) -> None:
-        """Apply what the ticket says to some boxes: rates of drop boxes, roles of diffused joins."""
+        """Apply what the ticket says to some boxes: rates of drops, windows not to tell, roles of joins."""
         if isinstance(node, Drop):
             logic.rate = self.task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
+        if isinstance(node, Windowed):
+            logic.choosing = self.task.choosing.get(node.name, ())  # type: ignore[attr-defined]
         if isinstance(logic, DiffusedJoin):
             logic.steer(self.task.joins[node.name], self.partition)
 
@@ -114,7 +119,16 @@ class StageRun:
 
     def _input(self, node: Node, index: int, name: str) -> pa.Table:
         table = self.entering.get((node.name, index))
-        return table if table is not None else self.tables[name]
+        table = table if table is not None else self.tables[name]
+        valves = self.task.valves.get((node.name, index))
+        return table if valves is None else self._let_through(table, node.name, index, valves)
+
+    def _let_through(self, table: pa.Table, box: str, index: int, valves: tuple[Valve, ...]) -> pa.Table:
+        """What the valves on an arrow let pass."""
+        left, shed = passed(valves, table, self.task.inputs[box][index].schema)
+        known = self.valves.get(valves[0].at, ValveFlow())
+        self.valves[valves[0].at] = known + ValveFlow(table.num_rows, shed)
+        return left
 
     def _horizons(self, node: Node) -> tuple[int, ...]:
         """The ticket's horizons, or better ones proved by the newest tuple in this partition."""

@@ -87,8 +87,9 @@ class PartitionState:
     def at(self, version: int, token: str = NO_STATE) -> Resident:
         """The state after train `version`, from memory or from files; with NO_STATE it is empty."""
         held = _RESIDENT.pop((self.root, self.partition), None)
-        wanted = (version, token, self.epoch)
-        if held is not None and token and (held.version, held.token, held.epoch) == wanted:
+        if held is None or not token or held.epoch != self.epoch:
+            return self._load(version, token)
+        if (held.version, held.token) == (version, token) or self._catch_up(held, (version, token)):
             return held
         return self._load(version, token)
 
@@ -139,6 +140,30 @@ class PartitionState:
         self._forget(before)
         return len(data)
 
+    def _catch_up(self, held: Resident, wanted: Version) -> bool:
+        """Apply what other workers have changed since; False: that is not to be had, so load all.
+
+        Spark may give each train of one task to another worker. Loading a whole snapshot each time would cost
+        more than the train.
+        """
+        if not held.token or any(map(_parted, held.boxes.values())):
+            return False
+        deltas: list[tuple[Delta, int]] = []
+        version = wanted
+        while version != (held.version, held.token):
+            if version[0] <= held.version or not self.path(version, "delta").exists():
+                return False
+            deltas.append(self._read(version, "delta"))
+            version = deltas[-1][0].base
+        for delta, size in reversed(deltas):
+            held.since += size
+            for name, logic in held.boxes.items():
+                logic.apply(delta.tables.get(name, {}))
+        held.version, held.token = wanted
+        if self.path(wanted, "snapshot").exists():
+            held.snapshot, held.since = wanted[0], 0
+        return True
+
     def _load(self, version: int, token: str) -> Resident:
         boxes = self.make()
         files = PartFiles(self._folder, self.sync)
@@ -172,6 +197,18 @@ class PartitionState:
             deltas.append(self._read(version, "delta"))
             version = deltas[-1][0].base
         return version, deltas[::-1]
+
+    def has_plain(self, version: Version) -> bool:
+        """Whether some boxes of the stage keep deltas and snapshots."""
+        return self.path(version, "delta").exists() or self.path(version, "snapshot").exists()
+
+    def chain(self, version: Version) -> list[Path]:
+        """The files that a version is built from: deltas, newest first, back to a snapshot."""
+        files: list[Path] = []
+        while version[1] != NO_STATE and not self.path(version, "snapshot").exists():
+            files.append(self.path(version, "delta"))
+            version = self._read(version, "delta")[0].base
+        return files if version[1] == NO_STATE else [*files, self.path(version, "snapshot")]
 
     def _read(self, version: Version, kind: str) -> tuple[Delta, int]:
         path = self.path(version, kind)
@@ -244,5 +281,5 @@ def check_state(root: Path, train: int, tokens: Mapping[str, str]) -> None:
         files = PartFiles(root / partition)
         if files.path(version).exists():
             files.check(version)
-        if not files.path(version).exists() or state.path(version, "delta").exists():
+        if not files.path(version).exists() or state.has_plain(version):
             state.deltas(version)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import xxhash
 
 from penstock.model.errors import PenstockError
-from penstock.store.durable import make_directory, write_bytes
+from penstock.store.durable import make_directory, write_pieces
 from penstock.store.file_names import number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
@@ -64,6 +64,7 @@ class PartFiles:
 
     folder: Path
     sync: bool = False
+    quietly: bool = False  # written in the background
     _open: dict[Version, tuple[memoryview, int]] = field(default_factory=dict)
     _files: list[Version] | None = None  # oldest first
     _lazy: list[LazyParts] = field(default_factory=list)  # told when parts move
@@ -98,9 +99,16 @@ class PartFiles:
 
     def raw(self, name: str, location: PartLocation) -> memoryview:
         """A part's bytes, checked."""
+        data = self.mapped(name, location)
+        if xxhash.xxh3_64_intdigest(data) != location.checksum:
+            raise StateError(f"{self.path(location.file)}: part '{name}' is torn or changed", hint=LOST_STATE)
+        return data
+
+    def mapped(self, name: str, location: PartLocation) -> memoryview:
+        """A part's bytes, not read yet; refuses a file that is too short."""
         view, start = self._view(location.file)
         data = view[start + location.offset : start + location.offset + location.length]
-        if len(data) != location.length or xxhash.xxh3_64_intdigest(data) != location.checksum:
+        if len(data) != location.length:
             raise StateError(f"{self.path(location.file)}: part '{name}' is torn or changed", hint=LOST_STATE)
         return data
 
@@ -111,7 +119,13 @@ class PartFiles:
         index = {
             name: location for name, location in before.items() if name not in gone and name not in parts
         }
-        bodies: dict[str, Bytes] = {name: to_ipc(table) for name, table in parts.items()}
+        index, written = self.add(version, index, {name: to_ipc(table) for name, table in parts.items()})
+        self.forget(oldest_file(before, version[0]), version)
+        return index, written
+
+    def add(self, version: Version, kept: Index, new: Mapping[str, Bytes]) -> tuple[Index, int]:
+        """Write the file of a version with `new` parts beside those `kept` in earlier files."""
+        index, bodies = dict(kept), dict(new)
         for name in self._carried(index, version[0]):
             bodies[name] = self.raw(name, index[name])
         offset = 0
@@ -122,22 +136,19 @@ class PartFiles:
             if was is not None:
                 for lazy in self._lazy:
                     lazy.moved(name, was, index[name])
-        written = self._store(version, index, list(bodies.values()))
-        self._forget(min((location.version for location in before.values()), default=version[0]), version)
-        return index, written
+        return index, self._store(version, index, list(bodies.values()))
 
     def _store(self, version: Version, index: Index, bodies: list[Bytes]) -> int:
         head = json.dumps({"version": version, "parts": index}, separators=(",", ":")).encode()
         checked = xxhash.xxh3_64_intdigest(head).to_bytes(8, "little")
         front = _MAGIC + len(head).to_bytes(8, "little") + checked + head
-        pieces: list[Bytes | bytes] = [front, b"\0" * (_padded(len(front)) - len(front))]
+        pieces: list[bytes | memoryview] = [front, b"\0" * (_padded(len(front)) - len(front))]
         for body in bodies:
-            pieces += [body, b"\0" * (_padded(len(body)) - len(body))]
-        data = b"".join(pieces)
+            pieces += [memoryview(body), b"\0" * (_padded(len(body)) - len(body))]
         make_directory(self.folder, sync=self.sync)
-        write_bytes(self.path(version), data, sync=self.sync)
+        write_pieces(self.path(version), pieces, sync=self.sync, quietly=self.quietly)
         self._open.pop(version, None)
-        return len(data)
+        return sum(map(len, pieces))
 
     def _carried(self, index: Index, version: int) -> list[str]:
         """Old parts to carry over now, oldest first."""
@@ -158,8 +169,8 @@ class PartFiles:
             self._open[version] = _mapped(self.path(version))
         return self._open[version]
 
-    def _forget(self, needed: int, written: Version) -> None:
-        """Delete the files before `needed`: only the newest train is run again, from the version before."""
+    def forget(self, needed: int, written: Version) -> None:
+        """Delete the files before `needed`. `written`: the newest file, which nobody has listed yet."""
         if self._files is None:
             names = [path.stem.partition("-") for path in self.folder.glob("*.parts")]
             self._files = sorted((int(train), token) for train, _, token in names if train.isdigit())
@@ -200,6 +211,11 @@ class LazyParts(Mapping[str, pa.Table]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._locations
+
+
+def oldest_file(index: Index, version: int) -> int:
+    """The version of the oldest file that holds a part; that of the index itself if there is none."""
+    return min((location.version for location in index.values()), default=version)
 
 
 def _padded(size: int) -> int:

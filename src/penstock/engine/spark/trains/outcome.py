@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.engine.contract.commit import Move
 from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.valve import ValveFlow
 from penstock.model.diffused.roles import Report
 from penstock.store.points.manifest import DataFile
 
@@ -24,12 +25,14 @@ class Outcome:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     costs: dict[str, BoxCost] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)  # tuples written after native nodes
-    left: set[str] = field(default_factory=set)  # outputs that tuples have left through
+    delivered: dict[str, int] = field(default_factory=dict)  # tuples that have left, by output
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)  # for sinks in this process, by node
     dead: list[pa.Table] = field(default_factory=list)
     state_bytes: int = 0
     state: dict[str, dict[str, str]] = field(default_factory=dict)  # what was kept: stage, partition, token
+    samples: dict[str, list[pa.Table]] = field(default_factory=dict)  # by monitor
     joins: dict[str, list[Report]] = field(default_factory=dict)  # reports of diffused joins, by server
+    valves: dict[str, ValveFlow] = field(default_factory=dict)  # by place
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Add one task's report."""
@@ -43,6 +46,8 @@ class Outcome:
             self.count(name, **counts)
         for name, report in record["joins"].items():
             self.joins.setdefault(name, []).append(Report.of(report))
+        for at, flow in record["valves"].items():
+            self.pass_valve(at, ValveFlow(**flow))
         for name, cost in record["costs"].items():
             self.costs[name] = self.costs.get(name, BoxCost()) + BoxCost(**cost)
 
@@ -54,6 +59,10 @@ class Outcome:
     def take_point_files(self, point: str, files: Iterable[Mapping[str, Any]]) -> None:
         """Add the files that one task has staged for a connection point."""
         self.points.setdefault(point, []).extend(DataFile(**file) for file in files)
+
+    def pass_valve(self, at: str, flow: ValveFlow) -> None:
+        """Add to what came to a valve."""
+        self.valves[at] = self.valves.get(at, ValveFlow()) + flow
 
     def count(self, name: str, **counts: int) -> None:
         """Add to the counts of a box."""

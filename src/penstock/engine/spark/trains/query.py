@@ -16,14 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, TicketPart
 from penstock.connectors.loading import input_for
 from penstock.engine.contract.commit import Commit
-from penstock.engine.contract.situation import TrainCost
+from penstock.engine.contract.kept_share import kept_shares
+from penstock.engine.contract.situation import Situation, TrainCost
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_cpu import CpuUsed
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.attempts import doing, run_train
@@ -34,14 +37,16 @@ from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.ticks import fresh_ticks, ticks
-from penstock.model.boxes import Source
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.model.boxes import Source, Trait
+from penstock.rewrite.subnetworks import SubNetwork, reaching
 from penstock.store.crash import crash_point
 from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
+_REFUSED_WAIT = 0.1  # seconds between asking a policy that wakes whoever it grants a train later
 _TICK = 0.1  # seconds between a waiting micro-batch's checks that it is still needed
+_MICRO_BATCH = 10.0  # seconds after which a micro-batch takes no further train
 
 
 class SubnetworkQuery:
@@ -65,8 +70,19 @@ class SubnetworkQuery:
         self.log = self.trains.log
         self._memories = self._source_memories()
         self.inputs = {name: self._input(name, checkpoint) for name in sub.inputs}
+        self._released_to: int | None = None  # the train up to which inputs know that nobody asks again
+        self._keep_input()
         self.trains.here = self._here
         self._planner = TicketPlanner(sub, self.inputs, steering, self.settings.partitions)
+        nodes = sub.network.nodes
+        self.rated_points = tuple(
+            name for name in sub.points if getattr(nodes[name], "qos", None) is not None
+        )
+        self._direct = frozenset(
+            name
+            for name in (*sub.outputs, *sub.points)
+            if not any(Trait.STATEFUL in nodes[n].traits for n in reaching(sub.network, [name]))
+        )
         self.finished = threading.Event()
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -76,8 +92,9 @@ class SubnetworkQuery:
         self._conductor: threading.Thread | None = None
         self.looks = 0  # looks at the inputs that found nothing to do
         self.query: Any = None
-        self._first = 0  # the train of Spark's first micro-batch
+        self._since: float | None = None  # when the oldest tuple of the last ticket came
         self.attempts = ATTEMPTS  # of a train, before the run ends
+        self._refused = False  # the policy has said None, and will wake us
         self._restarts = 0  # of the streaming query, since the last train
         self.failure: BaseException | None = None
         self._recover()
@@ -134,7 +151,6 @@ class SubnetworkQuery:
             self.settings.listen(replace(self._train_done(*again, Outcome()), again=True))
 
     def _start_ticks(self) -> None:
-        self._first = self._committed + 1
         folder = fresh_ticks(self.trains.directory / "ticks", self.settings.epoch)
         self._run_query(ticks(self.spark), self._micro_batch, folder)
 
@@ -142,26 +158,42 @@ class SubnetworkQuery:
         writer = frame.writeStream.queryName(f"penstock-{self.sub.name}").foreachBatch(body)
         self.query = writer.option("checkpointLocation", str(folder)).start()
 
-    def _micro_batch(self, nothing: DataFrame, batch: int) -> None:
-        """The body of foreachBatch."""
+    def _micro_batch(self, _nothing: DataFrame, _batch: int) -> None:
+        """The body of foreachBatch: trains one after the other, so that few pay for Spark's log."""
+        until = time.monotonic() + _MICRO_BATCH
         try:
-            self.tick(nothing, batch)
+            while self._tick() and time.monotonic() < until:
+                pass
         except Exception:
             # `failure` has it. Spark takes the text of what a callback raises apart with a pattern that
             # overflows its stack on long traces.
             raise RuntimeError("the train failed") from None
 
-    def tick(self, _nothing: DataFrame | None, batch: int) -> None:
-        """Wait for the ticket of this micro-batch's train, then run it."""
-        train = self._first + batch
+    def _tick(self) -> bool:
+        """Wait for the ticket of the next train, then run it; False: the query need not wait any longer."""
+        train = self._committed + 1
         self._waiting.set()
         while self._last < train:
             if self._released.is_set():
-                return
+                return False
             self._ticketed.wait(_TICK)
             self._ticketed.clear()
         self._waiting.clear()
         self.run_train(train)
+        return True
+
+    def situation(self) -> Situation:
+        """What is known now about the next train, for those who watch."""
+        return self._planner.situation(self._last + 1, self.steering.clock())
+
+    def wake(self) -> None:
+        """Let the conductor ask its policy again now."""
+        self._wake.set()
+
+    @property
+    def running_since(self) -> float | None:
+        """When the oldest tuple of the train that runs now came, in wall time; None if none runs."""
+        return self._since if self._committed < self._last else None
 
     @property
     def last(self) -> int:
@@ -171,25 +203,59 @@ class SubnetworkQuery:
     def run_train(self, train: int) -> None:
         """Run a train whose ticket is written."""
         self._began, self._began_at = time.monotonic(), time.time()
+        if self.steering.cpu is not None:
+            self.steering.cpu.begin(self.sub.name)
         try:
             run_train(self.trains, train, self.attempts)
         except BaseException as error:
             self.failure = error
             raise
+        finally:
+            self._cpu_used()  # of a train that failed; nobody wants it
+
+    def _cpu_used(self) -> CpuUsed | None:
+        return None if self.steering.cpu is None else self.steering.cpu.end(self.sub.name)
 
     def _done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> None:
         self._planner.learn(commit)
-        cpu = sum(cost.cpu for cost in commit.costs.values())
-        self._planner.note_cost(TrainCost(ticket.rows, time.monotonic() - self._began, cpu))
-        for name, source in self.inputs.items():
-            source.committed(ticket.positions[name])
+        used = self._cpu_used()
+        cpu = sum(cost.cpu for cost in commit.costs.values()) if used is None else used.seconds
+        done = ticket.rows - sum(account.shed for account in commit.accounts.values())
+        self._planner.note_cost(TrainCost(done, time.monotonic() - self._began, cpu))
+        self.trains.versions.committed(ticket.train, commit.state, time.monotonic() - self._began)
+        self._release_input(ticket)
         if ticket.train % 50 == 0:
-            self.log.forget(ticket.train - 100)
+            self.log.forget(min(ticket.train - 100, self._needed(ticket)))
         if self.settings.listen is not None:
-            self.settings.listen(self._train_done(ticket, commit, outcome))
+            self.settings.listen(replace(self._train_done(ticket, commit, outcome), cpu=used))
         self._restarts = 0
         self._committed = ticket.train  # after the listeners: waiters then find the train in the records
         self._wake.set()
+
+    def _needed(self, ticket: Ticket) -> int:
+        """The train after which all may have to be run again: the newest, or that of a snapshot."""
+        needed = self.trains.versions.needed
+        return ticket.train if needed is None else needed
+
+    def _keep_input(self) -> None:
+        """Tell the inputs, before they are asked, from where on trains may have to be run again."""
+        needed = self.trains.versions.needed
+        if needed is None or self.log.last_commit() < 0:
+            return
+        ticket = self.log.ticket(needed) if needed >= 0 else None
+        for name, source in self.inputs.items():
+            source.keep_from(None if ticket is None else ticket.positions.get(name))
+        self._released_to = needed
+
+    def _release_input(self, ticket: Ticket) -> None:
+        """Tell the inputs which of what they gave no train will ask for again."""
+        needed = self._needed(ticket)
+        if needed == self._released_to or needed < 0:
+            return
+        kept = ticket if needed == ticket.train else self.log.ticket(needed)
+        for name, source in self.inputs.items():
+            source.committed(None if kept is None else kept.positions.get(name))
+        self._released_to = needed
 
     def _train_done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> TrainDone:
         return TrainDone(
@@ -198,19 +264,29 @@ class SubnetworkQuery:
             commit,
             self._began_at,
             self.sub.outputs,
-            frozenset(outcome.left),
+            {**outcome.delivered, **self._rated(commit)},
             tuple(outcome.shown),
             outcome.state_bytes,
             time.monotonic() - self._began,
+            direct=self._direct,
+            samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
+            needed=self._needed(ticket),
+            kept=kept_shares(self.sub, commit.valves),
         )
+
+    def _rated(self, commit: Commit) -> dict[str, int]:
+        """Tuples that came to views and points with a QoS."""
+        rows = {name: sum(file.rows for file in commit.points[name].files) for name in self.rated_points}
+        return {name: count for name, count in rows.items() if count}
 
     # -- the conductor
 
     def _conduct(self) -> None:
         try:
             while not self._stop.is_set():
-                if self._committed < self._last or self.steering.held or not self.next_ticket():
-                    self._wake.wait(_IDLE_WAIT)
+                if self._committed < self._last or not self.steering.may_depart or not self.next_ticket():
+                    self._planner.look_ahead()
+                    self._wake.wait(_REFUSED_WAIT if self._refused else _IDLE_WAIT)
                     self._wake.clear()
                 if self.finished.is_set():
                     return
@@ -222,14 +298,24 @@ class SubnetworkQuery:
     def next_ticket(self) -> bool:
         """Write the next ticket if there is a reason for one; False: nothing to do now."""
         now = self.steering.clock()
-        length = self.steering.policy.next_train(self._planner.situation(self._last + 1, now))
+        self._planner.look_ahead()
+        policy = self.steering.policy
+        length = policy.next_train(self._planner.situation(self._last + 1, now))
+        self._refused = length is None and getattr(policy, "wakes", False)
         if length is None:
             return False
+        leaves = self._next_ticket(length, now)
+        if not leaves and hasattr(policy, "declined"):
+            policy.declined(self.sub.name)
+        return leaves
+
+    def _next_ticket(self, length: int, now: float) -> bool:
+        """Write the next ticket, of at most so many tuples of each input, if there is a reason for one."""
         if self._planner.final and not self._closed_earlier:
             self.finished.set()  # closed by this run: whatever has come since belongs to nobody
             return False
         upstream_done = self.settings.upstream_done()  # ask before looking, or the last entry could be missed
-        looked = self._planner.look(length, now)
+        looked = self._planner.look(self.steering.length(length), now)
         # The final train brings no tuples. Its horizons then cover all of them, however trains were cut, and
         # count windows that it cuts short are stamped with these.
         exhausted = self.once and not looked.fresh and not looked.waiting and upstream_done
@@ -250,7 +336,9 @@ class SubnetworkQuery:
         self.log.write_ticket(ticket)
         crash_point("ticket-after-write")
         self._planner.written(ticket, now)
+        self._since = None if ticket.empty else ticket.since
         self._last = ticket.train
+        self.steering.departed()
         self._ticketed.set()
 
     def _sync_memories(self) -> None:
@@ -276,8 +364,15 @@ class SubnetworkQuery:
         self._end_query(until)
         if self.drained() and self.failure is None and self._committed >= 0:
             note_published(self.trains.directory, self._committed)
+            self._close_state()
         for source in self.inputs.values():
             source.close()
+
+    def _close_state(self) -> None:
+        self.trains.versions.close()
+        ticket = self.log.ticket(self._committed)
+        if ticket is not None:
+            self._release_input(ticket)
 
     def _end_query(self, until: float) -> None:
         if self.query is None:
@@ -357,7 +452,10 @@ class SubnetworkQuery:
         self._restarts += 1
         _LOG.warning("sub-network '%s': its streaming query ended; it starts again", self.sub.name)
         self._waiting.clear()
-        self._start_ticks()
+        try:
+            self._start_ticks()
+        except Exception as error:  # the JVM itself is dying
+            self.failure = error
 
     def _end_of_query(self) -> BaseException | None:
         """What ended the streaming query; None while it runs."""

@@ -6,16 +6,21 @@ The planner remembers what the tickets so far have said. It writes nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.connectors.contract import Input, Position, Taken
+from penstock.connectors.contract import Input, Position, Taken, TicketPart
+from penstock.engine.arrow.valves import by_place
+from penstock.engine.contract.arrivals import arrivals_of
+from penstock.engine.contract.backlog import InputBacklog
 from penstock.engine.contract.commit import Commit
-from penstock.engine.contract.situation import InputSituation, RecentCost, Situation, TrainCost
+from penstock.engine.contract.situation import RecentCost, Situation, TrainCost
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.valve import LeftOut, Progress, Valve, next_valves
 from penstock.engine.spark.entry.points import asleep
+from penstock.engine.spark.entry.source_valves import left_out
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.diffused.roles import Report, Roles, first_roles, step
@@ -58,6 +63,7 @@ class _Memory:
     final: bool = False
     joins: dict[str, Roles] = field(default_factory=dict)
     reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
+    valves: tuple[Valve, ...] = ()
 
 
 class TicketPlanner:
@@ -74,8 +80,7 @@ class TicketPlanner:
         self._memory = _Memory()
         self._seen: dict[str, float] = {}  # when each input last gave anything, on the clock of intervals
         self._departed: float | None = None
-        self._taken_tuples: dict[str, int] = {}
-        self._used_up: dict[str, bool] = {}  # nothing waited at the last look
+        self._backlog = InputBacklog(inputs, steering.clock, steering.wall)
         self._costs: deque[TrainCost] = deque(maxlen=_RECENT_TRAINS)
         self._recent = RecentCost()
 
@@ -94,6 +99,7 @@ class TicketPlanner:
             since=ticket.since,
             final=ticket.final,
             joins=dict(ticket.joins),
+            valves=ticket.valves,
         )
 
     def learn(self, commit: Commit) -> None:
@@ -110,24 +116,22 @@ class TicketPlanner:
 
     def situation(self, train: int, now: float) -> Situation:
         """What the policy may look at."""
-        inputs = {name: self._input_situation(name) for name in self._inputs}
+        inputs = {name: self._backlog.situation(name) for name in self._inputs}
         return Situation(self._sub.name, train, now, self._departed, inputs, self._recent, self._qos)
 
-    def _input_situation(self, name: str) -> InputSituation:
-        # What waits is not known yet, because an input is only asked for what a train takes. An input that
-        # gave nothing at the last look, and had no more, had nothing waiting.
-        return InputSituation(
-            self._taken_tuples.get(name, 0), waiting_tuples=0 if self._used_up.get(name, False) else None
-        )
+    def look_ahead(self) -> None:
+        """Look at what waits, without taking it."""
+        self._backlog.look(self._memory.positions)
 
     def look(self, length: int, now: float) -> TakenInput:
         """Take up to `length` tuples of each input."""
         positions = self._memory.positions
+        for source in self._inputs.values():
+            source.max_bytes = self._steering.max_bytes
         taken = {name: self._inputs[name].take(positions.get(name), length) for name in self._inputs}
         for name, part in taken.items():
             positions[name] = part.position
-            self._taken_tuples[name] = self._taken_tuples.get(name, 0) + part.rows
-            self._used_up[name] = not (part.slices or part.more or part.waiting)
+            self._backlog.took(name, part)
             if part.slices:
                 self._seen[name] = now
             else:
@@ -154,11 +158,12 @@ class TicketPlanner:
 
     def ticket(self, train: int, looked: TakenInput, *, final: bool, epoch: int) -> Ticket:
         """The ticket of the next train."""
-        arrival, taken = self._steering.wall(), looked.taken
+        arrival, taken, valves = self._steering.wall(), looked.taken, self._valves(looked.horizons)
+        slices, shed = self._let_through(taken, valves)
         return Ticket(
             train=train,
             arrival=arrival,
-            slices={name: part.slices for name, part in taken.items()},
+            slices=slices,
             positions={name: part.position for name, part in taken.items()},
             horizons=looked.horizons,
             newest=dict(self._memory.newest),
@@ -170,13 +175,39 @@ class TicketPlanner:
             since=self._oldest(taken, arrival),
             refused={name: part.refused for name, part in taken.items() if part.refused},
             epoch=epoch,
+            arrivals=arrivals_of(taken.values(), arrival),
+            valves=valves,
+            shed=shed,
+            monitors=dict(self._steering.monitors),
         )
+
+    def _let_through(
+        self, taken: Mapping[str, Taken], valves: tuple[Valve, ...]
+    ) -> tuple[dict[str, Sequence[TicketPart]], dict[str, LeftOut]]:
+        """The slices of each input, and what valves leave out unread."""
+        slices = {name: part.slices for name, part in taken.items()}
+        shed: dict[str, LeftOut] = {}
+        for name, mine in by_place(valves).items():
+            node = self._sub.network.nodes.get(name)
+            if isinstance(node, Source) and name in taken:
+                slices[name], gone = left_out(node, taken[name], mine)
+                shed |= {name: gone} if gone.tuples else {}
+        return slices, shed
+
+    def _valves(self, horizons: Mapping[str, int]) -> tuple[Valve, ...]:
+        """What is shed in the coming train, before which these horizons hold."""
+        memory, wanted = self._memory, self._steering.valves
+        if not (wanted or memory.valves):
+            return ()
+        closed, complete = (min(each.values(), default=UNKNOWN) for each in (memory.horizons, horizons))
+        newest = max(memory.newest.values(), default=None)
+        return next_valves(wanted, memory.valves, Progress(closed, complete, newest))
 
     def written(self, ticket: Ticket, now: float) -> None:
         """Remember a ticket that is on disk."""
         memory = self._memory
         memory.horizons, memory.idle, memory.since = ticket.horizons, ticket.idle, ticket.since
-        memory.joins, memory.final = ticket.joins, ticket.final
+        memory.joins, memory.final, memory.valves = ticket.joins, ticket.final, ticket.valves
         self._departed = now
 
     def _roles(self, horizons: dict[str, int]) -> dict[str, Roles]:

@@ -7,12 +7,13 @@ nothing doubled.
 
 from __future__ import annotations
 
-import shutil
+import logging
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,15 +21,22 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.contract.account import Account, check_accounts
 from penstock.engine.contract.commit import Commit, PointPart
-from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.contract.valve import ValveFlow
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.exits.outputs import Outputs
+from penstock.engine.spark.jobs.forms import Form, form_of
+from penstock.engine.spark.jobs.plan import PickledPlan
+from penstock.engine.spark.jobs.run import train_run
 from penstock.engine.spark.layout.horizons import HorizonPlan
-from penstock.engine.spark.layout.plan import behind, lay_out
-from penstock.engine.spark.tasks.packed_train import PackedTrainRun
-from penstock.engine.spark.tasks.state import check_state
+from penstock.engine.spark.layout.plan import Layout, behind, lay_out
+from penstock.engine.spark.recovery.snapshots import State as StateView
+from penstock.engine.spark.recovery.state_versions import DELTAS, Recovery, StateVersions
+from penstock.engine.spark.session import is_local
+from penstock.engine.spark.tasks.state_parts import StateError
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
 from penstock.engine.spark.trains.outcome import Outcome
@@ -36,25 +44,29 @@ from penstock.engine.spark.trains.own_records import is_published, lost_records,
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
+from penstock.rewrite.as_written import WrittenNames
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.errors import FencedError, MissingFileError
 from penstock.store.points.point import PointWriter
 
+_LOG = logging.getLogger("penstock")
 State = dict[str, dict[str, str]]  # stage -> partition -> token, see Commit.state
 Done = Callable[[Ticket, Commit, Outcome], None]
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How trains run, and who owns the checkpoint; see QuerySettings."""
+    """How trains run, and who owns the checkpoint; see QuerySettings. `form`: which way each train runs."""
 
     partitions: int = 2
     fuse: bool = True
     epoch: int = 0
     follows_dead: bool = False
     sync: bool = False
+    recovery: Recovery = DELTAS
+    form: Callable[[Ticket, Layout], Form] = form_of
 
 
 class Trains:
@@ -68,7 +80,7 @@ class Trains:
         settings: TrainSettings | None = None,
         done: Done | None = None,
     ) -> None:
-        settings = settings or TrainSettings()
+        self.settings = settings = settings or TrainSettings()
         self.sub, self.net, self.spark, self.checkpoint = sub, sub.network, spark, checkpoint
         self.directory = checkpoint / "queries" / sub.name
         self.sync, self.partitions = settings.sync, settings.partitions
@@ -80,17 +92,24 @@ class Trains:
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
         self.here: Callable[[Ticket], Ticket] = lambda ticket: ticket  # with slices where they are now
-        self.train_run: type[TrainRun] = PackedTrainRun if self.layout.rooted else TrainRun
+        self.train_run: Callable[[Trains, Ticket, Outcome], TrainRun] = train_run
+        self.job_plans: dict[bool, PickledPlan] = {}  # by whether state is being rebuilt
+        self._numbered: dict[int, Any] = {}
         self.guards = {
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last_commit())
+        recovery = replace(settings.recovery, local=spark is None or is_local(spark))
+        self.versions = StateVersions(self.directory, self.log, recovery, sync=self.sync)
         self.outputs = Outputs(self.net, sub.outputs, self.run, sync=self.sync)
         self.outputs.start(last.moves if last is not None else (), self.log.last())
         self.started = uuid.uuid4().hex  # identifies this start of the query, see PartitionState
         self.loaded = 0  # trains with tuples since then
-        self.state = self._state_after(last)
+        self.state: State = {}
+        self._behind = range(0)  # trains to run again before the next one, to have its state
+        self._find_state(last)
+        self.rebuilding = False  # a train is run again for its state only
         self.doing: tuple[str, ...] = ()  # the boxes whose job runs now, for messages
         self.writers = {name: self._writer(self.net.nodes[name]) for name in sub.points}
         self._must_not_be_ahead()
@@ -98,6 +117,7 @@ class Trains:
         self._tails = {name: behind(self.net, self.net.nodes[name].inputs[0]) for name in sub.outputs}
         self.estimates = Estimates()
         self._origins = LetterOrigins(self.net)
+        self._names = None if sub.written is None else WrittenNames(self.net, sub.written)
         self.sources_of = sources_of(self.net)
 
     def _writer(self, node: Node) -> PointWriter:
@@ -128,27 +148,78 @@ class Trains:
 
     def state_folder(self, stage: str) -> Path:
         """Where a stage keeps its state."""
-        return self.directory / "state" / stage
+        return self.versions.folder(stage)
 
-    def _state_after(self, commit: Commit | None) -> State:
-        """The state that the next train starts from. Refuses to start if it is not there."""
-        if commit is None:
-            return {}
+    def _find_state(self, commit: Commit | None, *, contents: bool = False) -> None:
+        """Find the state that the next train starts from, or an older one that trains can be run again from.
+
+        Refuses if there is neither.
+        """
+        stages = {stage.name for stage in self.layout.stages if stage.stateful}
+        wanted = {} if commit is None else {n: t for n, t in commit.state.items() if n in stages}
+        train = -1 if commit is None else commit.train
+        start = self.versions.after(commit, self._without_void(wanted, train), stages, contents=contents)
+        self.state = self._without_void(start.state, start.train)
+        self._behind = range(start.train + 1, train + 1)
+
+    def _without_void(self, state: StateView, train: int) -> State:
         void = voided(self.directory)
-        stages = [stage.name for stage in self.layout.stages if stage.stateful]
-        state = {
-            stage: commit.state[stage]
-            for stage in stages
-            if stage in commit.state and void.get(stage) != commit.train
-        }
-        for stage, tokens in state.items():
-            check_state(self.state_folder(stage), commit.train, tokens)
-        return state
+        return {stage: dict(tokens) for stage, tokens in state.items() if void.get(stage) != train}
 
     def forget_state(self) -> None:
         """Discard the state of boxes. The next start begins with empty state."""
         void_state(self.directory, self.state)
-        shutil.rmtree(self.directory / "state", ignore_errors=True)
+        self.versions.restart_empty(self.log.last_commit())
+
+    def _rebuild(self) -> None:
+        """Run trains again that are committed, for their state; nothing that they put out counts."""
+        if not self._behind:
+            return
+        _LOG.warning(
+            "%s: rebuilding its state: trains %d to %d run again",
+            self.sub.name,
+            self._behind[0],
+            self._behind[-1],
+        )
+        self.rebuilding = True
+        try:
+            while self._behind:  # one that fails is tried again, see attempts.py
+                train = self._behind[0]
+                self.state = self._without_void(self._run_for_state(train), train)
+                self._behind = self._behind[1:]
+                crash_point("rebuilt-train")
+        finally:
+            self.rebuilding = False
+
+    def _run_for_state(self, train: int) -> State:
+        ticket = self.log.ticket(train)
+        if ticket is None:
+            raise lost_records(f"{self.directory}: the ticket of train {train} is gone")
+        outcome = Outcome()
+        running = self.train_run(self, self.here(ticket), outcome)
+        try:
+            running.run()
+        except Exception as error:
+            self.log.must_own()
+            if without_unreadable(ticket, error) is not None:
+                raise _input_gone(self.directory, train) from error
+            raise
+        finally:
+            running.release()
+        return outcome.state
+
+    def _healed(self, train: int) -> bool:
+        """Have the state again if its files have vanished from memory; False: they have not."""
+        if not self.versions.uses_snapshots:
+            return False
+        try:
+            self.versions.check(train - 1, self.state, contents=True)
+        except StateError as error:
+            _LOG.warning("%s: %s", self.sub.name, error)
+            self._find_state(self.log.commit(train - 1), contents=True)
+            self._rebuild()
+            return True
+        return False
 
     # -- trains
 
@@ -161,6 +232,7 @@ class Trains:
         commit = self.log.commit(train)
         outcome = Outcome()
         if commit is None:
+            self._rebuild()
             ticket, commit, outcome = self._run_readable(self.here(ticket))
         self._publish(ticket, commit)
         if self.done is not None:
@@ -180,6 +252,7 @@ class Trains:
 
     def _run_readable(self, ticket: Ticket) -> tuple[Ticket, Commit, Outcome]:
         """Run a train; input that cannot be read is left out, and the ticket amended before the next try."""
+        healed = False
         while True:
             outcome = Outcome()
             try:
@@ -187,6 +260,9 @@ class Trains:
             except FencedError:
                 raise
             except Exception as error:
+                if not healed and self._healed(ticket.train):
+                    healed = True
+                    continue
                 readable = without_unreadable(ticket, error)
                 if readable is None:
                     raise
@@ -202,12 +278,14 @@ class Trains:
             raise
         finally:
             running.release()
-        outcome.left = self._left(outcome)
+        outcome.delivered = self._delivered(outcome)
         self._count_points(outcome)
         accounts = self._accounts(ticket, outcome)
         check_accounts(accounts, ticket.train)
         crash_point("train-before-commit")
         dead = self._origins.letters(ticket, outcome.dead)
+        if self._names is not None:
+            dead, outcome.counts, outcome.costs = self._as_written(self._names, dead, outcome)
         self.dead_letters.append(self.sub.name, ticket.train, dead)
         # Readers of a point may rely on the horizon that this train itself has acted on.
         quiet = asleep(self.net, ticket.idle)
@@ -217,7 +295,7 @@ class Trains:
         }
         commit = Commit(
             ticket.train,
-            running.newest(),
+            _newest(ticket, running.newest()),
             tuple(outcome.moves),
             points,
             outcome.counts,
@@ -228,6 +306,8 @@ class Trains:
             accounts,
             self.log.epoch,
             outcome.state,
+            self.versions.recovery.network if self.versions.uses_snapshots else "",
+            _flows(ticket, accounts, outcome),
         )
         self.log.write_commit(commit)
         self.state = outcome.state
@@ -235,6 +315,17 @@ class Trains:
         for name, tables in outcome.rows.items():
             self.outputs.deliver(self.terminals(name), pa.concat_tables(tables))
         return commit
+
+    def _as_written(
+        self, names: WrittenNames, dead: pa.Table, outcome: Outcome
+    ) -> tuple[pa.Table, dict[str, dict[str, int]], dict[str, BoxCost]]:
+        """Letters, counts and costs by the boxes as written, whatever form of them has run."""
+        boxes = pa.array([names.box(box) for box in dead.column("box").to_pylist()], pa.string())
+        named = dead.set_column(dead.column_names.index("box"), "box", boxes)
+        cpu = names.costs({name: cost.cpu for name, cost in outcome.costs.items()})
+        wall = names.costs({name: cost.wall for name, cost in outcome.costs.items()})
+        costs = {name: BoxCost(wall[name], cpu[name]) for name in cpu}
+        return named, names.counts(outcome.counts), costs
 
     def _count_points(self, outcome: Outcome) -> None:
         """Count a point's tuples as its writer put them there, however many read them."""
@@ -245,16 +336,18 @@ class Trains:
             rows = sum(file.rows for file in outcome.points.get(name, []))
             outcome.counts[name] = {**outcome.counts.get(name, {}), "in": rows, "out": rows}
 
-    def _left(self, outcome: Outcome) -> set[str]:
-        """The outputs that tuples left through in this train."""
+    def _delivered(self, outcome: Outcome) -> dict[str, int]:
+        """How many tuples left through each output in this train."""
         counted = {name: counts.get("out", 0) for name, counts in outcome.counts.items()} | outcome.written
-        return {name for name, tail in self._tails.items() if counted.get(tail, 0)}
+        return {name: counted[tail] for name, tail in self._tails.items() if counted.get(tail, 0)}
 
     def _accounts(self, ticket: Ticket, outcome: Outcome) -> dict[str, Account]:
         """What became of the tuples that each source offered; whole files that were refused count too."""
         for name, pieces in refused_pieces(ticket).items():
             tuples = sum(piece.get("tuples", 1) for piece in pieces)
             outcome.count(name, **{"offered": tuples, "in": tuples, "dead": tuples})
+        for name, left in ticket.shed.items():
+            outcome.count(name, offered=left.tuples, shed=left.tuples)
         sources = [name for name in self.sub.inputs if name in self.net.sources]
         return {name: Account.of_counts(outcome.counts.get(name, {})) for name in sources}
 
@@ -273,10 +366,42 @@ class Trains:
                 since=ticket.since,
             )
 
+    def numbered(self, tasks: int) -> Any:
+        """So many partitions without data, for Spark: a job's tasks read their input themselves."""
+        if tasks not in self._numbered:
+            self._numbered[tasks] = self.spark.sparkContext.parallelize(range(tasks), tasks)
+        return self._numbered[tasks]
+
     def terminals(self, name: str) -> list[str]:
-        """Outputs, points and views fed by a box, directly or through points that pass its tuples on."""
-        ends = []
+        """Outputs, points and views fed by a box, directly or through points that pass its tuples on.
+
+        There are none while state is being rebuilt: all that leaves has left already.
+        """
+        ends: list[str] = []
+        if self.rebuilding:
+            return ends
         for reader in self.net.readers(name):
             if not self.net.nodes[reader].is_box:
                 ends += [reader, *self.terminals(reader)]
         return ends
+
+
+def _newest(ticket: Ticket, seen: Mapping[str, int]) -> dict[str, int]:
+    """The largest time of each source, that of slices left out unread among them."""
+    unread = {name: left.newest for name, left in ticket.shed.items() if left.newest is not None}
+    return {name: max(seen.get(name, UNKNOWN), unread.get(name, UNKNOWN)) for name in {**seen, **unread}}
+
+
+def _flows(ticket: Ticket, accounts: Mapping[str, Account], outcome: Outcome) -> dict[str, ValveFlow]:
+    """What came to each valve of the train and what it shed. At a source, the account tells."""
+    places = {valve.at for valve in ticket.valves}
+    known = {name: ValveFlow(one.offered, one.shed) for name, one in accounts.items() if name in places}
+    return {**dict.fromkeys(sorted(places), ValveFlow()), **outcome.valves, **known}
+
+
+def _input_gone(directory: Path, train: int) -> MissingFileError:
+    return MissingFileError(
+        f"{directory}: train {train} must run again to rebuild the state, but its input is gone",
+        hint="input must stay until a snapshot covers it, see stays= and --recovery; "
+        "restore the input, or restore the checkpoint from a copy",
+    )

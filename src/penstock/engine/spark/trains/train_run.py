@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ from pyspark.sql.types import StructType
 from penstock.connectors.contract import Slice
 from penstock.connectors.files.parquet import WholeParquet
 from penstock.engine.arrow.boxes.diffused_join import OWNER
+from penstock.engine.arrow.samples import SampleTask, Watched
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
 from penstock.engine.spark.entry.points import PointEntries, point_frame
+from penstock.engine.spark.entry.train_valves import TrainValves
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
 from penstock.engine.spark.layout.native import NativeBox, apply_box
@@ -27,7 +30,7 @@ from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind,
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.trains.watch import VALVE, Watch
 from penstock.model.boxes import Drop, Node, Source, Trait
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc
@@ -47,6 +50,7 @@ class TrainRun:
         self.watch = Watch()
         self.frames: dict[str, DataFrame] = {}
         self.cached: list[DataFrame] = []
+        self.valves = TrainValves(trains.net, ticket, self.watch)
         self.horizons = self._horizons(ticket.horizons)
         # Counting after every native box breaks the generated code into pieces, and selectivities need only a
         # sample.
@@ -63,12 +67,15 @@ class TrainRun:
         for name in self.trains.sub.inputs:
             self._keep(name, self._input(self.net.nodes[name]))
         self._boxes()
+        if self.trains.rebuilding:
+            return
         writer = FrameWriter(self.trains, self.ticket, self.outcome)
         for name in (*self.trains.sub.inputs, *self.layout.native):
             writer.write(name, self.frames[name])
         for piece in self._whole_files():
             piece.check()  # Spark has read them by now
         self._count()
+        self._watch_frames()
 
     def _whole_files(self) -> list[WholeParquet]:
         slices = [piece for pieces in self.ticket.slices.values() for piece in pieces]
@@ -112,7 +119,8 @@ class TrainRun:
                 [s for s in self.ticket.slices[node.name] if isinstance(s, PointEntries)],
             )
             self.outcome.count(node.name, skipped_files=skipped[0], read_files=skipped[1])
-            return self.watch.on(frame, node.name, rows="count(1)")
+            counted = self.watch.on(frame, node.name, rows="count(1)")
+            return self.valves.let_through(counted, node.name)
         assert isinstance(node, Source)
         return self._source(node)
 
@@ -129,17 +137,27 @@ class TrainRun:
         assert len(files) in (0, len(slices)), (
             "an input gives whole files or packed slices, not both in one train"
         )
+        valves, watch = self.valves.at_input(node.name), self.watch
         if files:
             self.outcome.count(node.name, offered=sum(s.rows for s in files))
-            return admit_files(spark, node, files, horizon, guards, self.watch, counted=self.sampled)
+            return admit_files(
+                spark, node, files, horizon, guards, watch, counted=self.sampled, valves=valves
+            )
         parallelism = self.trains.partitions
-        return admit_packed(spark, node, slices, horizon, guards, self.watch, parallelism=parallelism)
+        return admit_packed(
+            spark, node, slices, horizon, guards, watch, parallelism=parallelism, valves=valves
+        )
+
+    def _arrow(self, head: str, index: int) -> DataFrame:
+        """The tuples on an arrow, without what its valves shed."""
+        frame = self.frames[behind(self.net, self.net.nodes[head].inputs[index])]
+        return self.valves.let_through(frame, self.valves.arrow(head, index))
 
     def _nothing(self, name: str) -> DataFrame:
         return self.trains.spark.createDataFrame([], ddl(self.net.types[name].schema))
 
     def _native(self, node: Node) -> None:
-        frames = [self.frames[behind(self.net, name)] for name in node.inputs]
+        frames = [self._arrow(node.name, index) for index in range(len(node.inputs))]
         watch = None if node.name in self.trains.guarded else self.watch
         types = self.net.input_types(node.name), self.net.types[node.name]
         frame = apply_box(NativeBox(node, frames, *types, self.ticket.drop_rates, watch))
@@ -165,14 +183,37 @@ class TrainRun:
             for up in node.inputs
             if behind(self.net, up) == name and node.is_box
         )
-        return boxes + len(self.trains.terminals(name))
+        return boxes + len(self.trains.terminals(name)) + len(self.monitors([name]))
+
+    # -- monitors
+
+    def monitors(self, nodes: Collection[str]) -> dict[str, Watched]:
+        """Those at some nodes; none while state is rebuilt, because nobody waits for these trains."""
+        given = {} if self.trains.rebuilding else self.ticket.monitors
+        return {
+            name: (monitor, self.net.types[monitor.node])
+            for name, monitor in given.items()
+            if monitor.node in nodes
+        }
+
+    def _watch_frames(self) -> None:
+        """Show what monitors see outside of stages. The frames are persisted: they are counted only once."""
+        outside = set(self.frames) - set(self.layout.home)
+        for name, watched in self.monitors(outside).items():
+            node, type_ = watched[0].node, watched[1]
+            columns = [f"`{column.name}`" for column in type_.schema]
+            frame = self.frames[node].selectExpr(*columns, STAMP, SEQ)
+            task = SampleTask(watched, arrow_schema(type_.schema))
+            rows = frame.mapInArrow(task, ddl(type_.schema)).toArrow()
+            last = rows.slice(max(0, rows.num_rows - watched[0].most))
+            self.outcome.samples.setdefault(name, []).append(last)
 
     # -- stages
 
     def _stage(self, stage: Stage) -> None:
         self.trains.doing = tuple(stage.nodes)
         onward = self._onward(stage)
-        task = self._task(stage, onward)
+        task = self.stage_task(stage, onward)
         frame = self._partitioned(stage, task)
         report = frame.mapInArrow(task, report_ddl(onward, lambda schema: schema))
         if onward:
@@ -183,19 +224,21 @@ class TrainRun:
             if onward
             else report.collect()
         ):
-            self._take(row)
+            self.take(row["kind"], row["name"], bytes(row["body"]))
         for i, (name, _) in enumerate(onward):
             self.frames[name] = report.where((F.col("kind") == "tuple") & (F.col("name") == name)).select(
                 f"_o{i}.*"
             )
 
-    def _take(self, row: Any) -> None:
-        body = bytes(row["body"])
-        match row["kind"]:
+    def take(self, kind: str, name: str, body: bytes) -> None:
+        """Take what a task tells the driver."""
+        match kind:
             case "record":
                 self.outcome.take(json.loads(body))
             case "rows":
-                self.outcome.rows.setdefault(row["name"], []).append(from_ipc(body))
+                self.outcome.rows.setdefault(name, []).append(from_ipc(body))
+            case "sample":
+                self.outcome.samples.setdefault(name, []).append(from_ipc(body))
             case "dead":
                 self.outcome.dead.append(from_ipc(body))
 
@@ -212,7 +255,8 @@ class TrainRun:
                     sent[behind(self.net, up)] = ddl(self.net.types[behind(self.net, up)].schema)
         return list(sent.items())
 
-    def _task(self, stage: Stage, onward: list[tuple[str, Any]]) -> StageTask:
+    def stage_task(self, stage: Stage, onward: list[tuple[str, Any]]) -> StageTask:
+        """A stage and this train of it, as sent to the tasks."""
         net, train = self.net, self.ticket.train
         nodes = [
             replace(net.nodes[n], inputs=tuple(behind(net, up) for up in net.nodes[n].inputs))
@@ -227,21 +271,24 @@ class TrainRun:
             outputs={n: net.types[n] for n in stage.nodes},
             entries=[(e.head, e.index) for e in stage.entries],
             entry_fields=[self._entry_schema(e, i in partials) for i, e in enumerate(stage.entries)],
-            leaving=[self._leaving(n) for n in stage.nodes if self.trains.terminals(n)],
+            leaving=[self.leaving(n) for n in stage.nodes if self.trains.terminals(n)],
             guards=guarded(net, stage),
             state_root=str(self.trains.state_folder(stage.name)),
             state_tokens=self.trains.state.get(stage.name, {}),
             train=train,
-            horizons={n: self._input_horizons(n) for n in stage.nodes},
+            horizons={n: self.input_horizons(n) for n in stage.nodes},
             lateness=[self._lateness(e) for e in stage.entries],
             drop_rates=self.ticket.drop_rates,
             joins=self.ticket.joins,
             final=self.ticket.final,
             stateful=stage.stateful,
             epoch=self.trains.started,
-            sync=self.trains.sync,
+            sync=self.trains.versions.sync,
             partials=partials,
             onward=[(name, arrow_schema(net.types[name].schema)) for name, _ in onward],
+            monitors=self.monitors(stage.nodes),
+            valves=self.valves.inside(stage),
+            choosing=self.valves.choosing(),
         )
 
     def _entry_schema(self, entry: StageInput, partial: bool) -> Any:
@@ -288,7 +335,7 @@ class TrainRun:
         return _tagged(sides, stage.entries, spread=True).repartitionById(roles.servers, F.col(SERVER))
 
     def _entry_frame(self, entry: StageInput, partial: bool) -> DataFrame:
-        frame = self.frames[entry.tail]
+        frame = self._arrow(entry.head, entry.index)
         if partial:
             return preaggregated(frame, self.net, entry)
         columns = [f"`{c.name}`" for c in self.net.types[entry.tail].schema]
@@ -309,7 +356,8 @@ class TrainRun:
         source = self.net.nodes[next(iter(sources))]
         return source.lateness - (1 if source.whole else 0) if isinstance(source, Source) else None
 
-    def _leaving(self, name: str) -> Leaving:
+    def leaving(self, name: str) -> Leaving:
+        """Where the tuples after a node go when they leave."""
         sinks, points, driver = [], [], False
         for reader in self.trains.terminals(name):
             node = self.net.nodes[reader]
@@ -327,16 +375,18 @@ class TrainRun:
         """The horizon after every node, from those of the inputs."""
         return self.trains.horizon_plan.behind(inputs)
 
-    def _input_horizons(self, name: str) -> tuple[int, ...]:
+    def input_horizons(self, name: str) -> tuple[int, ...]:
+        """The horizons on the arrows into a box."""
         return tuple(self.horizons[up] for up in self.net.nodes[name].inputs)
 
     def newest(self) -> dict[str, int]:
         """The largest `_ts` of each source in this train."""
-        stamps = {}
+        stamps: dict[str, int] = {}
         for name in self.trains.sub.inputs:
-            newest = self.watch.counts(name).get("newest") if name in self.net.sources else None
-            if newest is not None:
-                stamps[name] = int(newest)
+            watched = (name, f"{name}{VALVE}") if name in self.net.sources else ()
+            times = [self.watch.counts(each).get("newest") for each in watched]
+            known = [int(newest) for newest in times if newest is not None]
+            stamps |= {name: max(known)} if known else {}
         return stamps
 
     def _count(self) -> None:
@@ -350,7 +400,11 @@ class TrainRun:
         out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
         for name in self.trains.sub.inputs:
             out[name] = self.watch.counts(name).get("rows", 0) - letters[name]
-            offered = {"offered": self.watch.offered(name)} if name in self.net.sources else {}
+            offered = {}
+            if name in self.net.sources:
+                offered = {"offered": self.watch.offered(name), "shed": self.watch.shed(name)}
+            else:
+                out[name] -= self.valves.flow(name).shed
             came = out[name] + refused[name]
             self.outcome.count(
                 name, **{"in": came, "out": out[name], "dead": refused[name], "late": late[name]}, **offered
@@ -359,10 +413,16 @@ class TrainRun:
             if refused[name]:
                 self.outcome.count(name, dead=refused[name])
             self._count_native(self.net.nodes[name], out, refused)
+        entries = [e for stage in self.layout.stages for e in stage.entries]
+        arrows = [(n, i) for n in self.layout.native for i in range(len(self.net.nodes[n].inputs))]
+        arrows += [(entry.head, entry.index) for entry in entries]
+        self.outcome.valves |= self.valves.flows(self.trains.sub.inputs)
+        self.outcome.valves |= self.valves.flows([self.valves.arrow(*arrow) for arrow in arrows])
 
     def _count_native(self, node: Node, out: dict[str, int], refused: Counter[str]) -> None:
         name, ups = node.name, [behind(self.net, up) for up in node.inputs]
-        came = sum(out[up] for up in ups)
+        shed = [self.valves.flow(self.valves.arrow(name, index)).shed for index in range(len(ups))]
+        came = sum(out[up] for up in ups) - sum(shed)
         sound = came - refused[name]
         passed = self._passed(node, sound, refused)
         out[name] = self.trains.estimates.guess(name, sound, self._share(node)) if passed is None else passed

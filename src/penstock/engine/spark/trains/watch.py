@@ -21,7 +21,8 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 
 _PATIENCE = 1.0  # seconds to wait for counts after a job
 LETTERS = "letters"
-OFFERED = "#offered"
+OFFERED, SHED = "#offered", "#shed"
+VALVE = "#valve"  # behind the name of an arrow or input: the counts of its valves
 
 
 class LetterSql(NamedTuple):
@@ -69,7 +70,7 @@ class Watch:
 
         `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the
         letter's fields. `more`: columns to be added on the way. `{why}` in a metric stands for the reason's
-        column. A letter whose reason is OFFERED is none: it says how many tuples a task had to decode.
+        column. A letter whose reason is OFFERED or SHED is none: it says how many tuples a task got, or shed.
         """
         column = f"_why{len(self._on)}"
         marked = frame.selectExpr("*", *more, f"{why} AS {column}")
@@ -94,9 +95,16 @@ class Watch:
         return {**self._fetched.get(name, {}), **self._known.get(name, {})}
 
     def offered(self, name: str) -> int:
-        """How many tuples the tasks of a source had to decode, by their own count."""
+        """How many tuples the tasks of a source got, by their own count."""
+        return self._told(name, OFFERED)
+
+    def shed(self, name: str) -> int:
+        """How many tuples the valves at a source shed, in tasks or in Spark."""
+        return self._told(name, SHED) + int(self.counts(f"{name}{VALVE}").get("shed", 0))
+
+    def _told(self, name: str, what: str) -> int:
         letters = self.counts(name).get(LETTERS, ())
-        return sum(row["tuples"] for row in letters if _reason(row) == OFFERED)
+        return sum(row["tuples"] for row in letters if _reason(row) == what)
 
     def dead(self) -> pa.Table:
         """All letters of the train."""
@@ -104,7 +112,7 @@ class Watch:
             (row, observed.boxes)
             for name, observed in self._on.items()
             for row in self.counts(name).get(LETTERS, ())
-            if _reason(row) != OFFERED
+            if _reason(row) not in (OFFERED, SHED)
         ]
         columns = [
             [row["raw"] for row, _ in letters],

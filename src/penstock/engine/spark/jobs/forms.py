@@ -1,0 +1,69 @@
+"""Which way a train runs: as one task, as a job of tasks, or as DataFrames.
+
+A train of DataFrames is analysed, planned and compiled anew, which costs hundreds of milliseconds of
+processor time, whatever it carries. A job of plain tasks costs a fraction of that, but has no generated code.
+So short trains are jobs, and long ones are DataFrames. The ticket alone decides, so a replay runs the same
+way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from penstock.connectors.contract import Slice
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.spark.layout.plan import Layout
+
+
+class Form(StrEnum):
+    """How a train runs."""
+
+    ONE_TASK = "one task"  # the whole train is one partition
+    TASKS = "tasks"  # a task for each partition, and Spark's shuffle before each further stage
+    FRAMES = "DataFrames"
+
+
+@dataclass(frozen=True)
+class FormLimits:
+    """Up to so many tuples and bytes a train is one task; up to so many it is a job of tasks."""
+
+    one_task_tuples: int = 2_000
+    one_task_bytes: int = 512 << 10
+    job_tuples: int = 20_000
+    job_bytes: int = 8 << 20
+
+
+LIMITS = FormLimits()
+
+
+def forms_text(layout: Layout, limits: FormLimits = LIMITS) -> str:
+    """One line for `explain`: which way the trains of a sub-network run.
+
+    >>> from penstock.engine.spark.layout.plan import Layout
+    >>> forms_text(Layout((), (), {}))
+    'trains: one task up to 2,000 tuples and 512 kB, tasks up to 20,000 and 8 MB, longer ones DataFrames'
+    """
+    if any(stage.spread for stage in layout.stages):
+        return "trains: DataFrames"
+    one = f"one task up to {limits.one_task_tuples:,} tuples and {limits.one_task_bytes >> 10} kB"
+    if layout.rooted:
+        return f"trains: {one}, longer ones tasks; packed"
+    many = f"tasks up to {limits.job_tuples:,} and {limits.job_bytes >> 20} MB"
+    return f"trains: {one}, {many}, longer ones DataFrames"
+
+
+def form_of(ticket: Ticket, layout: Layout, limits: FormLimits = LIMITS) -> Form:
+    """The form of a train.
+
+    A packed train is never one of DataFrames. One with a diffused join always is: its roles say where tuples
+    go.
+    """
+    if any(stage.spread for stage in layout.stages):
+        return Form.FRAMES
+    size = sum(s.weight() for pieces in ticket.slices.values() for s in pieces if isinstance(s, Slice))
+    if ticket.rows <= limits.one_task_tuples and size <= limits.one_task_bytes:
+        return Form.ONE_TASK
+    if layout.rooted or (ticket.rows <= limits.job_tuples and size <= limits.job_bytes):
+        return Form.TASKS
+    return Form.FRAMES

@@ -1,0 +1,296 @@
+"""Which versions of a sub-network's state exist, and how the one after the last commit is had again.
+
+There are two ways. With *deltas*, each train writes what it changed into the checkpoint before its commit.
+With *snapshots*, it writes that into memory only (`version_folder.py`). Every few seconds of trains, a thread
+of the driver copies one version into the checkpoint, while the next trains run. After a crash the version is
+still in memory; or, if the machine went down, the newest snapshot is loaded and the trains since then run
+again, with everything they put out suppressed.
+
+A start finds the version wherever an earlier start has left it, so a run may change from one way to the
+other.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.spark.recovery.snapshot_files import PartitionVersion
+from penstock.engine.spark.recovery.snapshots import BEGINNING, Snapshot, Snapshots, State, kept_of
+from penstock.engine.spark.recovery.version_folder import (
+    delete_orphans,
+    delete_versions,
+    known_folders,
+    version_folder,
+)
+from penstock.engine.spark.tasks.state_parts import StateError
+from penstock.model.errors import one_line
+from penstock.store.errors import FencedError
+
+_LOG = logging.getLogger("penstock")
+_STATE = "state"
+_NICE = 10  # of the thread that writes snapshots
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """How state is kept.
+
+    `seconds`: how long trains may have to run again after a crash; None: not at all, each train writes a
+    delta. `network`: identifies the boxes that make the state; trains of another network are not run again.
+    `local`: all workers run on this host. `inline`: snapshots are written by the caller, for tests.
+    """
+
+    seconds: float | None = None
+    network: str = "-"
+    local: bool = True
+    inline: bool = False
+
+
+DELTAS = Recovery()
+
+
+class Start(NamedTuple):
+    """The newest version that there is: of which train, and the tokens of its partitions."""
+
+    train: int
+    state: State
+
+
+class StateVersions:
+    """The versions of one sub-network's state; `directory` is its own under the checkpoint."""
+
+    def __init__(self, directory: Path, log: TrainLog, recovery: Recovery, *, sync: bool) -> None:
+        self.recovery, self._directory, self._log = recovery, directory, log
+        self.uses_snapshots = recovery.seconds is not None
+        self.sync = sync and not self.uses_snapshots  # whether tasks flush what they write
+        self.root = directory / _STATE
+        if self.uses_snapshots:
+            delete_orphans()
+            self.root = version_folder(directory, local=recovery.local)
+        self._snapshots = Snapshots(directory, sync=sync)
+        self._kept: list[Snapshot] = []  # newest first
+        self._base: Snapshot | None = None  # the newest that this run has written
+        self._since = 0.0  # seconds of trains since the newest snapshot
+        self._writing: threading.Thread | None = None
+        self._latest: Snapshot | None = None  # the version after the last train of this run
+        self._torn: set[int] = set()  # trains whose snapshot could not be loaded
+        self._tidy = False  # what the other way has left is deleted
+
+    def folder(self, stage: str) -> Path:
+        """Where tasks read and write the versions of a stage."""
+        return self.root / stage
+
+    # -- the start
+
+    def after(
+        self, commit: Commit | None, wanted: State, stages: set[str], *, contents: bool = False
+    ) -> Start:
+        """The version that a commit names (`wanted`), or the newest one before it that there is.
+
+        Refuses if the trains in between cannot be run again. `contents`: check them, not only their names.
+        """
+        if commit is None:
+            self._begin_empty()
+            return Start(BEGINNING, {})
+        oldest = self._oldest_runnable(commit.train)
+        try:
+            self._find(commit.train, wanted, contents=contents)
+            start = Start(commit.train, wanted)
+        except StateError as error:
+            start = self._from_snapshot(commit.train, stages, oldest, error)
+        if self.uses_snapshots:
+            self._learn_kept(start, commit.train, oldest)
+        return start
+
+    def _begin_empty(self) -> None:
+        delete_versions(self._directory)  # of a checkpoint that was here before
+        if self.uses_snapshots:
+            self.root = version_folder(self._directory, local=self.recovery.local)
+        self._kept = [Snapshot(BEGINNING, {})]
+
+    def _find(self, train: int, wanted: State, *, contents: bool) -> None:
+        """Have the version in our own folder; raises StateError if it is nowhere."""
+        try:
+            self.check(train, wanted, contents=contents)
+        except StateError:
+            others = [*known_folders(self._directory), self._directory / _STATE]
+            for folder in (other for other in others if other != self.root):
+                with suppress(StateError):
+                    self._copy(folder, train, wanted)
+                    return
+            raise
+
+    def check(self, train: int, state: State, *, contents: bool = False) -> None:
+        """Refuse a version that lacks a file; with `contents` also one with a torn file."""
+        for stage, partition, token in Snapshot(train, state).partitions():
+            PartitionVersion(self.folder(stage), partition, (train, token)).check(contents=contents)
+
+    def _copy(self, folder: Path, train: int, state: State) -> None:
+        for stage, partition, token in Snapshot(train, state).partitions():
+            bodies = PartitionVersion(folder / stage, partition, (train, token)).bodies()
+            read = {name: body.read() for name, body in bodies.items()}
+            PartitionVersion(self.folder(stage), partition, (train, token)).write(read, sync=self.sync)
+
+    def _from_snapshot(self, train: int, stages: set[str], oldest: int, lost: StateError) -> Start:
+        known = [s for s in self._snapshots.newest_first() if s.train <= train]
+        for snapshot in [*known, Snapshot(BEGINNING, {})]:
+            if snapshot.train + 1 < oldest:
+                self._must_be_same_network(oldest - 1)
+                break
+            try:
+                self._snapshots.load(snapshot, self.root, stages, sync=self.sync)
+            except StateError as error:
+                _LOG.warning("a snapshot of the state is not used: %s", one_line(error))
+                self._torn.add(snapshot.train)
+                continue
+            state = {stage: tokens for stage, tokens in snapshot.state.items() if stage in stages}
+            return Start(snapshot.train, state)
+        raise lost
+
+    def _oldest_runnable(self, last: int) -> int:
+        """The first train from which on all can be run again, up to the last one committed."""
+        train = last
+        while train >= 0 and self._may_run_again(train):
+            train -= 1
+        return train + 1
+
+    def _may_run_again(self, train: int) -> bool:
+        commit = self._log.commit(train)
+        same = commit is not None and commit.network == self.recovery.network
+        return same and self._log.ticket(train) is not None
+
+    def _must_be_same_network(self, train: int) -> None:
+        commit = self._log.commit(train)
+        if commit is not None and commit.network not in ("", self.recovery.network):
+            raise StateError(
+                f"{self._directory}: the state must be rebuilt by running trains again, but the network has "
+                f"changed since train {train}",
+                hint="start once with the network as it was and stop it; then change it",
+            )
+
+    def _learn_kept(self, start: Start, last: int, oldest: int) -> None:
+        """Know the snapshots that trains can be run again from; if there are none, write one now."""
+        known = [
+            s for s in self._snapshots.newest_first() if oldest - 1 <= s.train <= last and self._whole(s)
+        ]
+        self._kept = kept_of(known, from_beginning=oldest == 0)
+        self._since = self.recovery.seconds or 0.0
+        if not self._kept:
+            self._save(Snapshot(*start))
+
+    def _whole(self, snapshot: Snapshot) -> bool:
+        if snapshot.train in self._torn:
+            return False
+        try:
+            self._snapshots.check(snapshot)
+        except StateError as error:
+            _LOG.warning("a snapshot of the state is not used: %s", one_line(error))
+            return False
+        return True
+
+    # -- while it runs
+
+    @property
+    def needed(self) -> int | None:
+        """The train after which all may have to be run again; None: only the newest."""
+        return self._kept[-1].train if self.uses_snapshots else None
+
+    def committed(self, train: int, state: State, seconds: float) -> None:
+        """Learn of a committed train and how long it took; begin a snapshot when it is time."""
+        self._latest = Snapshot(train, state)
+        if not self.uses_snapshots:
+            self._tidy_up()
+            return
+        self._since += seconds
+        # Half of it: while a snapshot is being written, the one before counts.
+        if self._since >= (self.recovery.seconds or 0.0) / 2 and not self.busy:
+            self._begin(self._latest)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a snapshot is being written."""
+        return self._writing is not None and self._writing.is_alive()
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        since, self._since = self._since, 0.0
+        if self.recovery.inline:
+            self._try_save(snapshot, since)
+            return
+        self._writing = threading.Thread(
+            target=self._in_background, args=(snapshot, since), name="state-snapshot", daemon=True
+        )
+        self._writing.start()
+
+    def _in_background(self, snapshot: Snapshot, since: float) -> None:
+        with suppress(OSError, AttributeError):  # on Linux a thread has a priority of its own
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        self._try_save(snapshot, since)
+
+    def _try_save(self, snapshot: Snapshot, since: float) -> None:
+        """Save a snapshot. If that fails the run goes on, and the next train tries again."""
+        try:
+            self._save(snapshot)
+        except FencedError:
+            return  # the next train says so
+        except (OSError, StateError) as error:
+            _LOG.warning("a snapshot of the state failed and is tried again: %s", one_line(error))
+            self._since += since
+
+    def _save(self, snapshot: Snapshot) -> None:
+        bodies = {
+            (stage, partition): PartitionVersion(
+                self.folder(stage), partition, (snapshot.train, token)
+            ).bodies()
+            for stage, partition, token in snapshot.partitions()
+        }
+        # The first one of a run builds on nothing: what an earlier run has left may be torn.
+        self._snapshots.save(snapshot, bodies, self._base)
+        self._base = snapshot
+        self._kept = kept_of([snapshot, *self._kept], from_beginning=False)
+        self._log.must_own()  # whoever has been followed deletes nothing
+        self._snapshots.retire(self._kept)
+        self._tidy_up()
+
+    def _tidy_up(self) -> None:
+        """Delete what the other way of keeping state has left, once it is not needed any more."""
+        if self._tidy:
+            return
+        self._tidy = True
+        if self.uses_snapshots:
+            shutil.rmtree(self._directory / _STATE, ignore_errors=True)
+        else:
+            self._snapshots.delete()
+            delete_versions(self._directory)
+
+    # -- the end
+
+    def close(self) -> None:
+        """Write a last snapshot, so that the next start need not run anything again, and free the memory."""
+        if self._writing is not None:
+            self._writing.join()
+        if not self.uses_snapshots or self._latest is None:
+            return
+        if self._kept[0].train < self._latest.train:
+            self._try_save(self._latest, 0.0)
+        if self._kept[0].train == self._latest.train:
+            delete_versions(self._directory)
+
+    def restart_empty(self, train: int) -> None:
+        """Forget all state: after this train, the next start begins with none."""
+        if self.uses_snapshots:
+            self._snapshots.delete()
+            self._kept = []
+            self._save(Snapshot(train, {}))
+        else:
+            self._snapshots.delete()
+        delete_versions(self._directory)
+        shutil.rmtree(self._directory / _STATE, ignore_errors=True)

@@ -1,0 +1,165 @@
+"""What waits at an input: looked at without taking it, at little cost."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from connectors.test_inputs import TEXT, put, source
+from penstock.connectors.contract import Taken, Waiting
+from penstock.connectors.files.discovery import source_files
+from penstock.connectors.loading import input_for
+from penstock.engine.contract.arrivals import arrivals_of, merged
+from penstock.engine.contract.backlog import InputBacklog
+from penstock.model.formats.feed import LISTING
+
+
+def folder(tmp_path, files, *, rows=10):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    for number in range(files):
+        put(tmp_path / "in" / f"{number:06d}.csv", "".join(f"{k},a,1\n" for k in range(rows)), 100 + number)
+    return input_for(source(ps.csv(str(tmp_path / "in"), TEXT)), tmp_path / "p")
+
+
+def test_text_files_tell_bytes_at_once_and_tuples_after_the_first_train(tmp_path):
+    given = folder(tmp_path, 3)
+    first = given.waiting(None)
+    assert (first.tuples, first.bytes) == (None, 180)
+    assert first.arrived == pytest.approx(time.time(), abs=30)
+    taken = given.take(None, 5)
+    assert given.waiting(taken.position) == Waiting(25, 150, first.arrived)
+    rest = given.take(taken.position, 100)
+    assert given.waiting(rest.position) == Waiting(0, 0)
+
+
+def test_new_files_are_seen_while_known_ones_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(source_files, "_COARSE", 1e9)  # list at every look
+    given = folder(tmp_path, 2)
+    taken = given.take(None, 1)
+    before = given.waiting(taken.position).bytes
+    put(tmp_path / "in" / "later.csv", "1,a,1\n", 300)
+    assert given.waiting(taken.position).bytes == before + 6
+
+
+def test_an_archive_counts_by_its_size_on_disk(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        path = tmp_path / "in" / f"{number}.csv.gz"
+        path.write_bytes(gzip.compress(b"1,a,1\n" * 1000, mtime=0))
+        os.utime(path, (100 + number, 100 + number))
+    size = path.stat().st_size
+    given = input_for(source(ps.csv(str(tmp_path / "in"), TEXT)), tmp_path / "p")
+    whole = given.take(None, 1000)
+    assert whole.rows == 1000
+    waiting = given.waiting(whole.position)
+    assert (waiting.tuples, waiting.bytes) == (1000, size)
+    begun = given.take(whole.position, 10)
+    assert given.waiting(begun.position).bytes == size
+
+
+def test_parquet_counts_inside_of_a_file_too(tmp_path):
+    (tmp_path / "in").mkdir()
+    table = pa.table({"time": pa.array(range(100), pa.timestamp("us", tz="UTC")), "v": range(100)})
+    for number in range(2):
+        pq.write_table(table, tmp_path / "in" / f"{number}.parquet", row_group_size=25)
+    src = source(ps.parquet(str(tmp_path / "in"), schema="time TIMESTAMP, v BIGINT"))
+    given = input_for(src, tmp_path / "p")
+    taken = given.take(None, 25)
+    assert taken.rows == 25
+    waiting = given.waiting(taken.position)
+    assert waiting.tuples == pytest.approx(175, abs=4)
+
+
+def test_a_feed_knows_exactly(tmp_path):
+    folder = tmp_path / "feed"
+    folder.mkdir()
+    lines = []
+    for at in range(4):
+        (folder / f"{at}.txt").write_text("x\n" * 5)
+        lines.append(json.dumps({"at": at, "files": [[f"{at}.txt", 0, 10, 5]]}))
+    (folder / LISTING).write_text("\n".join(lines) + "\n")
+    schema = "time TIMESTAMP, v INT"
+    given = input_for(source(ps.feed(str(folder), schema, decode=len)), tmp_path / "p")
+    assert given.waiting(None).tuples == 20
+    taken = given.take(None, 10)
+    assert [tuples for _, tuples in taken.arrivals] == [5, 5]
+    waiting = given.waiting(taken.position)
+    assert (waiting.tuples, waiting.bytes) == (10, 20)
+    assert waiting.arrived == pytest.approx(time.time(), abs=60)
+
+
+def test_a_rate_knows_when_its_rows_were_due(tmp_path):
+    given = input_for(source(ps.rate(1000)), tmp_path / "p")
+    begun = given.take(None, 1).position
+    time.sleep(0.05)
+    waiting = given.waiting(begun)
+    assert waiting.tuples >= 40
+    assert 0.03 < time.time() - waiting.arrived < 10
+
+
+class Slow:
+    """An input whose looks take time."""
+
+    def __init__(self, seconds):
+        self.seconds, self.looks = seconds, 0
+
+    def waiting(self, position):
+        del position
+        self.looks += 1
+        time.sleep(self.seconds)
+        return Waiting(100 * self.looks, 5, 50.0)
+
+
+def test_looks_take_at_most_a_two_hundredth_of_a_core():
+    now = [0.0]
+    slow = Slow(0.01)
+    backlog = InputBacklog({"a": slow}, lambda: now[0], lambda: 60.0)
+    while now[0] < 20:
+        backlog.look({})
+        now[0] += 0.05
+    assert slow.looks <= 11
+    assert backlog.situation("a").oldest_age == 10.0
+
+
+def test_the_offered_rate_counts_what_waits_and_what_was_taken():
+    now, waiting = [0.0], [0]
+
+    class Growing:
+        def waiting(self, position):
+            del position
+            return Waiting(waiting[0], 0)
+
+    backlog = InputBacklog({"a": Growing()}, lambda: now[0], lambda: 0.0)
+    for second in range(20):
+        now[0], waiting[0] = float(second), waiting[0] + 100
+        backlog.look({})
+        if second % 2:  # a train takes 150 of 200 in two seconds
+            waiting[0] -= 150
+            backlog.took("a", Taken([object()], None, 150, more=True))
+    assert backlog.situation("a").offered_rate == pytest.approx(100, rel=0.01)
+    assert backlog.situation("a").taken_tuples == 1500
+
+
+def test_arrivals_of_a_train_are_few_and_never_too_young():
+    many = [(float(k), 3) for k in range(1000)]
+    few = merged(many)
+    assert len(few) <= 32
+    assert sum(tuples for _, tuples in few) == 3000
+    assert few[0][0] == 0.0
+    passed = 0
+    for at, tuples in few:
+        assert at <= many[passed // 3][0]
+        passed += tuples
+    taken = [
+        Taken([object()], None, 7, arrived=None),
+        Taken([], None, 0),
+        Taken([object()], None, 2, arrived=5.0),
+    ]
+    assert arrivals_of(taken, now=9.0) == ((5.0, 2), (9.0, 7))

@@ -1,0 +1,67 @@
+"""Which way a train runs follows from its ticket and its layout alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+import penstock as ps
+from penstock.connectors.rows import SpoolFile
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.spark.entry.points import PointEntries
+from penstock.engine.spark.jobs.forms import LIMITS, Form, form_of, forms_text
+from penstock.engine.spark.layout.plan import Layout, Stage, lay_out
+from penstock.rewrite.subnetworks import split
+from penstock.testing import collect, rows_source
+
+PLAIN = Layout((), (), {})
+PACKED = Layout((), (), {}, rooted=True)
+DIFFUSED = Layout((), (Stage("pairs", ("_server",), 4),), {})
+
+
+@dataclass(frozen=True)
+class Heavy(SpoolFile):
+    """A slice of given weight."""
+
+    size: int = 0
+
+    def weight(self) -> int:
+        return self.size
+
+
+def ticket(rows: int, size: int = 0) -> Ticket:
+    return Ticket(3, 0.0, slices={"cars": [Heavy("x", 0, rows, size)]}, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "form"),
+    [
+        (0, 0, Form.ONE_TASK),
+        (LIMITS.one_task_tuples, LIMITS.one_task_bytes, Form.ONE_TASK),
+        (LIMITS.one_task_tuples + 1, 0, Form.TASKS),
+        (1, LIMITS.one_task_bytes + 1, Form.TASKS),
+        (LIMITS.job_tuples, LIMITS.job_bytes, Form.TASKS),
+        (LIMITS.job_tuples + 1, 0, Form.FRAMES),
+        (1, LIMITS.job_bytes + 1, Form.FRAMES),
+    ],
+)
+def test_by_tuples_and_bytes(rows, size, form):
+    assert form_of(ticket(rows, size), PLAIN) is form
+    assert form_of(ticket(rows, size), PACKED) is (Form.TASKS if form is Form.FRAMES else form)
+    assert form_of(ticket(rows, size), DIFFUSED) is Form.FRAMES
+
+
+def test_entries_of_a_point_count_by_their_tuples():
+    entries = Ticket(3, 0.0, slices={"p": [PointEntries(0, 7, 30_000)]}, rows=30_000)
+    assert form_of(entries, PLAIN) is Form.FRAMES
+
+
+def test_explain_says_it():
+    net = ps.Network("n")
+    net.source("cars", rows_source("time TIMESTAMP, k INT"), timestamp="time").output("out", to=collect())
+    text = forms_text(lay_out(split(net)[0]))
+    assert text.startswith("trains: one task up to 2,000 tuples")
+    assert text.endswith("longer ones DataFrames")
+    assert forms_text(PACKED).endswith("longer ones tasks; packed")
+    assert forms_text(DIFFUSED) == "trains: DataFrames"

@@ -1,0 +1,1 @@
+"""Valves on Spark: against the reference, in files, through restarts."""
