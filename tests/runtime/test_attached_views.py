@@ -20,7 +20,7 @@ def net():
 
 def view(net, name, condition, point="kept"):
     sub = at_point(net, point, name, lambda s: s.filter(condition).view(name, keep="1 hour"))
-    return at_free_names(sub, net)
+    return at_free_names(sub, net.nodes)
 
 
 def test_boxes_without_a_name_do_not_clash(net):
@@ -48,4 +48,14 @@ def test_views_on_views_and_a_point_that_is_gone(net):
 
 def test_an_ad_hoc_query_is_not_counted_with_the_network(net):
     sub = at_point(net, "kept", "slow now", lambda s: s.filter("v < 2"), to=ps.memory())
-    assert list(at_free_names(sub, net).network.nodes) == ["kept", "slow now_filter_1", "slow now"]
+    assert list(at_free_names(sub, net.nodes).network.nodes) == ["kept", "slow now_filter_1", "slow now"]
+
+
+def test_named_boxes_of_two_queries_stay_apart(net):
+    names = []
+    for query in ("one", "two"):
+        sub = at_point(net, "kept", query, lambda s: s.filter("v < 2", name="slow"), to=ps.memory())
+        names += list(at_free_names(sub, {*net.nodes, *names}).network.nodes)[1:]
+    assert names == ["one_slow", "one", "two_slow", "two"]
+    odd = at_point(net, "kept", "one", lambda s: s.filter("v < 2", name="slow"), to=ps.memory())
+    assert list(at_free_names(odd, {*names}).network.nodes)[1] == "one_slow_2"

@@ -9,8 +9,11 @@ from collections import Counter
 
 import pytest
 from pyspark import cloudpickle
+from typer.testing import CliRunner
 
 import penstock as ps
+from penstock.cli.main import penstock_app
+from penstock.control.costs import costs_in
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.train_log import TrainLog
 from penstock.model.errors import NetworkError, PenstockError
@@ -69,12 +72,12 @@ def test_attach_and_detach_history_then_live(spark, tmp_path):
         assert running.wait_idle(timeout=120)
         other = next(iter(running.queries.values()))
         first, second = ps.memory(), ps.memory()
-        running.attach("first", "kept", lambda s: s.filter("k < 3"), to=first)
+        running.attach("first", "kept", lambda s: s.filter("k < 3", name="asked"), to=first)
         until(running, lambda: first.rows)
         assert running.wait_idle(timeout=60)
         history = len(first.rows)
         put(tmp_path / "cars", "1", rows_of(50, 50))
-        running.attach("second", "kept", lambda s: s.filter("k >= 3"), to=second)
+        running.attach("second", "kept", lambda s: s.filter("k >= 3", name="asked"), to=second)
         assert running.wait_idle(timeout=60)
         assert len(first.rows) > history
         running.detach("first")
@@ -93,9 +96,14 @@ def test_attach_and_detach_history_then_live(spark, tmp_path):
         assert len(first.rows) < sum(r["k"] < 3 for r in kept)
         # it may come back and then has it all
         again = ps.memory()
-        running.attach("first", "kept", lambda s: s.filter("k < 3"), to=again)
+        running.attach("first", "kept", lambda s: s.filter("k < 3", name="asked"), to=again)
         assert running.wait_idle(timeout=60)
         assert_same_rows(again.rows, [r for r in kept if r["k"] < 3])
+        # each has its own figures, and a query of a name used before begins anew
+        boxes, figures = running.status().boxes, running.records.catalog.counts()
+        assert "asked" not in boxes
+        assert boxes["second_asked"].rows_out == len(second.rows)
+        assert boxes["first_asked"].rows_out == figures["first_asked"].rows_out == len(again.rows)
         assert other.query.isActive
         with pytest.raises(NetworkError, match="the name 'first' is taken"):
             running.attach("first", "kept", lambda s: s, to=ps.memory())
@@ -229,7 +237,7 @@ def test_steering_takes_effect_from_one_train_to_the_next(spark, tmp_path):
         until(running, lambda: running.status().boxes["cars"].rows_in == 40)
         assert len(sink.rows) == 20
         running.set_drop_rate("shed", 0.5)
-        running.set_train(length=1000, interval=0.01)
+        running.set_train(length=1000, interval=0.01, max_bytes=12345)
         put(tmp_path / "cars", "2", rows_of(40, 200))
         until(running, lambda: running.status().boxes["cars"].rows_in == 240)
         assert running.wait_idle(timeout=60)
@@ -282,14 +290,24 @@ def test_status_and_catalog(spark, tmp_path):
     assert {p.name for p in catalog.locations()} >= {s.name for s in status.subnetworks}
     assert catalog.totals()[upper.name].rows_in == 100
     assert catalog.selectivity("chosen") == 1.0
-    # native boxes are counted in a sample of the trains: the first that brings tuples, and some later ones
-    seen = sum(v < 90 for _, _, v in rows[:40])
-    assert counts["valid"] == (100, pytest.approx(seen + 60 * seen / 40, abs=1))
-    assert [name for name, count in status.boxes.items() if count.estimated] == ["valid", "group_by_1"]
+    # in short trains native boxes are counted like all others
+    assert counts["valid"] == (100, sum(v < 90 for _, _, v in rows))
+    assert not any(count.estimated for count in status.boxes.values())
     assert catalog.counts()["valid"] == status.boxes["valid"]
     assert catalog.counts()["chosen"].rows_out == windows  # what is written is counted in every train
     assert (status.flows["cars"].train_in, status.flows["cars"].rate_in > 0) == (20, True)
+    # the CPU of a train is that of Spark, its workers and the driver, so it is more than that of its boxes
+    for train in (train for train in catalog.trains(upper.name) if train.rows_in):
+        assert sum(box.cpu for box in train.boxes) < train.cpu < 60
     catalog.close()
+    assert {load.input: load.waiting for load in status.inputs}.get("cars", 0) in (0, None)
+    shown = CliRunner().invoke(penstock_app(["status"]), ["status", str(tmp_path / "checkpoint")]).output
+    for text in ("cars: 100 offered = 100 let in", "a train takes", "windows: CPU", "nothing waits"):
+        assert text in shown
+    costs = costs_in(tmp_path / "checkpoint")
+    assert costs.subnetworks[upper.name].cpu.at(40) > 0
+    assert costs.boxes["windows"].cpu is not None
+    assert costs.boxes["valid"].cpu is not None
 
 
 @pytest.mark.parametrize("kind", ["join", "union"])

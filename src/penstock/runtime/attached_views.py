@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from penstock.model.errors import NetworkError, caller
@@ -13,16 +12,16 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.points.manifest import point_path
 
 
-def at_free_names(sub: SubNetwork, network: Network) -> SubNetwork:
-    """Rename unnamed boxes, which count from one in every query, and boxes whose names the network uses.
+def at_free_names(sub: SubNetwork, taken: Container[str]) -> SubNetwork:
+    """Put the query's name in front of the names of its boxes, so that figures of two queries stay apart.
 
-    So the figures of two attached queries stay apart.
+    Its output, view and points keep theirs. The names do not depend on which other queries run, or a query
+    could not resume; only if a name is `taken` even so, a number follows.
     """
-    own = [node for node in sub.network.nodes.values() if node.name not in (*sub.inputs, *sub.points)]
-    unnamed = {node.name for node in own if re.fullmatch(rf"{node.kind}_\d+", node.name)}
-    for name in [node.name for node in own if node.name in unnamed or node.name in network.nodes]:
+    ends = {*sub.inputs, *sub.points, sub.name}
+    for name in [name for name in sub.network.nodes if name not in ends]:
         number = 1
-        while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in network.nodes:
+        while (free := f"{sub.name}_{name}" + (f"_{number}" if number > 1 else "")) in taken:
             number += 1
         sub.network.rename(name, free)
     return sub
@@ -45,7 +44,9 @@ def with_views(network: Network, attached: Mapping[str, SubNetwork]) -> Network:
                 )
         if sub.points:
             own = [node for node in sub.network.nodes.values() if node.name not in sub.inputs]
-            grown = Network.of(grown.name, [*grown.nodes.values(), *own], groups=grown.groups)
+            grown = Network.of(
+                grown.name, [*grown.nodes.values(), *own], groups=grown.groups, control=grown.control
+            )
     return grown
 
 
@@ -53,7 +54,7 @@ def without_view(network: Network, view: SubNetwork) -> Network:
     """The network without the boxes of an attached view."""
     gone = set(view.network.nodes) - set(view.inputs)
     nodes = [node for node in network.nodes.values() if node.name not in gone]
-    return Network.of(network.name, nodes, groups=network.groups)
+    return Network.of(network.name, nodes, groups=network.groups, control=network.control)
 
 
 def must_not_be_read(sub: SubNetwork, others: Iterable[SubNetwork]) -> None:

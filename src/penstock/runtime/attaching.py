@@ -5,16 +5,18 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.engine.spark.trains.query import SubnetworkQuery
-from penstock.model.errors import NetworkError, caller
+from penstock.model.errors import NetworkError, PenstockError, caller
 from penstock.model.formats.description import SinkFormat
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
 from penstock.rewrite.check import check
+from penstock.rewrite.forms import Form, stateful
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.attached_views import (
     at_free_names,
@@ -32,6 +34,7 @@ from penstock.runtime.checkpoint_identity import (
     settled,
 )
 from penstock.runtime.running_queries import Prepare, RunningQueries, RunSettings
+from penstock.store.crash import crash_point
 
 _LEASE = 60.0  # seconds that an attached query's claim on history outlives its process
 
@@ -44,6 +47,7 @@ class Attaching(RunningQueries):
     ) -> None:
         super().__init__(network, checkpoint, settings, once=once, close=close)
         self._attached: dict[str, SubNetwork] = {}
+        self.first_form: Callable[[SubNetwork], Form | None] | None = None  # of queries that are attached
 
     def attach(
         self,
@@ -57,7 +61,8 @@ class Attaching(RunningQueries):
     ) -> SubnetworkQuery:
         """Start an ad-hoc query at a connection point: first all that is retained, then new tuples (A30).
 
-        It runs until it is detached. It may join other points:
+        It runs until it is detached. Its boxes carry its name: box `slow` of query `jams` is `jams_slow` in
+        `status()` and in dead letters. It may join other points:
         `lambda s: s.join(s.network.stream("other"), on="k", within="1 minute")`.
 
         With `resume` it continues where a query of this name was when the runtime last stopped.
@@ -65,7 +70,7 @@ class Attaching(RunningQueries):
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, build, to=to, qos=qos)
-            return self._attach(at_free_names(sub, self.network), point, resume=resume)
+            return self._attach(at_free_names(sub, self._names()), point, resume=resume)
 
     def attach_view(
         self,
@@ -81,17 +86,33 @@ class Attaching(RunningQueries):
         with self._lock:
             self._must_be_free(name)
             sub = at_point(self.network, point, name, lambda s: build(s).view(name, keep=keep, qos=qos))
-            sub = at_free_names(sub, self.network)
+            sub = at_free_names(sub, self._names())
             grown = with_views(self.network, {name: sub})
             query = self._attach(sub, point, resume=resume)
             self.network = grown
             return query
+
+    @property
+    def written(self) -> Network:
+        """The network without the views that are attached to it."""
+        network = self.network
+        for view in self._attached.values():
+            network = without_view(network, view) if view.points else network
+        return network
+
+    def _names(self) -> set[str]:
+        """The names of all boxes, sources, points and outputs."""
+        return {*self.network.nodes, *(name for sub in self._attached.values() for name in sub.network.nodes)}
 
     def _attach(self, sub: SubNetwork, point: str, *, resume: bool) -> SubnetworkQuery:
         records = self.running_records()
         check(sub.network)
         if not resume:
             self._delete(sub)
+            records.forget(sub)  # what a query of this name did before is not its doing
+            form = None if self.first_form is None else self.first_form(sub)
+            if form is not None:
+                self.forms.keep(sub, form)
         claim_attached(self.checkpoint / "queries" / sub.name, sub, self.box_facts((sub,)))
         self._attached[sub.name] = sub
         query = self.begin(sub, lease=_LEASE)
@@ -129,8 +150,10 @@ class Attaching(RunningQueries):
             self._delete(query.sub)
             forget_subnetwork(self.checkpoint, name)
             attached = self._attached.pop(name, None)
-            if attached is not None and attached.points:
-                self.network = without_view(self.network, attached)
+            if attached is not None:
+                self.running_records().forget(attached)
+                if attached.points:
+                    self.network = without_view(self.network, attached)
             self.running_records().event("detach", name)
 
     def _delete(self, sub: SubNetwork) -> None:
@@ -149,7 +172,9 @@ class Attaching(RunningQueries):
             check(network)
             subs = settled(self.checkpoint, split(network), moved=fresh_state)
             grown = with_views(network, self._attached)
-            changed = [sub for sub in subs if not self._runs_unchanged(sub)]
+            changed = [sub for sub in subs if not self.runs_unchanged(sub)]
+            for sub in changed if fresh_state else ():
+                self.forms.forget(sub.name)
             gone = [sub for sub in self.subs if sub.name not in {other.name for other in subs}]
             claim(self.checkpoint, network, subs, self.box_facts(subs), fresh=fresh_state)
             for sub in reversed(gone):  # stop readers before what they read
@@ -159,9 +184,32 @@ class Attaching(RunningQueries):
             self.running_records().network(network, subs)
             return blips
 
-    def _runs_unchanged(self, sub: SubNetwork) -> bool:
+    def rewrite(self, name: str, form: Form) -> float:
+        """Run a sub-network in another form, with its state; the others go on. Returns the blip in seconds.
+
+        The network as written stays: `network`, `status()` and the catalog speak of its boxes.
+        """
+        with self._lock:
+            old = self.running(name)
+            written = replace(old.sub, network=old.sub.as_written, written=None)
+            if form.rewritten:
+                form = replace(form, in_use=form.in_use | stateful(written.network))
+            if self._facts((form.of(written),)) != self._facts((old.sub,)):
+                raise PenstockError(f"'{name}' cannot run in this form with the state that it has")
+            started = time.monotonic()
+            old.stop()
+            # Only now: trains before this one belong to the form before.
+            self.forms.keep(written, replace(form, newest=_newest(old)))
+            crash_point("form-kept")
+            self.begin(written, lease=_LEASE if name in self._attached else None).wait_ready()
+            blip = time.monotonic() - started
+            self.running_records().event("rewrite", name, blip=round(blip, 3))
+            return blip
+
+    def runs_unchanged(self, sub: SubNetwork) -> bool:
+        """Whether exactly this sub-network runs, in whatever form."""
         query = self.queries.get(sub.name)
-        return query is not None and same(query.sub.network, sub.network)
+        return query is not None and same(query.sub.as_written, sub.network)
 
     def _swap(self, sub: SubNetwork, *, fresh_state: bool) -> float:
         """Stop a sub-network and start the new one in its place; returns the seconds between."""
@@ -175,3 +223,9 @@ class Attaching(RunningQueries):
         blip = time.monotonic() - started
         self.running_records().event("replace", sub.name, blip=round(blip, 3))
         return blip
+
+
+def _newest(query: SubnetworkQuery) -> int | None:
+    """The time of the newest tuple that a sub-network has seen, in microseconds."""
+    commit = query.log.commit(query.log.last_commit())
+    return max(commit.newest.values(), default=None) if commit is not None else None

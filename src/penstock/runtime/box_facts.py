@@ -5,23 +5,24 @@ A checkpoint keeps these facts. State whose facts differ from those of the curre
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import fields
 
 from penstock.engine.spark.entry.points import pushed_ranges
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.model.boxes import Join, Node, Output, Trait
+from penstock.model.boxes import Join, Node, Output, Source, Trait
 from penstock.model.types import Schema
 from penstock.model.user_functions import Function
 from penstock.model.writing.network import Network
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.rewrite.subnetworks import SubNetwork, reaching
 from penstock.runtime.fingerprint import fingerprint
 
 Fact = str | int | list[str] | dict[str, str]
 BoxFacts = dict[str, dict[str, Fact]]
 """Box -> name of a fact -> fact, in a form that JSON can carry."""
 
-_NOT_CONFIGURATION = ("name", "where", "about", "inputs", "origin")
+_NOT_CONFIGURATION = ("name", "where", "about", "inputs", "origin", "twins", "shed_by")
 _SPREAD = ("distribution", "servers", "diffusion")
 
 
@@ -40,7 +41,7 @@ def facts(subs: Iterable[SubNetwork], partitions: int, *, fuse: bool) -> BoxFact
                     "partitions": partitions,
                     "entries": entries,
                     "inputs": [f"{t.schema.ddl()} | {t.keys}" for t in sub.network.input_types(name)],
-                    **_configuration(node),
+                    **configuration(node),
                     **_looked_up(sub, node),
                 }
     return known
@@ -61,7 +62,8 @@ def _looked_up(sub: SubNetwork, node: Node) -> dict[str, Fact]:
     return {"looked up": pushed} if pushed else {}
 
 
-def _configuration(node: Node) -> dict[str, Fact]:
+def configuration(node: Node) -> dict[str, Fact]:
+    """What a node is told, in words: two of the same configuration do the same."""
     by_hash = isinstance(node, Join) and not node.spread  # such a join says nothing about servers
     skipped = {*_NOT_CONFIGURATION, *(_SPREAD if by_hash else ())}
     options = {f.name: _text(getattr(node, f.name)) for f in fields(node) if f.name not in skipped}
@@ -72,6 +74,26 @@ def _text(value: object) -> str:
     if isinstance(value, Function):
         return f"{value.name} #{fingerprint(value.call)}"
     return value.ddl() if isinstance(value, Schema) else str(value)
+
+
+def made_by(sub: SubNetwork) -> str:
+    """Identify all that the state of a sub-network depends on, stateless boxes and sources included.
+
+    Trains may be run again to rebuild state only with boxes of the same identity. Where a source lies does
+    not matter: a ticket names its slices.
+    """
+    nodes = sub.network.nodes
+    stateful = [name for name, node in nodes.items() if Trait.STATEFUL in node.traits]
+    names = sorted(reaching(sub.network, stateful))
+    described = [(name, nodes[name].inputs, _identity(nodes[name])) for name in names]
+    return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
+
+
+def _identity(node: Node) -> object:
+    if isinstance(node, Source):
+        options = {name: _text(value) for name, value in vars(node.format).items() if name != "path"}
+        return node.schema.ddl(), node.timestamp, node.lateness, node.whole, node.format.name, options
+    return sorted(configuration(node).items(), key=str)
 
 
 def same(one: Network, other: Network) -> bool:

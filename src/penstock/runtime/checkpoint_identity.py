@@ -18,7 +18,7 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.box_facts import BoxFacts, Fact
 from penstock.runtime.checkpoint_layout import SubnetworkHome, ends_of, homes_of, settle
-from penstock.store.durable import read_record, write_record
+from penstock.store.durable import make_directory, read_record, write_record
 
 _FILE = "penstock.json"
 _FRESH = "or, while running, Runtime.replace(network, fresh_state=True)"
@@ -61,7 +61,7 @@ def claim(
 
     `fresh`: state is rebuilt, so boxes may have changed.
     """
-    checkpoint.mkdir(parents=True, exist_ok=True)
+    make_directory(checkpoint)
     before = _read(checkpoint)
     _check_network(checkpoint, network, before["network"])
     if not fresh:
@@ -81,6 +81,13 @@ def claim(
     )
 
 
+def must_fit(checkpoint: Path, network: Network, boxes: BoxFacts) -> None:
+    """Refuse a network whose boxes cannot go on with the checkpoint's state; changes nothing."""
+    before = _read(checkpoint)
+    _check_network(checkpoint, network, before["network"])
+    _check_boxes(checkpoint, network, before, boxes)
+
+
 def forget_subnetwork(checkpoint: Path, name: str) -> None:
     """Remove a sub-network that has left for good, and its boxes."""
     if (checkpoint / _FILE).exists():
@@ -93,7 +100,7 @@ def forget_subnetwork(checkpoint: Path, name: str) -> None:
 def claim_attached(query_dir: Path, sub: SubNetwork, boxes: BoxFacts) -> None:
     """Claim an ad-hoc query that resumes: its own directory knows its boxes."""
     path = query_dir / "boxes.json"
-    query_dir.mkdir(parents=True, exist_ok=True)
+    make_directory(query_dir)
     for name, before in (cast("BoxFacts", read_record(path)) if path.exists() else {}).items():
         if boxes.get(name) != before:
             node = sub.network.nodes.get(name, sub.network.nodes[ends_of(sub)[0]])

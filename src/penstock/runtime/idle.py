@@ -24,7 +24,7 @@ class Progress:
 
 def progress_of(query: SubnetworkQuery) -> Progress:
     """The current progress of a query."""
-    at_rest = query.finished.is_set() or query.steering.held
+    at_rest = query.finished.is_set() or not query.steering.may_depart
     return Progress(query.last, query.drained(), query.looks, at_rest)
 
 

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.engine.contract.policy import TrainPolicy
+from penstock.engine.contract.recovery import state_plan
 from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.train_cpu import TrainCpu
 from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.contract.valve import Valve
+from penstock.engine.spark.recovery.state_versions import Recovery
+from penstock.engine.spark.session import is_local
 from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
@@ -23,8 +28,9 @@ from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.writing.network import Network
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import SubNetwork, split
-from penstock.runtime.box_facts import BoxFacts, facts
-from penstock.runtime.train_records import TrainRecords
+from penstock.runtime.box_facts import BoxFacts, facts, made_by
+from penstock.runtime.forms import Forms
+from penstock.runtime.records.train_records import TrainRecords
 from penstock.store.durable import Durability
 from penstock.store.ownership import Ownership
 
@@ -44,6 +50,7 @@ class RunSettings:
     durability: Durability = "process"
     take_over: bool = False  # from an owner of the checkpoint that lives
     attempts: int = ATTEMPTS  # of a train, before the run ends
+    recovery: float | None = None  # seconds of trains that may run again; None: each writes its state
 
 
 class RunningQueries:
@@ -61,9 +68,12 @@ class RunningQueries:
         self.records: TrainRecords | None = None
         self._spark: Any = None
         self._steering: dict[str, Steering] = {}
+        self.first_valves: dict[str, tuple[Valve, ...]] = {}  # of sub-networks that start, by name
         self._listeners: list[TrainListener] = []
         self._lock = threading.RLock()
         self._owner: Ownership | None = None  # while it runs
+        self._cpu: TrainCpu | None = None  # where it can be measured
+        self.forms = Forms(checkpoint)
 
     def running_records(self) -> TrainRecords:
         """The records of the run; without a run, nothing can be attached or inspected."""
@@ -82,7 +92,10 @@ class RunningQueries:
         self._listeners.append(listener)
 
     def box_facts(self, subs: tuple[SubNetwork, ...]) -> BoxFacts:
-        """What the state of the stateful boxes depends on."""
+        """What the state of the stateful boxes depends on, in the forms in which they run."""
+        return self._facts(tuple(self.forms.running(sub) for sub in subs))
+
+    def _facts(self, subs: tuple[SubNetwork, ...]) -> BoxFacts:
         return facts(subs, self.settings.partitions, fuse=self.settings.fuse)
 
     def begin(
@@ -90,15 +103,25 @@ class RunningQueries:
     ) -> SubnetworkQuery:
         """Start the query of a sub-network.
 
-        `given` passes trains or inputs of its own kind, see QuerySettings.
+        It runs in the form that the optimizer has found, if it has (`forms`). `given` passes trains or inputs
+        of its own kind, see QuerySettings.
         """
-        steering = Steering(self.settings.policy, self.drop_rates, self.settings.clock)
+        sub = sub if given else self.forms.begin(sub)
+        steering = Steering(
+            self.settings.policy,
+            self.drop_rates,
+            self.settings.clock,
+            cpu=self._cpu,
+            valves=self.first_valves.get(sub.name, ()),
+        )
         query = SubnetworkQuery(
             sub,
             self._spark,
             self.checkpoint,
             self._steering.setdefault(sub.name, steering),
-            replace(self._query_settings(sub), lease=lease, **given),
+            replace(
+                self._query_settings(sub), lease=lease, recovery=self._recovery(sub, lease, given), **given
+            ),
         )
         query.attempts = self.settings.attempts
         if prepare is not None:
@@ -120,6 +143,18 @@ class RunningQueries:
             upstream_done=lambda: self._upstream_done(sub),
             listen=self._train_done,
         )
+
+    def _recovery(self, sub: SubNetwork, lease: float | None, given: Mapping[str, Any]) -> Recovery:
+        """How the query keeps its state.
+
+        Only if its claims on points never expire: they must outlive a crash. Trains of another kind decide
+        for themselves.
+        """
+        settings = self.settings
+        may = lease is None and not given and state_plan(sub, settings.durability).snapshots
+        if settings.durability == "power" and not is_local(self._spark):
+            may = False  # after a power cut nobody can tell which files of a cluster's workers are whole
+        return Recovery(settings.recovery if may else None, network=made_by(sub))
 
     def too_many_dead_letters(self) -> bool:
         """Whether more tuples were refused than the run allows."""

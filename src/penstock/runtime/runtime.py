@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 
 from penstock.connectors.loading import check_sources
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
+from penstock.engine.contract.recovery import parse_recovery, state_texts
 from penstock.engine.spark.session import for_trains, local_session, one_runs
 from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.model.boxes import Source
@@ -26,11 +27,14 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.attaching import Attaching
 from penstock.runtime.checkpoint_identity import claim, settled
+from penstock.runtime.forms import forms_texts
 from penstock.runtime.idle import Progress, any_train, is_idle, progress_of
+from penstock.runtime.measuring import Measuring
 from penstock.runtime.point_maintenance import PointMaintenance
+from penstock.runtime.records.spark_cpu import train_cpu
+from penstock.runtime.records.train_records import Status, TrainRecords
 from penstock.runtime.running_queries import RunSettings
-from penstock.runtime.steering import Steered
-from penstock.runtime.train_records import Status, TrainRecords
+from penstock.runtime.steering import Controller, Steered
 from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import Durability, known_durability, make_directory
@@ -53,9 +57,15 @@ class Runtime(Attaching, Steered):
     with "process" it survives the death of any process.
 
     A train that loses a worker or an executor runs again, up to `attempts` times; then the run ends.
+
+    With `recovery`, say "10 seconds", state is not written with every train but in snapshots, in the
+    background, where the input of a sub-network stays readable. If the machine fails, trains of up to that
+    length run again to rebuild it.
+
+    `control`, say `penstock.Control()`, schedules and sheds by the QoS of the outputs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a run, each with its default
         self,
         network: Network,
         spark: Any = None,
@@ -73,6 +83,8 @@ class Runtime(Attaching, Steered):
         durability: Durability = "process",
         take_over: bool = False,
         attempts: int = ATTEMPTS,
+        recovery: str | float | None = None,
+        control: Controller | None = None,
     ) -> None:
         width = partitions or max(2, os.cpu_count() or 2)
         settings = RunSettings(
@@ -84,6 +96,7 @@ class Runtime(Attaching, Steered):
             known_durability(durability),
             take_over,
             attempts,
+            parse_recovery(recovery),
         )
         if close and not once:
             raise PenstockError(
@@ -95,6 +108,8 @@ class Runtime(Attaching, Steered):
         self._spark = spark
         self._ours = False  # whoever made the session ends it
         self._maintenance: PointMaintenance | None = None
+        self._measuring: Measuring | None = None
+        self.control = control
 
     # -- start and stop
 
@@ -104,7 +119,7 @@ class Runtime(Attaching, Steered):
         Refuses if another process owns the checkpoint.
         """
         check_sources(n for n in self.network.nodes.values() if isinstance(n, Source))
-        make_directory(self.checkpoint, private=True)
+        make_directory(self.checkpoint)
         self._owner = own(self.checkpoint, take_over=self.settings.take_over)
         try:
             self._start()
@@ -115,28 +130,43 @@ class Runtime(Attaching, Steered):
 
     def _start(self) -> None:
         self.subs = settled(self.checkpoint, split(self.network))
+        prepare = getattr(self.control, "prepare", None)
+        if prepare is not None:
+            prepare(self)  # forms of sub-networks without state
         claim(self.checkpoint, self.network, self.subs, self.box_facts(self.subs))
         self._take_session()
         self.records = TrainRecords(self.checkpoint, self.network, self.subs, self._spark)
         self.restore_drop_rates()
+        if self.control is not None:
+            self.control.begin(self)
         for sub in self.subs:
             self.begin(sub)
         self._maintenance = PointMaintenance(self).start()
+        self._measuring = Measuring(self).start()
 
     def _take_session(self) -> None:
         """Use the given session, the one already running, or one of our own, which we end."""
         self._ours = self._spark is None and not one_runs()
         self._spark = for_trains(self._spark or local_session(self._master, nice=self._nice))
+        self._cpu = train_cpu(self._spark)
 
     def stop(self) -> None:
         """Finish the current trains, leave windows open, and end what this runtime started."""
         try:
+            if self.control is not None:
+                self.control.end()
             for query in list(self.queries.values()):
                 query.stop()
         finally:
             self._end()
 
+    def _stop_measuring(self) -> None:
+        if self._measuring is not None:
+            self._measuring.stop()  # the last look sees the last trains
+            self._measuring = None
+
     def _end(self) -> None:
+        self._stop_measuring()
         try:
             if self._maintenance is not None:
                 followed = self._owner is not None and self._owner.followed
@@ -226,8 +256,19 @@ class Runtime(Attaching, Steered):
         )
 
     def explain(self) -> str:
-        """The network as text, and what its diffused joins have chosen so far."""
-        return f"{self.network.explain()}\n\n{join_choices_text(self.network, self.checkpoint)}"
+        """The network as text, how its state is kept, and what its diffused joins have chosen so far."""
+        state = state_texts(self.subs, self.settings.durability, self.settings.recovery)
+        joins = join_choices_text(self.network, self.checkpoint)
+        return "\n\n".join([self.network.explain(), *forms_texts(self.subs, self.forms), state, joins])
+
+    def qos(self) -> Any:
+        """How outputs, sources, valves and sub-networks stand, as `penstock qos show` tells it."""
+        if self.control is None:
+            raise PenstockError(
+                f"network '{self.network.name}' runs without control, so there is no QoS to tell",
+                hint="Runtime(..., control=penstock.Control()), or `penstock run --qos`",
+            )
+        return self.control.qos()
 
     def status(self) -> Status:
         """What each sub-network is doing: trains, rates, latencies, dead letters."""

@@ -1,19 +1,48 @@
-"""Steering a running network: drop rates, masters of diffused joins, length of trains.
+"""Steering a running network: drop rates, valves, masters of diffused joins, length of trains.
 
 Each change takes effect with the next train.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, Protocol
+
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.contract.train_log import TrainLog
-from penstock.model.boxes import Drop, Join
+from penstock.engine.contract.valve import Valve, valve_places
+from penstock.model.boxes import Drop, Join, Output, View
 from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.qos import QoS
+from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.running_queries import RunningQueries
+
+
+class Controller(Protocol):
+    """What steers a whole run: `penstock.Control`, or anything else with these methods.
+
+    The runtime does not know the room of control; it is told what to begin and to end.
+    """
+
+    def begin(self, runtime: Any) -> None:
+        """Called when the run starts, before its first query. May refuse the run by an error."""
+
+    def end(self) -> None:
+        """Called when the run stops, before its queries do. May be called more than once."""
+
+    def qos(self) -> Any:
+        """How the run stands, for `Runtime.qos()`."""
 
 
 class Steered(RunningQueries):
     """The part of a runtime that schedulers and shedders use."""
+
+    def use_policy(self, policy: TrainPolicy) -> None:
+        """Let this policy decide about the trains of all sub-networks, also of those that start later."""
+        self.settings = replace(self.settings, policy=policy)
+        for steering in self._steering.values():
+            steering.policy = policy
 
     def set_drop_rate(self, box: str, rate: float) -> None:
         """Change the share of tuples that a Drop box drops."""
@@ -26,6 +55,31 @@ class Steered(RunningQueries):
         self.drop_rates[box] = float(rate)
         if self.records is not None:
             self.records.event("drop_rate", box, rate=rate)
+
+    def set_valves(self, subnetwork: str, valves: Iterable[Valve]) -> None:
+        """Shed as these valves say and no others: they replace all valves of the sub-network."""
+        sub, wanted = self.running(subnetwork).sub, tuple(valves)
+        _check_places(sub, wanted)
+        steering = self._steering[sub.name]
+        if wanted == steering.valves:
+            return
+        steering.valves = wanted
+        self.running_records().event("valves", sub.name, valves=[valve.plain() for valve in wanted])
+
+    def valves(self, subnetwork: str) -> tuple[Valve, ...]:
+        """What a sub-network is told to shed."""
+        return self._steering[self.running(subnetwork).sub.name].valves
+
+    def restore_valves(self) -> None:
+        """Let the valves of the last run hold until they are set again. Call it before the trains start.
+
+        Only a run whose control looks after them may do so: nobody else would ever open them.
+        """
+        for sub in self.subs:
+            log = TrainLog(self.checkpoint / "queries" / sub.name)
+            ticket = log.ticket(log.last())
+            if ticket is not None:
+                self.first_valves[sub.name] = ticket.valves
 
     def set_master(self, join: str, scheme: str | None) -> None:
         """Set the master of a diffused join: 'left', 'right' or 'hash'.
@@ -46,20 +100,61 @@ class Steered(RunningQueries):
         if self.records is not None:
             self.records.event("master", join, scheme=scheme)
 
+    def set_qos(self, output: str, qos: QoS) -> None:
+        """Change the QoS of an output or view. No train is disturbed; the catalog gets a new version."""
+        rated = [name for name, node in self.network.nodes.items() if isinstance(node, Output | View)]
+        if output not in rated:
+            raise PenstockError(f"no output or view '{output}'", hint=did_you_mean(output, rated))
+        with self._lock:
+            networks = (self.network, *(query.sub.network for query in self.queries.values()))
+            for network in {id(each): each for each in networks}.values():
+                if output in network.nodes:
+                    network.set_qos(output, qos)
+            self.running_records().network(self.network, self.subs)
+            self.running_records().event("qos", output, **asdict(qos))
+
     def set_train(
         self,
         length: int | None = None,
         interval: float | None = None,
         *,
+        max_bytes: int | None = None,
         policy: TrainPolicy | None = None,
         subnetwork: str | None = None,
     ) -> None:
-        """Change the length of trains, the seconds between them, or the whole policy."""
+        """Change the most tuples or bytes of a train, the seconds between trains, or the whole policy."""
         for name in [subnetwork] if subnetwork is not None else list(self._steering):
             steering = self._steering[self.running(name).sub.name]
-            steering.policy = policy or _changed_policy(steering.policy, length, interval)
+            changes = {"length": length, "interval": interval, "max_bytes": max_bytes}
+            steering.policy = policy or _changed_policy(steering.policy, changes)
             if self.records is not None:
-                self.records.event("train_length", name, length=length, interval=interval)
+                self.records.event("train_length", name, **changes)
+
+    def hold(self, subnetwork: str) -> None:
+        """Let no further train of a sub-network leave; its input waits. The others go on (A38, A42)."""
+        steering = self.running(subnetwork).steering
+        steering.steps, steering.step_length, steering.held = 0, None, True
+        self.running_records().event("hold", subnetwork)
+
+    def release(self, subnetwork: str) -> None:
+        """Let the trains of a held sub-network leave again."""
+        steering = self.running(subnetwork).steering
+        steering.held, steering.steps, steering.step_length = False, 0, None
+        self.running_records().event("release", subnetwork)
+
+    def step(self, subnetwork: str, tuples: int | None = None) -> None:
+        """Let one train of a held sub-network leave, with at most so many tuples of each input (A38).
+
+        It counts as any other train. Without input, it leaves as soon as there is some.
+        """
+        steering = self.running(subnetwork).steering
+        if not steering.held:
+            raise PenstockError(
+                f"'{subnetwork}' is not held, so its trains run by themselves", hint="hold it"
+            )
+        if tuples is not None and tuples < 1:
+            raise PenstockError(f"a step of {tuples} tuples", expected="at least 1")
+        steering.step_length, steering.steps = tuples, 1
 
     def restore_drop_rates(self) -> None:
         """Restore the drop rates that were in force when the last run ended."""
@@ -71,6 +166,17 @@ class Steered(RunningQueries):
                     self.drop_rates.setdefault(box, rate)
 
 
+def _check_places(sub: SubNetwork, valves: Iterable[Valve]) -> None:
+    places = valve_places(sub)
+    for valve in valves:
+        if valve.at not in places:
+            raise PenstockError(
+                f"sub-network '{sub.name}' has no place '{valve.at}' for a valve",
+                expected="the name of an input, or 'tail->head' of an arrow from a split to a box",
+                hint=did_you_mean(valve.at, places),
+            )
+
+
 def _check_scheme(join: Join, scheme: str | None) -> None:
     schemes = ("left", "right", *(["hash"] if join.on else []))
     if scheme is not None and scheme not in schemes:
@@ -78,8 +184,9 @@ def _check_scheme(join: Join, scheme: str | None) -> None:
         raise PenstockError(f"join '{join.name}' cannot be spread by '{scheme}'; {expected}")
 
 
-def _changed_policy(policy: TrainPolicy, length: int | None, interval: float | None) -> TrainPolicy:
-    """The policy with another length or interval; a policy that is not ours decides for itself."""
+def _changed_policy(policy: TrainPolicy, changes: Mapping[str, float | None]) -> TrainPolicy:
+    """The policy with other limits or interval; a policy that is not ours decides for itself."""
     if not isinstance(policy, AsSoonAsPossible):
         return policy
-    return AsSoonAsPossible(length or policy.length, policy.interval if interval is None else interval)
+    given = {name: value for name, value in changes.items() if value is not None}
+    return replace(policy, **given)  # type: ignore[arg-type]

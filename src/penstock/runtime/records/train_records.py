@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,18 @@ from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.runtime.progress_listener import TriggerListener
+from penstock.runtime.records.output_delays import OutputDelays
+from penstock.runtime.records.progress_listener import TriggerListener
 from penstock.store.catalog.catalog import Catalog
-from penstock.store.catalog.record_types import BoxCount, Latency, SourceAccount, TrainRecord
+from penstock.store.catalog.record_types import (
+    BoxCount,
+    InputLoad,
+    Latency,
+    OutputSecond,
+    Shed,
+    SourceAccount,
+    TrainRecord,
+)
 
 _TRAINS = 32  # rates cover this many trains
 _WINDOW = 512  # latency samples kept for each output
@@ -35,7 +45,8 @@ _LATENCY_EVERY = 2.0  # seconds between two latency records of an output
 class SubnetworkStatus:
     """The current state of one sub-network.
 
-    `train`: seconds of work in its last train. `trigger`: the same plus what Spark adds around it.
+    `train`: seconds of work in its last train. `trigger`: the same plus what Spark added
+    around its last micro-batch, which the trains of ten seconds share.
     """
 
     name: str
@@ -79,6 +90,8 @@ class Status:
     dead: int
     flows: dict[str, BoxFlow] = field(default_factory=dict)
     accounts: dict[str, SourceAccount] = field(default_factory=dict)  # over all time, by source
+    inputs: tuple[InputLoad, ...] = ()  # what waits, as of the last second
+    seconds: dict[str, tuple[OutputSecond, ...]] = field(default_factory=dict)  # the last minute, by output
     this_run: RunTotals = RunTotals()
 
 
@@ -119,6 +132,7 @@ class TrainRecords:
         self.catalog = Catalog(checkpoint / "catalog.db")
         self.dead = 0
         self.network(network, subs)
+        self.newest: dict[str, TrainRecord] = {}  # the last train of each sub-network
         self._running: dict[str, _Running] = {}
         self._boxes: dict[str, BoxCount] = dict(self.catalog.counts())
         self.dead = sum(count.dead for count in self._boxes.values())
@@ -129,6 +143,8 @@ class TrainRecords:
         self._recorded: dict[str, float] = {}  # when, on the monotonic clock
         self._epochs: dict[str, int] = {}  # of diffused joins
         self._trigger: dict[str, float] = {}
+        self._loads: tuple[InputLoad, ...] = ()
+        self._delays = OutputDelays()
         self._lock = threading.Lock()
         self._spark, self._listener = spark, TriggerListener(self._trigger)
         spark.streams.addListener(self._listener)
@@ -157,6 +173,16 @@ class TrainRecords:
         """Record a change made while running."""
         self.catalog.record_event(kind, subject, **detail)
 
+    def forget(self, sub: SubNetwork) -> None:
+        """Forget the figures of a sub-network that is gone; its dead letters and events stay."""
+        boxes = [name for name in sub.network.nodes if name not in sub.inputs]
+        self.catalog.forget_subnetwork(sub.name)
+        with self._lock:
+            self._running.pop(sub.name, None)
+            for figures in (self._boxes, self._flows, self._latency):
+                for name in boxes:
+                    figures.pop(name, None)
+
     def train_done(self, done: TrainDone) -> None:
         """Record a committed train."""
         now, wall = time.monotonic(), time.time()
@@ -165,7 +191,12 @@ class TrainRecords:
             SourceAccount(name, *astuple(account)) for name, account in done.commit.accounts.items()
         )
         train, rows = done.ticket.train, done.ticket.rows
-        record = TrainRecord(done.subnetwork, train, done.started, wall, rows, boxes, accounts)
+        cpu, alone = (None, True) if done.cpu is None else (done.cpu.seconds, done.cpu.alone)
+        sheds = tuple(Shed(at, flow.offered, flow.shed) for at, flow in done.commit.valves.items())
+        record = TrainRecord(
+            done.subnetwork, train, done.started, wall, rows, boxes, accounts, cpu, alone, sheds
+        )
+        self.newest[done.subnetwork] = record
         with self._lock:
             again = self._published_again(record)
             self._note(done, now)
@@ -179,6 +210,8 @@ class TrainRecords:
             self.dead += 0 if again else done.commit.dead
             self._this_run = _with_train(self._this_run, done) if not again else self._this_run
             self._outputs(done, now, wall)
+        if not again:
+            self._delays.take(done, wall)
         self.catalog.record_train(record)
         self._spread(done)
 
@@ -218,7 +251,7 @@ class TrainRecords:
         since = done.ticket.since
         if since is None:
             return
-        for name in done.left:
+        for name in done.delivered:
             samples = self._latency.setdefault(name, deque(maxlen=_WINDOW))
             samples.append(max(0.0, wall - since))
             if now - self._recorded.get(name, -_LATENCY_EVERY) >= _LATENCY_EVERY:
@@ -226,6 +259,20 @@ class TrainRecords:
                 latency = Latency.of(name, wall, samples)
                 if latency is not None:
                     self.catalog.record_latency(latency)
+
+    def output_seconds(self) -> dict[str, tuple[OutputSecond, ...]]:
+        """The last seconds in which anything was due, by output, oldest first."""
+        return self._delays.latest()
+
+    def accounts(self) -> dict[str, SourceAccount]:
+        """What became of the tuples that each source offered, over all time."""
+        with self._lock:
+            return dict(self._accounts)
+
+    def second_over(self, second: int, loads: Iterable[InputLoad], ages: Mapping[str, float | None]) -> None:
+        """Record a second: what waits at inputs, and what outputs delivered."""
+        self._loads = tuple(loads)
+        self.catalog.record_second(second, self._loads, self._delays.end_second(second, ages))
 
     def status(self, queries: dict[str, SubnetworkQuery]) -> Status:
         """The current status."""
@@ -240,6 +287,8 @@ class TrainRecords:
                 self.dead,
                 {name: _flow(passed, now) for name, passed in self._flows.items()},
                 dict(self._accounts),
+                self._loads,
+                self._delays.latest(),
                 self._this_run,
             )
 
@@ -277,7 +326,7 @@ def _name(count: BoxCount) -> str:
 def _with_train(totals: RunTotals, done: TrainDone) -> RunTotals:
     commit = done.commit
     offered = sum(account.offered for account in commit.accounts.values())
-    passed = bool(done.left) or any(part.files for part in commit.points.values())
+    passed = bool(done.delivered) or any(part.files for part in commit.points.values())
     return RunTotals(totals.offered + offered, totals.dead + commit.dead, totals.passed or passed)
 
 

@@ -14,7 +14,7 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
 from penstock.rewrite.subnetworks import split
-from penstock.runtime.train_records import TrainRecords
+from penstock.runtime.records.train_records import TrainRecords
 from penstock.store.points.point import PointReader, PointWriter
 from runtime.streams import SCHEMA, put, rows_of
 from store.points import SCHEMA as KEPT
@@ -40,7 +40,7 @@ def done(train, *, since, left=(), rows=10, out=5, estimated=False):
         Commit(train, counts={"slow": count}),
         time.time(),
         ("out", "other"),
-        frozenset(left),
+        dict.fromkeys(left, out),
     )
 
 
@@ -60,7 +60,7 @@ def test_only_outputs_that_tuples_left_by_have_a_latency(records):
 def test_rates_and_train_sizes_of_boxes(records, monkeypatch):
     clock = iter([0.0, 1.0, 1.0, 2.0, 4.0])
     times = SimpleNamespace(monotonic=lambda: next(clock), time=time.time)
-    monkeypatch.setattr("penstock.runtime.train_records.time", times)
+    monkeypatch.setattr("penstock.runtime.records.train_records.time", times)
     records.train_done(done(0, since=None, rows=100, out=50))
     records.train_done(done(1, since=None, rows=40, out=10, estimated=True))
     records.train_done(done(2, since=None, rows=0, out=0))

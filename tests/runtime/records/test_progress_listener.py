@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 import penstock as ps
-from penstock.runtime.progress_listener import TriggerListener
+from penstock.engine.spark.trains import query
+from penstock.runtime.records.progress_listener import TriggerListener
 from runtime.streams import SCHEMA, rows_of
 
 
@@ -24,6 +25,7 @@ def test_only_our_trains_count() -> None:
 def test_a_trigger_takes_longer_than_its_train(spark: Any, tmp_path: Any, monkeypatch: Any) -> None:
     converted: list[Any] = []
     monkeypatch.setattr(StreamingQueryProgress, "fromJObject", converted.append)
+    monkeypatch.setattr(query, "_MICRO_BATCH", 0.0)  # one train each
     net = ps.Network("n")
     net.source("cars", ps.rows(rows_of(0, 50), SCHEMA), timestamp="time").output("out", to=ps.memory())
     with ps.Runtime(net, spark, tmp_path / "checkpoint") as running:

@@ -1,0 +1,1 @@
+"""What trains did, for the catalog and for those who watch."""
