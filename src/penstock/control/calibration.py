@@ -1,0 +1,91 @@
+"""A calibration run: the network on its own input for some seconds, to learn what it costs.
+
+Trains of very different lengths leave in turn, so that the line through their costs has two ends. Nothing of
+the real run is touched: the checkpoint is a scratch folder, and outputs go there too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from penstock.control.costs import costs_in
+from penstock.engine.contract.situation import Situation
+from penstock.model.boxes import Node, Output, Source
+from penstock.model.costs import MeasuredCosts
+from penstock.model.errors import PenstockError
+from penstock.model.formats.callback import callback
+from penstock.model.formats.files import Files
+from penstock.model.writing.network import Network
+from penstock.runtime.runtime import Runtime
+
+_LENGTHS = (1_000, 20_000, 5_000, 100_000)
+_LEAST_TRAINS = 4
+
+
+class LengthsInTurn:
+    """Trains of these lengths, one after the other. The first two warm Spark up."""
+
+    def __init__(self) -> None:
+        self._lengths = itertools.cycle(_LENGTHS)
+        self._asked: dict[str, tuple[int, int]] = {}
+
+    def next_train(self, situation: Situation) -> int | None:
+        """The same length until a train has left."""
+        train, length = self._asked.get(situation.subnetwork, (-1, 0))
+        if train != situation.train:
+            length = next(self._lengths)
+            self._asked[situation.subnetwork] = situation.train, length
+        return length
+
+
+def calibrate(network: Network, seconds: float, spark: Any = None) -> MeasuredCosts:
+    """What a network costs on its own input, measured for so many seconds after its first trains."""
+    for node in network.nodes.values():
+        if isinstance(node, Source) and node.format.read_once:
+            raise PenstockError(
+                f"source '{node.name}' can be read only once, so nothing can be tried out on it",
+                hint="give a checkpoint of a run: --checkpoint DIR",
+            )
+    with tempfile.TemporaryDirectory(prefix="penstock-calibrate-") as folder:
+        scratch = Path(folder)
+        _run(aside(network, scratch), scratch / "checkpoint", seconds, spark)
+        costs = costs_in(scratch / "checkpoint")
+    if not any(sub.tuples for sub in costs.subnetworks.values()):
+        raise PenstockError(
+            "there is no input to calibrate with", hint="put some files where the sources look"
+        )
+    return costs
+
+
+def _run(network: Network, checkpoint: Path, seconds: float, spark: Any) -> None:
+    with Runtime(network, spark, checkpoint, once=True, policy=LengthsInTurn()) as running:
+        until: float | None = None
+        while not running.wait(timeout=0.2):
+            warm = all(query.last >= _LEAST_TRAINS for query in running.queries.values())
+            if until is None and warm:
+                until = time.monotonic() + seconds
+            if until is not None and time.monotonic() > until:
+                return
+
+
+def aside(network: Network, folder: Path) -> Network:
+    """The same network, with outputs in a scratch folder, or nowhere if they are no files."""
+    nodes = [_output_aside(node, folder) for node in network.nodes.values()]
+    return Network.of(network.name, nodes, groups=network.groups)
+
+
+def _output_aside(node: Node, folder: Path) -> Node:
+    if not isinstance(node, Output):
+        return node
+    if isinstance(node.to, Files):
+        return replace(node, to=replace(node.to, path=str(folder / "out" / node.name)))
+    return replace(node, to=callback(_ignore))
+
+
+def _ignore(table: object) -> None:
+    del table

@@ -1,0 +1,377 @@
+"""Control of a running network (A52-A54, A77-A92): one loop that looks, decides and applies.
+
+Every quarter of a second it takes a picture of the run, lets pure functions decide (`loop/plan.py`), tells
+the dispatcher of trains what counts now, and sets the valves. If it dies, its valves open and trains leave as
+they would without it: control must never be worse than none.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.control.line_fit import TRAINS
+from penstock.control.loop.cost_book import CostBook
+from penstock.control.loop.decision_log import DecisionLog
+from penstock.control.loop.deployment import must_be_possible, warnings_about
+from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
+from penstock.control.loop.exactness import Exactness, newest_of
+from penstock.control.loop.picture import Picture
+from penstock.control.loop.plan import Memory, Plan, decide
+from penstock.control.loop.reporting import ShedRates, output_report, report_of, source_reports
+from penstock.control.loop.sentences import differs, exhausted_decision, length_decision, share_decisions
+from penstock.control.loop.structure import Structure, outputs_of
+from penstock.control.loop.valves import Places
+from penstock.control.loop.watching import candidates_of, facts_of, picture_of
+from penstock.control.optimizer.cycle import Optimizer
+from penstock.control.priority import Ranking, priorities, train_length
+from penstock.control.report import MEMORY, REPORT, ROAD_MAP, QosReport
+from penstock.control.roadmap import RoadMap
+from penstock.control.shedder import Shedding
+from penstock.control.utility import utility
+from penstock.engine.contract.valve import Valve
+from penstock.model.control_settings import ControlSettings, Scheme
+from penstock.model.errors import PenstockError, one_line
+from penstock.rewrite.subnetworks import SubNetwork
+from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.record_types import Decision
+
+_LOG = logging.getLogger("penstock")
+_EVERY = 0.25  # seconds between two looks
+_REPORT_EVERY = 1.0
+_LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
+
+
+class Control:
+    """Schedules trains and sheds tuples by the QoS of outputs: `Runtime(net, control=Control())`.
+
+    `headroom`: the part of the capacity to plan with (A62). `priority`: 'state', 'feedback', 'round-robin' or
+    'fifo'. `shed`: tuples may be dropped under overload. `optimize`: sub-networks are rewritten by measured
+    costs. `observe`: decide and log, but apply nothing.
+    """
+
+    rates_outputs = True  # there is a QoS to tell
+
+    def __init__(
+        self,
+        headroom: float = 0.9,
+        priority: Scheme = "state",
+        *,
+        shed: bool = True,
+        optimize: bool = False,
+        observe: bool = False,
+    ) -> None:
+        self.settings = ControlSettings(headroom, priority, shed, optimize, observe)
+        self.failure: BaseException | None = None
+        self.warnings: tuple[str, ...] = ()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.RLock()
+        self._runtime: Any = None
+        self._optimizer = Optimizer() if optimize and not observe else None
+
+    @classmethod
+    def of(cls, settings: ControlSettings) -> Control:
+        """A control with these settings, such as those of a network's text."""
+        return cls(
+            settings.headroom,
+            settings.priority,
+            shed=settings.shed,
+            optimize=settings.optimize,
+            observe=settings.observe,
+        )
+
+    # -- begin and end
+
+    def prepare(self, runtime: Any) -> None:
+        """Choose the forms of sub-networks without state, before the checkpoint is claimed for them."""
+        if self._optimizer is not None:
+            self._optimizer.prepare(runtime)
+
+    def begin(self, runtime: Any) -> None:
+        """Take over a run that starts. Refuses an output whose delay no rate can meet."""
+        if self._runtime is not None:
+            raise PenstockError("this control has a run already", hint="make a Control for each Runtime")
+        catalog = runtime.running_records().catalog
+        trains = {sub.name: catalog.trains(sub.name, last=4 * TRAINS) for sub in runtime.subs}
+        if not self.settings.observe:
+            must_be_possible(runtime.subs, trains)
+        cores = os.cpu_count() or 1
+        self._runtime, self._book = runtime, CostBook(trains, cores)
+        self._log = DecisionLog(Decisions(catalog), observing=self.settings.observe)
+        self._decisions = Decisions(catalog)
+        self._began = time.monotonic()
+        self._structure, self._queries = Structure(()), ()
+        self._places = Places({})
+        self._rates, self._used = ShedRates(), deque[tuple[float, float]](maxlen=64)
+        self._lengths: dict[str, tuple[float, int]] = {}
+        self._plan, self._picture = Plan(), Picture(0.0, ())
+        self._reported = float("-inf")
+        self._facts: Mapping[str, SubnetworkFacts] = {}
+        self._exhausted = False
+        self._restore()
+        self._begin_to_act(runtime)
+        runtime.on_train(self._train_done)
+        self.warnings = tuple(
+            warnings_about(runtime.network, trains, catalog.loads(60), cores, self.settings.headroom)
+        )
+        for text in self.warnings:
+            _LOG.warning("%s", text)
+            self._log.tell(Decision(time.time(), "warning", "network", text))
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._thread.start()
+        if self._optimizer is not None:
+            self._optimizer.begin(runtime)
+
+    def _restore(self) -> None:
+        """Shares of an earlier run hold until the loop confirms or opens them."""
+        kept = self._decisions.state(MEMORY)
+        body = {} if kept is None else kept[1]
+        self._exact = {name: Exactness(*each) for name, each in body.get("exact", {}).items()}
+        acts = self.settings.shed and not self.settings.observe
+        share = float(body.get("kept", 1.0)) if acts else 1.0
+        self._memory = Memory(Shedding(kept=share, tightened=0.0))
+        self._shares: Mapping[str, float] = dict(body.get("shares", {})) if acts else {}
+
+    def _begin_to_act(self, runtime: Any) -> None:
+        ranking = Ranking(self.settings.priority)
+        self._dispatcher = Dispatcher(
+            runtime.settings.policy, ranking, unrated=max(0.02, 1 - self.settings.headroom)
+        )
+        self._dispatcher.wake = self._wake
+        self._dispatcher.on_silence = lambda: self._fail(PenstockError("no look for ten seconds"))
+        self._dispatcher.on_error = self._fail
+        if self.settings.observe:
+            return
+        runtime.use_policy(self._dispatcher)
+        if self.settings.shed:
+            runtime.restore_valves()
+
+    def _wake(self, subnetwork: str) -> None:
+        query = self._runtime.queries.get(subnetwork)
+        if query is not None:
+            query.wake()
+
+    def end(self) -> None:
+        """Stop deciding; trains that still leave do so as without control. The last report stays."""
+        if self._runtime is None or self._thread is None:
+            return
+        if self._optimizer is not None:
+            self._optimizer.end()
+        self._stop.set()
+        self._dispatcher.end()
+        self._thread.join(10)
+        self._thread = None
+
+    # -- the loop
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(_EVERY):
+                self.look()
+            self._report(time.monotonic() - self._began)
+        except Exception as error:
+            if not self._stop.is_set():
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Control is worse than none if it is dead: open what it has shut, and say so."""
+        with self._lock:
+            if self.failure is not None:
+                return
+            self.failure = error
+        self._stop.set()
+        self._dispatcher.end()
+        text = f"control has failed, all valves are open and trains leave as they come: {one_line(error)}"
+        _LOG.warning("%s", text, exc_info=error)
+        if not self.settings.observe:
+            for name in list(self._runtime.queries):
+                self._runtime.set_valves(name, ())
+        self._log.tell(Decision(time.time(), "control", "network", text))
+        self._decisions.keep_state(MEMORY, time.time(), {"kept": 1.0, "shares": {}, "exact": {}})
+
+    def look(self) -> None:
+        """One look: picture, plan, application."""
+        now = time.monotonic() - self._began
+        self._dispatcher.sync({name: not q.drained() for name, q in list(self._runtime.queries.items())})
+        self._refresh_structure()
+        seconds = self._runtime.running_records().output_seconds()
+        queries = dict(self._runtime.queries)
+        picture = picture_of(queries, self._book, seconds, self._structure.qos, now)
+        if picture.measured is not None:
+            self._used.append((now, picture.measured))
+        may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
+        before = self._memory.map
+        plan, self._memory = decide(
+            self._structure, picture, self._memory, headroom=self.settings.headroom, sheddable=may
+        )
+        if self._memory.map is not None and self._memory.map is not before:
+            self._keep_map(self._memory.map, plan.load or 0.0)
+        self._apply(plan, picture, now)
+        self._log.measure(now, self._realised)
+        if now - self._reported >= _REPORT_EVERY:
+            self._report(now)
+
+    def _refresh_structure(self) -> None:
+        queries = tuple(self._runtime.queries.values())
+        if queries != self._queries:
+            self._queries = queries
+            self._structure = Structure(tuple(query.sub for query in queries))
+            self._places = Places.of(self._runtime.network, self._structure)
+
+    def _apply(self, plan: Plan, picture: Picture, now: float) -> None:
+        with self._lock:
+            self._plan, self._picture = plan, picture
+        self._facts = facts_of(self._structure, picture.costs, self._valves())
+        self._dispatcher.facts = self._facts
+        self._dispatcher.ranking = replace(self._dispatcher.ranking, boost=plan.boost)
+        self._note_lengths(now)
+        if plan.usable is None:
+            return  # nothing is known yet: what held before holds
+        self._note_shares(plan, picture, now)
+        if not self.settings.observe:
+            for sub in self._structure.subs:
+                self._set_valves(sub)
+
+    def _set_valves(self, sub: SubNetwork) -> None:
+        try:
+            self._runtime.set_valves(sub.name, self.valves_for(sub))
+        except PenstockError:
+            if sub.name in self._runtime.queries:
+                raise  # otherwise it was detached just now
+
+    def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
+        """The valves that a sub-network is to have now."""
+        return self._places.valves(sub, self._shares)
+
+    @property
+    def kept(self) -> float:
+        """The part of the load that is kept, 0..1."""
+        return self._memory.shedding.kept
+
+    def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
+        offered = sum(sum(seen.rates.values()) for seen in picture.subnetworks)
+        qos = self._structure.qos
+        for decision in share_decisions(self._shares, plan, qos, offered, time.time()):
+            self._log.take(decision, now)
+        if plan.exhausted and not self._exhausted:
+            self._log.take(exhausted_decision(plan, time.time()), now)
+        if not plan.exhausted and self._exhausted:
+            self._log.end("exhausted", "network", time.time())
+        self._exhausted = plan.exhausted
+        if any(differs(self._shares.get(name, 1.0), share) for name, share in plan.shares.items()):
+            self._shares = dict(plan.shares)
+            self._keep_memory()
+
+    def _note_lengths(self, now: float) -> None:
+        """Tell when the trains of a sub-network may become much longer or shorter."""
+        if self.settings.priority in ("round-robin", "fifo"):
+            return
+        candidates = candidates_of(dict(self._runtime.queries), self._facts)
+        for candidate in candidates:
+            others = [each for each in candidates if each is not candidate]
+            length = train_length(candidate, others)
+            told, before = self._lengths.get(candidate.name, (float("-inf"), 0))
+            if candidate.wall is None or now - told < _LENGTH_EVERY:
+                continue
+            if abs(length - before) > _LENGTH_CHANGE * before:
+                self._lengths[candidate.name] = now, length
+                decision = length_decision(candidate, others, self._dispatcher.ranking, time.time())
+                self._log.take(decision, now)
+
+    def _keep_map(self, road: RoadMap, load: float) -> None:
+        rows = [{"load": r.load, "lost": r.lost, "shares": dict(r.shares)} for r in road.rows]
+        self._decisions.keep_state(ROAD_MAP, time.time(), {"load": load, "rows": rows})
+
+    def _keep_memory(self) -> None:
+        exact = {name: (each.since, each.newest) for name, each in self._exact.items()}
+        body = {"kept": self._memory.shedding.kept, "shares": dict(self._shares), "exact": exact}
+        self._decisions.keep_state(MEMORY, time.time(), body)
+
+    def _valves(self) -> dict[str, Sequence[Valve]]:
+        return {name: query.steering.valves for name, query in list(self._runtime.queries.items())}
+
+    # -- what trains tell
+
+    def _train_done(self, done: Any) -> None:
+        """Called in the thread of the train: whatever goes wrong here must not become its failure."""
+        if self.failure is None:
+            try:
+                self._note_train(done)
+            except Exception as error:
+                self._fail(error)
+
+    def _note_train(self, done: Any) -> None:
+        self._dispatcher.ended(done.subnetwork)
+        record = self._runtime.running_records().newest.get(done.subnetwork)
+        if record is not None:
+            self._book.note(record)
+        query = self._runtime.queries.get(done.subnetwork)
+        if query is not None and (done.kept or self._exact):
+            self._note_exactness(query.sub, done)
+
+    def _note_exactness(self, sub: Any, done: Any) -> None:
+        newest = newest_of(done.commit.newest, sub)
+        changed = False
+        for name in (*sub.outputs, *sub.points):
+            before = self._exact.get(name, Exactness())
+            shed = done.kept.get(name, 1.0) < 1
+            memory = self._places.memory(self._runtime.network, sub, name)
+            after = before.after_train(shed=shed, newest=newest, memory=memory)
+            changed = changed or after.since != before.since
+            self._exact[name] = after
+        if changed:
+            self._keep_memory()
+
+    # -- what it tells
+
+    def _realised(self, decision: Decision) -> dict[str, float]:
+        """What a decision has achieved, in the terms of what was expected of it."""
+        now = time.monotonic() - self._began
+        figures: dict[str, float] = {"load": round(self._cpu_a_second(now), 3)}
+        records = self._runtime.running_records()
+        newest = records.newest.get(decision.subject)
+        if newest is not None:
+            figures["seconds"] = round(newest.duration, 3)
+        qos, seconds = self._structure.qos.get(decision.subject), records.output_seconds()
+        recent = seconds.get(decision.subject, ())[-1:]
+        if qos is not None and recent:
+            figures["utility"] = round(utility(qos, recent[0]) or 0.0, 3)
+        return figures
+
+    def _cpu_a_second(self, now: float, over: float = 5.0) -> float:
+        return sum(cpu for at, cpu in self._used if at > now - over) / over
+
+    def _report(self, now: float) -> None:
+        self._reported = now
+        self._decisions.keep_state(REPORT, time.time(), self.qos().plain())
+
+    def qos(self) -> QosReport:
+        """How outputs, sources, valves and sub-networks stand."""
+        with self._lock:
+            plan, picture = self._plan, self._picture
+        records, structure = self._runtime.running_records(), self._structure
+        seconds, accounts = records.output_seconds(), records.accounts()
+        qos = structure.qos
+        outputs = [
+            output_report(
+                name,
+                qos.get(name),
+                seconds.get(name, ()),
+                plan.shares.get(name, 1.0) if not self.settings.observe else 1.0,
+                self._exact.get(name, Exactness()),
+            )
+            for name in outputs_of(structure.subs)
+        ]
+        rates = self._rates.note(time.monotonic() - self._began, accounts.values())
+        names = [name for sub in structure.subs for name in sub.inputs if name in sub.network.sources]
+        sources = source_reports(picture, accounts, rates, names)
+        candidates = candidates_of(dict(self._runtime.queries), self._facts)
+        table = priorities(candidates, self._dispatcher.ranking)
+        return report_of(outputs, sources, self._valves(), table, picture, plan)

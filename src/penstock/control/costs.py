@@ -1,0 +1,100 @@
+"""What boxes and sub-networks cost, from the trains in a catalog (A41, A53).
+
+Only trains in which a box was counted enter its figures. CPU of a sub-network counts only if it is known,
+and trains that ran alone come first: what two trains used together is divided between them by a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from penstock.control.line_fit import TRAINS, fit_line
+from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import BoxCount, TrainRecord
+
+_LOOKED_AT = 16 * TRAINS  # native boxes are counted in one train of 16
+_ENOUGH_ALONE = 8
+
+
+def costs_in(checkpoint: Path) -> MeasuredCosts:
+    """The costs that a checkpoint's catalog tells; empty before the first train."""
+    catalog = Catalog(checkpoint / "catalog.db")
+    try:
+        return costs_from(catalog)
+    finally:
+        catalog.close()
+
+
+def costs_from(catalog: Catalog) -> MeasuredCosts:
+    """The costs that a catalog tells."""
+    return costs_of({name: catalog.trains(name, last=_LOOKED_AT) for name in catalog.totals()})
+
+
+def costs_of(trains: Mapping[str, Sequence[TrainRecord]]) -> MeasuredCosts:
+    """The costs of all sub-networks, from the records of their trains, oldest first."""
+    return MeasuredCosts(
+        {name: box for each in trains.values() for name, box in boxes_of(each).items()},
+        {name: subnetwork_of(name, each) for name, each in trains.items()},
+    )
+
+
+def boxes_of(trains: Sequence[TrainRecord]) -> dict[str, MeasuredBox]:
+    """The boxes of one sub-network."""
+    counted: dict[str, list[BoxCount]] = {}
+    home = trains[0].subnetwork if trains else ""
+    for train in trains:
+        for count in train.boxes:
+            if not count.estimated and count.rows_in > 0:
+                counted.setdefault(count.box, []).append(count)
+    return {name: _box(name, home, counts[-TRAINS:]) for name, counts in counted.items()}
+
+
+def _box(name: str, subnetwork: str, counts: Sequence[BoxCount]) -> MeasuredBox:
+    measured = [count for count in counts if count.wall > 0]  # a native box has no time of its own
+    return MeasuredBox(
+        name,
+        subnetwork,
+        len(counts),
+        sum(count.rows_in for count in counts),
+        sum(count.rows_out for count in counts),
+        fit_line([count.rows_in for count in measured], [count.cpu for count in measured]),
+    )
+
+
+def subnetwork_of(name: str, trains: Sequence[TrainRecord]) -> MeasuredSubnetwork:
+    """One sub-network, by its trains with tuples."""
+    full = [train for train in trains if train.rows_in > 0]
+    recent = full[-TRAINS:]
+    known = [train for train in full if train.cpu is not None]
+    alone = [train for train in known if train.alone]
+    chosen = (alone if len(alone) >= _ENOUGH_ALONE or len(alone) == len(known) else known)[-TRAINS:]
+    return MeasuredSubnetwork(
+        name,
+        len(recent),
+        sum(train.rows_in for train in recent),
+        _line((entered(train), train.duration) for train in recent),
+        _line((entered(train), train.cpu or 0.0) for train in chosen),
+        _line((entered(train), max(0.0, (train.cpu or 0.0) - _in_boxes(train))) for train in chosen),
+        all(train.alone for train in chosen),
+    )
+
+
+def entered(train: TrainRecord) -> int:
+    """The tuples that a train had to work on: what valves shed at its inputs costs next to nothing.
+
+    >>> from penstock.store.catalog.record_types import SourceAccount
+    >>> entered(TrainRecord("main", 0, 0.0, 1.0, 100, accounts=(SourceAccount("cars", 100, 40, shed=60),)))
+    40
+    """
+    return max(0, train.rows_in - sum(account.shed for account in train.accounts))
+
+
+def _in_boxes(train: TrainRecord) -> float:
+    return sum(count.cpu for count in train.boxes)
+
+
+def _line(points: Iterable[tuple[float, float]]) -> Line | None:
+    pairs = list(points)
+    return fit_line([n for n, _ in pairs], [seconds for _, seconds in pairs])

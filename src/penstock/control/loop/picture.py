@@ -1,0 +1,53 @@
+"""The picture: all that was measured at one look, frozen. A recorded picture gives the same plan again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.model.costs import MeasuredCosts
+from penstock.store.catalog.record_types import InputLoad
+
+
+@dataclass(frozen=True)
+class SubnetworkPicture:
+    """One sub-network: what comes to its inputs and waits there, whether it is held, whether a train runs."""
+
+    name: str
+    inputs: tuple[InputLoad, ...] = ()
+    held: bool = False
+    running: bool = False
+    trains: int = 0  # with tuples, since control began
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Tuples a second that are offered, by input; 0 where it is not known."""
+        return {load.input: load.offered_rate or 0.0 for load in self.inputs}
+
+    @property
+    def age(self) -> float:
+        """Of the oldest tuple that waits.
+
+        >>> load = InputLoad("cars", "main", 0.0, age=1.5)
+        >>> SubnetworkPicture("main", (load,)).age, SubnetworkPicture("main").age
+        (1.5, 0.0)
+        """
+        return max((load.age for load in self.inputs if load.age is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All measures at one moment.
+
+    `now`: seconds since control began. `capacity`: CPU-seconds a second that trains can use. `used`: CPU of
+    the trains that ended since the last look, by sub-network, with the tuples that entered: None if it was
+    not measured. `zones`: whether each output was good in the last second; None if nothing was due.
+    """
+
+    now: float
+    subnetworks: tuple[SubnetworkPicture, ...]
+    costs: MeasuredCosts = field(default=MeasuredCosts())
+    capacity: float | None = None
+    measured: float | None = None
+    predicted: float | None = None
+    zones: Mapping[str, bool | None] = field(default_factory=dict)

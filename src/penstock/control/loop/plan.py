@@ -1,0 +1,180 @@
+"""From a picture to a plan: how much each output keeps, and how important each one is. Pure functions.
+
+The road map says what to drop first, the shedder how much. What is dropped where, and in which grain, follows
+from the shares (`valves.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from penstock.control.analysis import PART, usable_share
+from penstock.control.loop.picture import Picture, SubnetworkPicture
+from penstock.control.loop.structure import Structure, by_name, ends_below, rated, rates_in
+from penstock.control.priority import next_boost
+from penstock.control.roadmap import LoadNode, RoadMap, road_map
+from penstock.control.shedder import Pressure, Shedding, next_shedding
+from penstock.model.costs import MeasuredCosts
+from penstock.model.qos import QoS
+from penstock.rewrite.subnetworks import SubNetwork
+
+_MOVED = 0.05  # the road map is built anew when a node's part of the load moves by more
+_LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
+_WARM_TRAINS, _WARM_SECONDS = 16, 10.0  # the first trains cost more than those to come
+_EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is remembered from one look to the next."""
+
+    shedding: Shedding = field(default=Shedding())
+    boost: Mapping[str, float] = field(default_factory=dict)
+    boosted: float = 0.0  # when
+    map: RoadMap | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)  # of the load, by node, that the map is for
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to hold now. `load`: CPU-seconds a second that the offered tuples need, unshed.
+
+    `usable`: how much of the capacity may be used. `remaining`: the load of what is kept. `exhausted`: it is
+    still too much, and nothing more may be shed. `late`: the sub-network that is furthest behind, and its age
+    and threshold.
+    """
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    boost: Mapping[str, float] = field(default_factory=dict)
+    load: float | None = None
+    usable: float | None = None
+    remaining: float | None = None
+    lost: float = 0.0
+    exhausted: bool = False
+    late: str = ""
+    age: float = 0.0
+    threshold: float = 0.0
+
+    @property
+    def shedding(self) -> bool:
+        """Whether anything is to be shed."""
+        return any(share < 1 for share in self.shares.values())
+
+
+def load_nodes(structure: Structure, picture: Picture) -> list[LoadNode]:
+    """What uses CPU at the offered rates: in each sub-network what is around its boxes, and each box."""
+    subs = by_name(structure.subs)
+    return [
+        node
+        for seen in picture.subnetworks
+        if not seen.held and seen.name in subs
+        for node in _nodes_of(subs[seen.name], seen, picture.costs)
+    ]
+
+
+def _nodes_of(sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts) -> list[LoadNode]:
+    measured, below = costs.subnetworks.get(sub.name), ends_below(sub)
+    known = None if measured is None else measured.around or measured.cpu or measured.wall
+    if known is None:
+        return []
+    everything = frozenset((*sub.outputs, *sub.points))
+    nodes = [LoadNode(sub.name, sum(seen.rates.values()) * known.per_tuple, everything)]
+    for name, rate in rates_in(sub, costs, seen.rates).items():
+        box = costs.boxes.get(name)
+        if box is not None and box.cpu is not None and measured is not None and measured.around is not None:
+            nodes.append(LoadNode(f"{sub.name}/{name}", rate * box.cpu.per_tuple, below[name]))
+    return [node for node in nodes if node.load > 0 and node.outputs]
+
+
+def decide(
+    structure: Structure, picture: Picture, memory: Memory, *, headroom: float, sheddable: Mapping[str, QoS]
+) -> tuple[Plan, Memory]:
+    """The plan for a picture, and what to remember. `sheddable`: the outputs in front of which valves may be.
+
+    An output of which nothing may be shed has share 1 in every plan.
+    """
+    memory = _with_boost(memory, picture)
+    nodes = load_nodes(structure, picture)
+    load = sum(node.load for node in nodes)
+    if not nodes or picture.capacity is None:
+        return Plan(boost=memory.boost), memory
+    usable = picture.capacity * usable_part(structure, picture.costs, headroom)
+    late = _furthest_behind(structure, picture)
+    plan = Plan(boost=memory.boost, load=load * memory.shedding.error, usable=usable)
+    if late is not None:
+        plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
+    memory = _with_map(memory, nodes, sheddable)
+    memory = replace(memory, shedding=_shedding(memory.shedding, plan, picture, load))
+    return _with_shares(plan, memory), memory
+
+
+def _with_boost(memory: Memory, picture: Picture) -> Memory:
+    passed = picture.now - memory.boosted
+    if passed < 1.0:
+        return memory
+    return replace(
+        memory, boost=next_boost(memory.boost, picture.zones, min(passed, 5.0)), boosted=picture.now
+    )
+
+
+def usable_part(structure: Structure, costs: MeasuredCosts, headroom: float) -> float:
+    """The part of the capacity that may be used, so that the strictest output stays good."""
+    shares = [
+        usable_share(structure.fixed_on_the_way(sub, costs), qos.threshold, headroom)
+        for sub in structure.subs
+        for qos in rated(sub).values()
+    ]
+    return max(_LEAST_USABLE, min((headroom, *shares)))
+
+
+def _furthest_behind(structure: Structure, picture: Picture) -> tuple[SubnetworkPicture, float] | None:
+    """The sub-network whose input is oldest by the threshold of its ends, and that threshold."""
+    subs = by_name(structure.subs)
+    found = [
+        (seen, min(end.qos.threshold - end.below for end in ends))
+        for seen in picture.subnetworks
+        if not seen.held
+        and seen.name in subs
+        and (ends := structure.ends(subs[seen.name], picture.costs))
+        and seen.trains >= _WARM_TRAINS
+    ]
+    return max(found, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
+
+
+def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Shedding:
+    """How much is kept. Nothing is shed for fear alone: something must wait, and costs must be known."""
+    if not plan.late:
+        return before
+    assert plan.usable is not None
+    seen = Pressure(
+        picture.now, load, plan.usable, plan.age, plan.threshold, picture.measured, picture.predicted
+    )
+    after = next_shedding(before, seen)
+    tightens = after.kept < before.kept
+    calm = plan.age <= _EARLY * plan.threshold or picture.now < _WARM_SECONDS
+    return replace(before, error=after.error) if tightens and calm else after
+
+
+def _with_map(memory: Memory, nodes: Sequence[LoadNode], sheddable: Mapping[str, QoS]) -> Memory:
+    total = sum(node.load for node in nodes)
+    parts = {node.name: node.load / total for node in nodes}
+    moved = memory.parts.keys() != parts.keys() or any(
+        abs(part - memory.parts[name]) > _MOVED for name, part in parts.items()
+    )
+    if memory.map is not None and not moved:
+        return memory
+    shares = [replace(node, load=parts[node.name]) for node in nodes]
+    return replace(memory, map=road_map(shares, sheddable), parts=parts)
+
+
+def _with_shares(plan: Plan, memory: Memory) -> Plan:
+    """The first row of the map that is small enough. Its loads are parts of the whole."""
+    assert memory.map is not None
+    assert plan.load is not None
+    kept = memory.shedding.kept
+    row = memory.map.row_for(kept * memory.map.full)
+    exhausted = row.load > kept * memory.map.full + 1e-9
+    return replace(
+        plan, shares=dict(row.shares), remaining=row.load * plan.load, lost=row.lost, exhausted=exhausted
+    )

@@ -1,0 +1,117 @@
+"""The report of a running network under control: figures of outputs, sources, valves and sub-networks."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.control.loop.exactness import Exactness
+from penstock.control.loop.picture import Picture
+from penstock.control.loop.plan import Plan
+from penstock.control.loop.watching import last_second
+from penstock.control.report import (
+    OutputReport,
+    QosReport,
+    SourceReport,
+    SubnetworkReport,
+    ValveReport,
+)
+from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
+from penstock.engine.contract.valve import Valve
+from penstock.model.qos import QoS
+from penstock.store.catalog.record_types import OutputSecond, SourceAccount
+
+_MINUTE = 60
+_RATE_SECONDS = 5.0
+
+
+class ShedRates:
+    """Tuples that each source sheds a second, from its accounts."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, dict[str, int]]] = deque()
+
+    def note(self, now: float, accounts: Iterable[SourceAccount]) -> dict[str, float]:
+        """The rates now."""
+        self._seen.append((now, {account.source: account.shed for account in accounts}))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - _RATE_SECONDS:
+            self._seen.popleft()
+        (then, before), (_, after) = self._seen[0], self._seen[-1]
+        if now <= then:
+            return {}
+        return {name: max(0.0, (shed - before.get(name, 0)) / (now - then)) for name, shed in after.items()}
+
+
+def output_report(
+    name: str, qos: QoS | None, seconds: Sequence[OutputSecond], share: float, exact: Exactness
+) -> OutputReport:
+    """One output, from its last minute. `share`: as planned; what was counted is better where it is known."""
+    wall = time.time()
+    minute = [each for each in seconds if each.second > wall - _MINUTE]
+    newest = last_second(seconds, wall)
+    return OutputReport(
+        name,
+        1.0 if qos is None else qos.weight,
+        None if qos is None or newest is None else _rounded(utility(qos, newest)),
+        None if qos is None else _rounded(mean_utility(qos, minute)),
+        delay_at(minute, 0.5),
+        delay_at(minute, 0.99),
+        share if newest is None else newest.share,
+        None if qos is None or newest is None else in_good_zone(qos, newest),
+        exact.since,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def source_reports(
+    picture: Picture, accounts: Mapping[str, SourceAccount], rates: Mapping[str, float], names: Iterable[str]
+) -> tuple[SourceReport, ...]:
+    """The sources, as far as the sub-networks that read them tell."""
+    loads = {load.input: load for seen in picture.subnetworks for load in seen.inputs}
+    reports = []
+    for name in names:
+        account, load = accounts.get(name, SourceAccount(name)), loads.get(name)
+        reports.append(
+            SourceReport(
+                name,
+                account.offered,
+                account.let_in,
+                account.shed,
+                None if load is None else load.offered_rate,
+                rates.get(name, 0.0),
+                None if load is None else load.waiting,
+                None if load is None else load.age,
+            )
+        )
+    return tuple(reports)
+
+
+def report_of(
+    outputs: Iterable[OutputReport],
+    sources: Iterable[SourceReport],
+    valves: Mapping[str, Sequence[Valve]],
+    table: Mapping[str, float],
+    picture: Picture,
+    plan: Plan,
+) -> QosReport:
+    """All of it."""
+    return QosReport(
+        tuple(outputs),
+        tuple(sources),
+        tuple(ValveReport(v.at, v.share, v.grain) for each in valves.values() for v in each),
+        tuple(
+            SubnetworkReport(seen.name, table.get(seen.name, 0.0), _waiting(seen.inputs), seen.running)
+            for seen in picture.subnetworks
+        ),
+        None if plan.load is None else round(plan.load, 6),
+        None if picture.capacity is None else round(picture.capacity, 6),
+    )
+
+
+def _waiting(inputs: Iterable[object]) -> int | None:
+    known = [getattr(load, "waiting", None) for load in inputs]
+    return None if None in known else sum(each for each in known if each is not None)

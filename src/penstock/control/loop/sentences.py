@@ -1,0 +1,103 @@
+"""Decisions as sentences with their numbers (`penstock qos why`): what changed, why, and what it is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from penstock.control.loop.plan import Plan
+from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.model.qos import QoS
+from penstock.store.catalog.record_types import Decision
+
+_LEAST_CHANGE = 0.02  # of a share: for smaller steps valves stay as they are
+
+
+def share_decisions(
+    before: Mapping[str, float], plan: Plan, qos: Mapping[str, QoS], offered: float, now: float
+) -> list[Decision]:
+    """A decision for each output whose share changes."""
+    changed = [
+        (name, before.get(name, 1.0), share)
+        for name, share in plan.shares.items()
+        if name in qos and differs(before.get(name, 1.0), share)
+    ]
+    return [_share_decision((name, old, new), plan, qos[name], offered, now) for name, old, new in changed]
+
+
+def differs(old: float, new: float) -> bool:
+    """Whether a share changes by so much that valves are set anew.
+
+    >>> differs(0.5, 0.51), differs(0.5, 0.6), differs(0.99, 1.0)
+    (False, True, True)
+    """
+    return abs(old - new) >= _LEAST_CHANGE or (old < 1) != (new < 1)
+
+
+def _share_decision(
+    change: tuple[str, float, float], plan: Plan, qos: QoS, offered: float, now: float
+) -> Decision:
+    name, old, new = change
+    usable, load, left = plan.usable or 0.0, plan.load or 0.0, plan.remaining or 0.0
+    lost = qos.weight * (qos.at_share(1.0) - qos.at_share(new))
+    what = "open again" if new >= 1 else f"{'to' if new < old else 'back to'} {100 * new:.0f} %"
+    sentence = (
+        f"{name} {what}: {offered:,.0f}/s offered need {load:.2f} CPU-s a second, {usable:.2f} fit; "
+        f"with all shares {left:.2f} remain"
+    )
+    if new < 1:
+        sentence += f"; costs {lost:.3g} utility"
+    if plan.late:
+        sentence += f"; {plan.late} waits {plan.age:.1f} s, good to {plan.threshold:g} s"
+    numbers = {
+        "share": round(new, 4),
+        "before": round(old, 4),
+        "offered_rate": round(offered, 1),
+        "load": round(load, 4),
+        "usable": round(usable, 4),
+        "utility_lost": round(lost, 4),
+        "age": round(plan.age, 3),
+        "threshold": plan.threshold,
+    }
+    kind = "open" if new >= 1 else "shed"
+    expected = {"load": round(left, 3), "utility": round(qos.at_share(new), 3)}
+    return Decision(now, kind, name, sentence, (name,), numbers, expected)
+
+
+def length_decision(
+    candidate: Candidate, others: Iterable[Candidate], ranking: Ranking, now: float
+) -> Decision:
+    """How long the trains of a sub-network may be, and for whose sake."""
+    rivals = [each for each in others if each.threshold is not None]
+    length = train_length(candidate, rivals, ranking.cap)
+    ends = [(end.qos.threshold - end.below, end.name) for each in (candidate, *rivals) for end in each.ends]
+    strictest = min(ends, default=None)
+    takes = replace(candidate, waiting=None).seconds(length)
+    reason = (
+        "no output is strict"
+        if strictest is None
+        else f"{strictest[1]} is good to {strictest[0]:.2g} s, and no train may take more than 0.4 of that"
+    )
+    cost = "its cost is not known yet" if candidate.wall is None else f"about {takes:.2f} s"
+    sentence = f"{candidate.name}: trains of at most {length:,} tuples, {cost}: {reason}"
+    outputs = tuple(end.name for end in candidate.ends)
+    numbers = {"length": length, "seconds": round(takes, 3)}
+    return Decision(now, "train", candidate.name, sentence, outputs, numbers, {"seconds": round(takes, 3)})
+
+
+def exhausted_decision(plan: Plan, now: float) -> Decision:
+    """Nothing more may be shed, and the load is still too large (A82)."""
+    left, usable = plan.remaining or 0.0, plan.usable or 0.0
+    sentence = (
+        f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; outputs without a "
+        "loss graph fall behind"
+    )
+    numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
+    return Decision(now, "exhausted", "network", sentence, (), numbers)
+
+
+def would(decision: Decision) -> Decision:
+    """The same, of a control that only observes."""
+    return replace(
+        decision, kind=f"would-{decision.kind}", sentence=f"would do: {decision.sentence}", expected={}
+    )

@@ -1,0 +1,100 @@
+"""What control has to know of the networks that run: which outputs get what a sub-network or a box gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.control.priority import RatedEnd
+from penstock.model.costs import Line, MeasuredCosts
+from penstock.model.qos import QoS
+from penstock.rewrite.subnetworks import SubNetwork
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The sub-networks that run, each after those whose points it reads as far as there is an order."""
+
+    subs: tuple[SubNetwork, ...]
+
+    @property
+    def qos(self) -> dict[str, QoS]:
+        """The QoS of outputs and views, by name."""
+        return {name: qos for sub in self.subs for name, qos in rated(sub).items()}
+
+    def readers(self, sub: SubNetwork) -> list[SubNetwork]:
+        """The sub-networks that read its points."""
+        return [other for other in self.subs if other is not sub and set(sub.points) & set(other.inputs)]
+
+    def ends(self, sub: SubNetwork, costs: MeasuredCosts) -> tuple[RatedEnd, ...]:
+        """The outputs and views with a QoS that get what a sub-network gives, through points too."""
+        found: dict[str, RatedEnd] = {}
+        stack: list[tuple[SubNetwork, float]] = [(sub, 0.0)]
+        seen = {sub.name}
+        while stack:
+            at, below = stack.pop()
+            for name, qos in rated(at).items():
+                found[name] = RatedEnd(name, qos, below)
+            for reader in self.readers(at):
+                if reader.name not in seen:
+                    seen.add(reader.name)
+                    stack.append((reader, below + 2 * _fixed(costs, reader.name)))
+        return tuple(found[name] for name in sorted(found))
+
+    def fixed_on_the_way(self, sub: SubNetwork, costs: MeasuredCosts) -> float:
+        """Seconds that trains take without tuples, on the longest way that leads to a sub-network (A59)."""
+        return self._fixed_above(sub, costs, frozenset())
+
+    def _fixed_above(self, sub: SubNetwork, costs: MeasuredCosts, seen: frozenset[str]) -> float:
+        writers = [o for o in self.subs if o.name not in seen and set(o.points) & set(sub.inputs)]
+        above = [self._fixed_above(o, costs, seen | {sub.name}) for o in writers if o is not sub]
+        return _fixed(costs, sub.name) + max(above, default=0.0)
+
+
+def _fixed(costs: MeasuredCosts, subnetwork: str) -> float:
+    measured = costs.subnetworks.get(subnetwork)
+    return 0.0 if measured is None or measured.wall is None else measured.wall.fixed
+
+
+def rated(sub: SubNetwork) -> dict[str, QoS]:
+    """The outputs and views of a sub-network that have a QoS."""
+    stated = {name: getattr(sub.network.nodes[name], "qos", None) for name in (*sub.outputs, *sub.points)}
+    return {name: qos for name, qos in stated.items() if qos is not None}
+
+
+def ends_below(sub: SubNetwork) -> dict[str, frozenset[str]]:
+    """For each node of a sub-network, its outputs and points that the node leads to."""
+    below: dict[str, set[str]] = {name: set() for name in sub.network.nodes}
+    for name in reversed(list(sub.network.nodes)):
+        if name in sub.outputs or name in sub.points:
+            below[name].add(name)
+        for up in sub.network.nodes[name].inputs:
+            below[up] |= below[name]
+    return {name: frozenset(ends) for name, ends in below.items()}
+
+
+def rates_in(sub: SubNetwork, costs: MeasuredCosts, rates: Mapping[str, float]) -> dict[str, float]:
+    """Tuples a second into each node, from those of the inputs, by measured selectivities (A81)."""
+    into: dict[str, float] = {}
+    out: dict[str, float] = {}
+    for name, node in sub.network.nodes.items():
+        into[name] = rates.get(name, 0.0) if name in sub.inputs else sum(out[up] for up in node.inputs)
+        measured = costs.boxes.get(name)
+        passed = measured.selectivity if measured is not None and node.is_box else None
+        out[name] = into[name] * (1.0 if passed is None else passed)
+    return into
+
+
+def scaled(line: Line | None, share: float) -> Line | None:
+    """The line of trains by tuples offered, if only this share of them gets in."""
+    return None if line is None else Line(line.fixed, line.per_tuple * share)
+
+
+def by_name(subs: Iterable[SubNetwork]) -> dict[str, SubNetwork]:
+    """The sub-networks by name."""
+    return {sub.name: sub for sub in subs}
+
+
+def outputs_of(subs: Sequence[SubNetwork]) -> list[str]:
+    """All outputs, and views with a QoS."""
+    return [name for sub in subs for name in (*sub.outputs, *(p for p in sub.points if p in rated(sub)))]

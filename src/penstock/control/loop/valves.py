@@ -1,0 +1,85 @@
+"""From the shares of outputs to valves (A84, A88): one at an input, one behind a split that keeps less.
+
+Valves are nested: the input keeps what the most demanding output below it keeps, and a branch keeps a part
+of that. So one drop serves all outputs, and happens as early as it can. Where that may be, and by which
+grain, says `valve_places.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.control.loop.structure import Structure
+from penstock.control.valve_places import Place, memory_behind, sub_places
+from penstock.engine.contract.valve import ARROW, Valve
+from penstock.model.qos import QoS
+from penstock.model.writing.network import Network
+from penstock.rewrite.subnetworks import SubNetwork, reaching
+
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places at which something may be shed, by sub-network, each after those above it."""
+
+    by_subnetwork: Mapping[str, tuple[Place, ...]]
+
+    @classmethod
+    def of(cls, network: Network, structure: Structure) -> Places:
+        """Those of a running network. An attached query is not part of it, and stands for itself."""
+        places = {}
+        for sub in structure.subs:
+            known = all(name in network.nodes for name in sub.network.nodes)
+            found = sub_places(network if known else sub.network, sub)
+            places[sub.name] = tuple(place for place in found if place.grain is not None)
+        return cls(places)
+
+    def sheddable(self, qos: Mapping[str, QoS]) -> dict[str, QoS]:
+        """The outputs of which something may be shed: they have a loss graph, and there is a place."""
+        behind = {name for places in self.by_subnetwork.values() for p in places for name in p.outputs}
+        return {name: each for name, each in qos.items() if name in behind and each.may_be_shed}
+
+    def valves(self, sub: SubNetwork, shares: Mapping[str, float]) -> tuple[Valve, ...]:
+        """The valves of a sub-network for these shares of outputs; none where nothing is shed."""
+        places = self.by_subnetwork.get(sub.name, ())
+        found = [_valve(sub, place, places, shares) for place in places]
+        return tuple(valve for valve in found if valve is not None)
+
+    def memory(self, network: Network, sub: SubNetwork, output: str) -> int | None:
+        """How long boxes behind a place remember on the way to an output, in us; None: for ever."""
+        found = [
+            memory_behind(network, place.at, output)
+            for place in self.by_subnetwork.get(sub.name, ())
+            if output in place.outputs
+        ]
+        known = [each for each in found if each is not None]
+        return None if len(known) < len(found) else max(known, default=0)
+
+
+def _share(place: Place, shares: Mapping[str, float]) -> float:
+    return max((shares.get(name, 1.0) for name in place.outputs), default=1.0)
+
+
+def _valve(
+    sub: SubNetwork, place: Place, places: Sequence[Place], shares: Mapping[str, float]
+) -> Valve | None:
+    """The valve at a place, if it keeps less than those above it."""
+    share = _share(place, shares)
+    above = [each for each in places if each is not place and _is_above(sub, each, place)]
+    kept = min((_share(each, shares) for each in above), default=1.0)
+    if share >= kept - _LEAST:
+        return None
+    nested = all(each.grain == place.grain and each.lot == place.lot for each in above)
+    # Grains of another kind are chosen apart, so what both keep would be the product.
+    return place.valve(round(share if nested else share / max(kept, _LEAST), 6))
+
+
+def _is_above(sub: SubNetwork, one: Place, other: Place) -> bool:
+    """Whether all that comes to the other place has passed this one."""
+    tail = other.at.partition(ARROW)[0]
+    start = one.at.partition(ARROW)[2] or one.at
+    if other.at == start or ARROW not in other.at:
+        return False
+    return start in reaching(sub.network, [tail])

@@ -1,0 +1,32 @@
+"""Whether a network has time to be optimized: nothing is shed, no output is out of its good zone (A47)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.control.overload import overload_now
+from penstock.control.utility import in_good_zone
+from penstock.model.writing.network import Network
+from penstock.store.catalog.catalog import Catalog
+
+_SECONDS = 10  # of delays that decide
+
+
+def unrest(runtime: Any, catalog: Catalog, now: float) -> str | None:
+    """Why nothing may be swapped now; None if all is calm."""
+    for query in list(runtime.queries.values()):
+        if query.steering.valves:
+            return f"tuples of '{query.sub.name}' are shed"
+    for behind in overload_now(catalog, now):
+        return str(behind)
+    return _out_of_zone(runtime.network, catalog, now)
+
+
+def _out_of_zone(network: Network, catalog: Catalog, now: float) -> str | None:
+    seconds = catalog.output_seconds(_SECONDS)
+    for name, node in network.nodes.items():
+        qos = getattr(node, "qos", None)
+        recent = [second for second in seconds.get(name, ()) if second.second > now - _SECONDS]
+        if qos is not None and any(in_good_zone(qos, second) is False for second in recent):
+            return f"'{name}' is out of its good zone"
+    return None

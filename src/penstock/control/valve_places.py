@@ -1,0 +1,301 @@
+"""Where a network may be shed, by which grain, and what that promises (A84, A88): the table of docs/qos.md.
+
+At a source or behind a split stands a valve, if all that lies behind it allows that. All valves below one
+source have its lot, and its grain where that is possible: then what a branch keeps is a part of what the
+source keeps, and one drop serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.engine.contract.valve import Valve, lot_of, valve_places
+from penstock.model.boxes import (
+    ConnectionPoint,
+    Join,
+    Keys,
+    Node,
+    Output,
+    Resample,
+    Source,
+    Trait,
+    View,
+    Windowed,
+)
+from penstock.model.checks.shedding import NEVER, has_time_windows, needs_whole_keys
+from penstock.model.durations import Time
+from penstock.model.formats.feed import GROUP_BITS, Feed
+from penstock.model.formats.files import Csv, Json, Parquet
+from penstock.model.formats.rows import Rows
+from penstock.model.writing.network import Network
+from penstock.rewrite.subnetworks import SubNetwork, reaching, split
+
+TUPLES, WINDOWS, KEYS = "tuples", "windows", "keys"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A source or an arrow behind a split. `outputs`: those that lose what is shed here.
+
+    `grain` None: nothing may be shed here, and `why` says so. `exact`: each answer delivered is one of the
+    exact ones; otherwise some are approximate, as their outputs allow.
+    """
+
+    at: str
+    subnetwork: str
+    outputs: frozenset[str]
+    grain: str | None = None
+    why: str = ""
+    exact: bool = True
+    lot: int = 0
+    keys: Keys = ()
+    size: int = 0
+    every: int = 0
+    slice_bits: int = 40
+
+    def valve(self, share: float) -> Valve:
+        """The valve that keeps this share here."""
+        assert self.grain is not None, self.why
+        return Valve(
+            self.at,
+            share,
+            self.grain,
+            self.lot,
+            self.keys,
+            self.size,
+            self.every,
+            slice_bits=self.slice_bits,
+        )
+
+
+def places(network: Network) -> tuple[Place, ...]:
+    """All places of a network, those of each sub-network from its inputs down."""
+    return tuple(place for sub in split(network) for place in sub_places(network, sub))
+
+
+def sub_places(network: Network, sub: SubNetwork) -> tuple[Place, ...]:
+    """The places of one sub-network; `network`: the whole one, to see what lies behind its points."""
+    grains: dict[str, Place] = {}
+    found = []
+    for at in valve_places(sub):
+        inputs = _inputs_above(sub, at)
+        place = _judged(network, sub, at, inputs, grains)
+        if at in sub.inputs:
+            grains[at] = place
+        found.append(place)
+    return tuple(found)
+
+
+def _inputs_above(sub: SubNetwork, at: str) -> list[str]:
+    """The inputs whose tuples come here; none if a box with memory lies between."""
+    todo, inputs = [at.partition("->")[0]], []
+    while todo:
+        name = todo.pop()
+        node = sub.network.nodes[name]
+        if name in sub.inputs:
+            inputs.append(name)
+        elif Trait.STATEFUL not in node.traits:
+            todo += node.inputs
+        else:
+            return []
+    return inputs
+
+
+def _judged(
+    network: Network, sub: SubNetwork, at: str, inputs: Sequence[str], grains: dict[str, Place]
+) -> Place:
+    tail, _, head = at.partition("->")
+    starts = [head] if head else list(sub.network.readers(tail))
+    nodes = [network.nodes[name] for name in _behind(network, starts)]
+    outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or getattr(n, "qos", None) is not None)
+    lot = lot_of(inputs[0] if len(inputs) == 1 else at)
+    blank = Place(at, sub.name, outputs, lot=lot)
+    refusal = next(filter(None, map(_refusal, nodes)), "")
+    refusal = refusal or ("" if outputs else f"nothing behind '{tail}' has a quality of service")
+    if refusal:
+        return replace(blank, why=refusal)
+    of_input = grains.get(inputs[0]) if len(inputs) == 1 else None
+    place = _with_grain(network, blank, starts, nodes)
+    return _as_input(place, of_input) if head and of_input is not None else place
+
+
+def _as_input(place: Place, of_input: Place) -> Place:
+    """With the grain of the input, if that keeps the branch exact too: then one drop serves both."""
+    loose = place.exact and _row_grain(place.grain) == TUPLES  # any choice of tuples is exact here
+    return replace(of_input, at=place.at, outputs=place.outputs) if loose and of_input.grain else place
+
+
+def _behind(network: Network, starts: Iterable[str]) -> list[str]:
+    """The nodes that tuples reach from these, in the order of the network."""
+    reached = set(starts)
+    for node in network.nodes.values():
+        if reached & set(node.inputs):
+            reached.add(node.name)
+    return [name for name in network.nodes if name in reached]
+
+
+def _refusal(node: Node) -> str:
+    """Why nothing may be shed in front of a node; empty: it may."""
+    qos, name = getattr(node, "qos", None), f"{node.kind.replace('_', ' ')} '{node.name}'"
+    if isinstance(node, ConnectionPoint | View) and not node.shed:
+        return f"{name} promises its whole history (shed: true allows it)"
+    if (isinstance(node, Output) or qos is not None) and (qos is None or not qos.may_be_shed):
+        return f"{name} has no loss graph"
+    if node.shed_by == NEVER:
+        return f"{name} says shed: never"
+    if needs_whole_keys(node) and node.shed_by != KEYS:
+        return f"each answer of {name} depends on all tuples of its key (shed: keys allows it)"
+    return ""
+
+
+def _with_grain(network: Network, blank: Place, starts: Sequence[str], nodes: Sequence[Node]) -> Place:
+    """The leftmost grain that keeps answers exact; if none does, tuples, where outputs may be approximate."""
+    said = [node.shed_by for node in nodes if node.shed_by]
+    found = {
+        grain: place
+        for grain in (TUPLES, WINDOWS, KEYS)
+        if (place := _exact(network, blank, starts, grain)) is not None
+    }
+    for grain in said or found:
+        if grain in found:
+            return found[grain]
+    if said and said[0] != TUPLES:
+        return replace(blank, why=f"boxes behind mix what shed: {said[0]} would keep apart")
+    return _approximate(network, blank, nodes)
+
+
+def _row_grain(grain: str | None) -> str | None:
+    """Slices and blocks are tuples, many at a time."""
+    return TUPLES if grain in ("slices", "blocks") else grain
+
+
+def _approximate(network: Network, blank: Place, nodes: Sequence[Node]) -> Place:
+    strict = [
+        node.name
+        for node in nodes
+        if isinstance(node, Output) and node.qos is not None and not node.qos.approximate
+    ]
+    if strict or any(needs_whole_keys(node) for node in nodes):
+        name = strict[0] if strict else next(node.name for node in nodes if needs_whole_keys(node))
+        why = f"'{name}' would get other answers than the exact ones (approximate: true in its qos allows it)"
+        return replace(blank, why=why)
+    return replace(
+        _coarse(network, blank), exact=False, why="answers are computed from a part of their tuples"
+    )
+
+
+def _exact(network: Network, blank: Place, starts: Sequence[str], grain: str) -> Place | None:
+    """The place with this grain, if each answer delivered is then one of the exact ones; else None."""
+    if grain == TUPLES:
+        subset = all(isinstance(node, Join) for node in _with_memory(network, starts))
+        return _coarse(network, blank) if subset else None
+    return _whole_windows(network, blank, starts) if grain == WINDOWS else _whole_keys(network, blank, starts)
+
+
+def _with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
+    return [n for name in _behind(network, starts) if Trait.STATEFUL in (n := network.nodes[name]).traits]
+
+
+def _first_with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
+    """The first box with memory on each path."""
+    found, todo, seen = [], list(starts), set()
+    while todo:
+        name = todo.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        node = network.nodes[name]
+        if Trait.STATEFUL in node.traits:
+            found.append(node)
+        else:
+            todo += network.readers(name)
+    return found
+
+
+def _whole_windows(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+    first = _first_with_memory(network, starts)
+    spans = {(n.size, n.step) for n in first if isinstance(n, Windowed) and has_time_windows(n)}
+    later = [n for n in _with_memory(network, starts) if n not in first]
+    if len(spans) != 1 or not all(has_time_windows(n) for n in first):
+        return None
+    if not all(isinstance(n, Join) for n in later):
+        return None
+    size, every = spans.pop()
+    assert isinstance(size, Time)
+    assert isinstance(every, Time)
+    return replace(blank, grain=WINDOWS, size=size.us, every=every.us) if every.us <= size.us else None
+
+
+def _whole_keys(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+    """Whole keys: all boxes with memory must keep them apart, and no box may change them on the way."""
+    memory = _with_memory(network, starts)
+    parts = [
+        node.partition_keys(index, network.types[up].keys) or ()
+        for node in memory
+        for index, up in enumerate(node.inputs)
+        if _from(network, starts, node, up)
+    ]
+    shared = [key for key in (parts[0] if parts else ()) if all(key in keys for keys in parts)]
+    tail = blank.at.partition("->")[0]
+    keys = tuple(key for key in shared if key in network.types[tail].schema.names)
+    carried = all(
+        n.carries((key,)) or isinstance(n, Join)
+        for key in keys
+        for n in map(network.nodes.__getitem__, _behind(network, starts))
+    )
+    return replace(blank, grain=KEYS, keys=keys) if keys and carried else None
+
+
+def _from(network: Network, starts: Sequence[str], node: Node, up: str) -> bool:
+    """Whether this input of a box brings tuples from behind the place."""
+    return node.name in starts or up in _behind(network, starts)
+
+
+def _coarse(network: Network, blank: Place) -> Place:
+    """Tuples, or as many of them at once as the source allows: that saves most."""
+    node = network.nodes[blank.at.partition("->")[0]]
+    source = node if isinstance(node, Source) else _only_source(network, node)
+    match source.format if source is not None else None:
+        case Feed():
+            return replace(blank, grain="slices", slice_bits=GROUP_BITS)
+        case Parquet():
+            return replace(blank, grain="slices")
+        case Csv() | Json() | Rows():
+            return replace(blank, grain="blocks")
+    return replace(blank, grain=TUPLES)
+
+
+def _only_source(network: Network, node: Node) -> Source | None:
+    """The source whose tuples come here, if it is the only one and no box with memory lies between."""
+    above = [network.nodes[name] for name in reaching(network, [node.name])]
+    sources = [each for each in above if isinstance(each, Source)]
+    direct = not any(Trait.STATEFUL in each.traits or Trait.KEPT in each.traits for each in above)
+    return sources[0] if len(sources) == 1 and direct else None
+
+
+def memory_behind(network: Network, at: str, output: str) -> int | None:
+    """How long boxes between a place and an output remember, in microseconds; None: for ever.
+
+    So long after a valve has opened, the answers of the output are exact again.
+    """
+    starts = [at.partition("->")[2]] if "->" in at else list(network.readers(at))
+    between = set(_behind(network, starts)) & reaching(network, [output])
+    longest: dict[str, int | None] = {}
+    for name in (name for name in network.nodes if name in between):
+        node = network.nodes[name]
+        before = [longest[up] for up in node.inputs if up in longest]
+        own = _memory(node)
+        known = [each for each in before if each is not None]
+        longest[name] = None if own is None or len(known) < len(before) else max(known, default=0) + own
+    return longest.get(output, 0)
+
+
+def _memory(node: Node) -> int | None:
+    if Trait.STATEFUL not in node.traits:
+        return 0
+    if isinstance(node, Windowed) and isinstance(node.size, Time):
+        return node.size.us
+    if isinstance(node, Join):
+        return max(node.within)
+    return node.limit if isinstance(node, Resample) else None

@@ -1,0 +1,295 @@
+"""The loop on a run that only pretends: what it applies, what it writes down, and how it dies."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import pytest
+from tests.control.loop.networks import CPU, network
+
+import penstock as ps
+from penstock.control.control import MEMORY, REPORT
+from penstock.control.report import QosReport
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.situation import InputSituation, Situation
+from penstock.model.errors import PenstockError
+from penstock.rewrite.subnetworks import split
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.record_types import (
+    BoxCount,
+    InputLoad,
+    OutputSecond,
+    SourceAccount,
+    TrainRecord,
+)
+
+ALL = sum(CPU.values())
+
+
+def record(train, rows, start=0.0):
+    boxes = (
+        BoxCount("fast", rows, rows // 20),
+        BoxCount("minutes", rows, 10, wall=1.0, cpu=CPU["minutes"] * rows),
+        BoxCount("score", rows, rows, wall=1.0, cpu=CPU["score"] * rows),
+    )
+    took = 0.2 + ALL / 2 * rows
+    return TrainRecord("alarms", train, start, start + took, rows, boxes, cpu=0.2 + ALL * rows)
+
+
+class FakeRun:
+    """What a control sees of a runtime."""
+
+    def __init__(self, path, net=None, trains=32):
+        self.network = net or network()
+        self.subs = split(self.network)
+        self.catalog = Catalog(path / "catalog.db")
+        for number in range(trains):
+            self.catalog.record_train(record(number, 1000 * (1 + number % 8)))
+        self.settings = SimpleNamespace(policy=AsSoonAsPossible())
+        self.rate, self.age, self.valves, self.listeners, self.restored = 1000.0, 0.1, {}, [], False
+        self.newest, self.seconds = {}, {}
+        self.queries = {sub.name: self.query(sub) for sub in self.subs}
+
+    def query(self, sub):
+        def situation():
+            known = InputSituation(0, 500, None, self.age, self.rate)
+            return Situation(sub.name, 0, 0.0, inputs=dict.fromkeys(sub.inputs, known))
+
+        steering = SimpleNamespace(held=False, valves=())
+        return SimpleNamespace(
+            sub=sub, situation=situation, steering=steering, drained=lambda: True, wake=lambda: None
+        )
+
+    def running_records(self):
+        return self
+
+    def output_seconds(self):
+        return self.seconds
+
+    def accounts(self):
+        return {"cars": SourceAccount("cars", 100, 70, shed=30)}
+
+    def on_train(self, listener):
+        self.listeners.append(listener)
+
+    def use_policy(self, policy):
+        self.settings.policy = policy
+
+    def restore_valves(self):
+        self.restored = True
+
+    def set_valves(self, name, valves):
+        self.queries[name].steering.valves = tuple(valves)
+
+    def train(self, number, rows):
+        self.newest["alarms"] = record(number, rows, time.time())
+        commit = SimpleNamespace(newest={"cars": 60_000_000})
+        for listener in self.listeners:
+            listener(SimpleNamespace(subnetwork="alarms", kept={}, commit=commit))
+
+
+def begun(run, **options):
+    """A control whose loop is stepped by hand."""
+    control = ps.Control(**options)
+    control.begin(run)
+    control._stop.set()
+    control._thread.join()
+    control._stop.clear()
+    control._began -= 60
+    for number in range(32, 64):
+        run.train(number, 1000 * (1 + number % 8))
+    return control
+
+
+def overload(run, factor=2.0, age=1.5):
+    run.rate, run.age = factor * 2 / ALL, age
+
+
+def sentences(run, kind):
+    return [each for each in Decisions(run.catalog).last() if each.kind == kind]
+
+
+def test_overload_closes_valves_and_tells_why(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    control.look()
+    assert run.queries["alarms"].steering.valves == ()
+    overload(run)
+    control.look()
+    (valve,) = [v for v in run.queries["alarms"].steering.valves if v.at == "cars->score"]
+    assert valve.share < 0.6
+    told = sentences(run, "shed")
+    assert [each.subject for each in told if each.subject == "scores"]
+    (scores,) = [each for each in told if each.subject == "scores"]
+    assert scores.sentence.startswith("scores to ")
+    assert "alarms waits 1.5 s, good to 2 s" in scores.sentence
+    assert scores.numbers["share"] == pytest.approx(valve.share)
+    assert set(scores.expected) == {"load", "utility"}
+
+
+def test_effects_are_measured_later(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    control.look()
+    run.seconds["scores"] = (OutputSecond("scores", int(time.time()), ((1.0, 5),), None, 0.5),)
+    control._began -= 6
+    control.look()
+    (scores,) = [each for each in sentences(run, "shed") if each.subject == "scores" and each.realised]
+    assert set(scores.realised) == {"load", "utility"}
+
+
+def test_observing_applies_nothing(tmp_path):
+    run = FakeRun(tmp_path)
+    before = run.settings.policy
+    control = begun(run, observe=True)
+    overload(run)
+    control.look()
+    assert run.settings.policy is before
+    assert run.queries["alarms"].steering.valves == ()
+    assert sentences(run, "would-shed")[0].sentence.startswith("would do: ")
+    assert not run.restored
+
+
+def test_without_shedding_only_trains_are_scheduled(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run, shed=False)
+    overload(run)
+    control.look()
+    assert run.queries["alarms"].steering.valves == ()
+    assert run.settings.policy is control._dispatcher
+    assert sentences(run, "train")[0].sentence.startswith("alarms: trains of at most ")
+
+
+def test_a_dead_loop_opens_its_valves_and_says_so(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    control.look()
+    assert run.queries["alarms"].steering.valves
+    run.output_seconds = None  # whatever goes wrong
+    control._run()
+    assert isinstance(control.failure, TypeError)
+    assert run.queries["alarms"].steering.valves == ()
+    assert "all valves are open" in sentences(run, "control")[0].sentence
+    assert control._dispatcher.next_train(Situation("alarms", 0, 0.0)) == 500_000
+
+
+def test_a_fault_while_a_train_ends_is_not_the_trains(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    control._book = None  # whatever goes wrong
+    run.train(64, 1000)
+    run.train(65, 1000)
+    assert isinstance(control.failure, AttributeError)
+    assert len(sentences(run, "control")) == 1
+
+
+def test_the_report_has_the_keys_of_the_json_form(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    run.seconds["alarms"] = (OutputSecond("alarms", int(time.time()), ((1.0, 5),)),)
+    overload(run)
+    control.look()
+    _, plain = Decisions(run.catalog).state(REPORT)
+    assert list(plain) == ["outputs", "sources", "valves", "subnetworks", "load", "capacity"]
+    assert list(plain["outputs"][0]) == [
+        "name",
+        "weight",
+        "utility",
+        "utility_minute",
+        "delay_p50",
+        "delay_p99",
+        "share",
+        "in_zone",
+        "exact_since",
+    ]
+    assert list(plain["sources"][0]) == [
+        "name",
+        "offered",
+        "let_in",
+        "shed",
+        "offered_rate",
+        "shed_rate",
+        "waiting",
+        "age",
+    ]
+    assert list(plain["valves"][0]) == ["at", "share", "grain"]
+    assert list(plain["subnetworks"][0]) == ["name", "priority", "waiting", "running"]
+    report = QosReport.of(plain)
+    alarms = next(each for each in report.outputs if each.name == "alarms")
+    assert (alarms.utility, alarms.delay_p99, alarms.in_zone, alarms.weight) == (1.0, 1.0, True, 4.0)
+    assert (report.sources[0].shed, report.sources[0].waiting) == (30, 500)
+    assert report.load > report.capacity == pytest.approx(2.0, rel=0.01)
+
+
+def test_an_impossible_delay_is_refused_before_the_run(tmp_path):
+    net = network()
+    quick = ps.QoS(delay=[(0, 1.0), (0.05, 1.0), (1, 0.0)])
+    net.output("now", net.stream("fast"), to=ps.csv("out/now"), qos=quick)
+    with pytest.raises(PenstockError, match="now cannot be good at any rate"):
+        ps.Control().begin(FakeRun(tmp_path, net, trains=0))
+
+
+def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
+    run = FakeRun(tmp_path)
+    run.catalog.record_second(5, [InputLoad("cars", "alarms", 5.0, 0, 2e6, 0, None, 0.1)], [])
+    control = begun(run)
+    assert "alarms cannot be good up to 2 s" in control.warnings[0]
+    assert sentences(run, "warning")[0].sentence == control.warnings[0]
+
+
+def test_shares_of_an_earlier_run_hold_until_they_are_opened(tmp_path):
+    run = FakeRun(tmp_path)
+    Decisions(run.catalog).keep_state(
+        MEMORY, time.time(), {"kept": 0.5, "shares": {"scores": 0.3}, "exact": {"scores": [None, 5]}}
+    )
+    control = begun(run)
+    assert run.restored
+    assert control.qos().valves == ()
+    overload(run)
+    control.look()
+    assert run.queries["alarms"].steering.valves
+    assert control._exact["scores"].since is not None  # trains that shed nothing have run since
+
+
+def test_a_control_is_for_one_run(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    with pytest.raises(PenstockError, match="has a run already"):
+        control.begin(run)
+    control.end()
+    control.end()
+
+
+def test_a_query_that_is_detached_meanwhile_does_not_kill_the_loop(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    control.look()
+
+    def gone(name, valves):
+        run.queries.clear()
+        raise PenstockError(f"nothing named '{name}' is running")
+
+    run.set_valves = gone
+    run.queries["alarms"].steering.valves = ()
+    control.look()
+    assert run.queries == {}
+    control.look()
+
+
+def test_small_changes_leave_the_valves_as_they_are(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    control.look()
+    before = run.queries["alarms"].steering.valves
+    run.rate *= 1.005
+    control.look()
+    assert run.queries["alarms"].steering.valves == before
+    told = len(sentences(run, "shed"))
+    control.look()
+    assert len(sentences(run, "shed")) == told

@@ -1,0 +1,187 @@
+"""From pictures to plans: who loses first, what is no overload, and a simulated plant over minutes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.control.loop.networks import COSTS, CPU, network, subs
+
+from penstock.control.loop.picture import Picture, SubnetworkPicture
+from penstock.control.loop.plan import Memory, decide, load_nodes, usable_part
+from penstock.control.loop.structure import Structure
+from penstock.control.loop.valves import Places
+from penstock.store.catalog.record_types import InputLoad
+
+STRUCTURE = Structure(subs())
+MAY = Places.of(network(), STRUCTURE).sheddable(STRUCTURE.qos)
+CAPACITY = 2.0
+ALL = sum(CPU.values())
+
+
+def picture(now, rate, age, *, held=False, trains=99, **more):
+    load = InputLoad("cars", "alarms", now, 0, rate, 100, None, age)
+    sub = SubnetworkPicture("alarms", (load,), held=held, trains=trains)
+    return Picture(now, (sub,), COSTS, CAPACITY, **more)
+
+
+def plan_of(pictures, **options):
+    memory = Memory()
+    for each in pictures:
+        plan, memory = decide(STRUCTURE, each, memory, headroom=0.9, sheddable=MAY, **options)
+    return plan, memory
+
+
+def test_outputs_without_a_loss_graph_are_never_shed():
+    assert set(MAY) == {"means", "scores"}
+
+
+def test_load_is_that_of_what_is_around_boxes_and_of_each_box():
+    nodes = {node.name: node for node in load_nodes(STRUCTURE, picture(0.0, 100_000, 0.0))}
+    assert nodes["alarms/score"].load == pytest.approx(0.3)
+    assert nodes["alarms/score"].outputs == {"scores"}
+    assert nodes["alarms"].outputs == {"alarms", "means", "scores"}
+    assert sum(node.load for node in nodes.values()) == pytest.approx(1e5 * ALL)
+
+
+def test_twice_the_capacity_costs_the_expensive_output_first():
+    rate = 2 * CAPACITY / ALL
+    plan, _ = plan_of([picture(20.0, rate, 1.0)])
+    assert plan.shares["alarms"] == 1
+    assert plan.shares["scores"] < 0.5
+    assert plan.remaining <= plan.usable + 1e-6
+    assert not plan.exhausted
+
+
+def test_the_same_picture_gives_the_same_plan():
+    pictures = [picture(20.0 + k / 4, 1.5 * CAPACITY / ALL, 1.0 + k / 10) for k in range(20)]
+    assert plan_of(pictures) == plan_of(pictures)
+
+
+@pytest.mark.parametrize(
+    "calm",
+    [
+        picture(20.0, 0.5 * CAPACITY / ALL, 0.1),
+        picture(20.0, 0.0, 3600.0),  # old files, and nothing comes
+        picture(20.0, 2 * CAPACITY / ALL, 0.3),  # nothing waits long: no fear of what may come
+        picture(20.0, 2 * CAPACITY / ALL, 60.0, held=True),
+        picture(20.0, 2 * CAPACITY / ALL, 5.0, trains=3),  # costs of the first trains say nothing
+        picture(2.0, 2 * CAPACITY / ALL, 5.0),
+    ],
+    ids=["half load", "old files", "nothing waits", "held", "cold", "just begun"],
+)
+def test_nothing_is_shed_while_there_is_no_overload(calm):
+    plan, memory = plan_of([calm])
+    assert not plan.shedding
+    assert memory.shedding.kept == 1
+
+
+def test_unknown_costs_shed_nothing():
+    load = InputLoad("cars", "alarms", 0.0, 0, 1e9, 100, None, 60.0)
+    unknown = Picture(20.0, (SubnetworkPicture("alarms", (load,), trains=99),))
+    plan, _ = plan_of([unknown])
+    assert (plan.shares, plan.load) == ({}, None)
+
+
+def test_nothing_left_to_shed_is_said():
+    plan, _ = plan_of([picture(20.0 + k / 4, 20 * CAPACITY / ALL, 5.0) for k in range(8)])
+    assert plan.exhausted
+    assert plan.shares == {"alarms": 1.0, "means": 0.0, "scores": 0.0}
+
+
+def test_the_strictest_output_decides_how_much_may_be_used():
+    assert usable_part(STRUCTURE, COSTS, 0.9) == pytest.approx(1 - 0.2 / (0.4 * 2))
+
+
+def test_feedback_makes_bad_outputs_more_important():
+    zones = {"alarms": False, "means": True}
+    plan, _ = plan_of([picture(20.0 + k, 1.0, 0.0, zones=zones) for k in range(10)])
+    assert plan.boost["alarms"] > 2
+    assert plan.boost["means"] == 1
+
+
+class Plant:
+    """One sub-network at the capacity, train after train: f seconds, and what the kept tuples cost."""
+
+    def __init__(self, offered, fixed=0.2, wrong=1.0):
+        self.offered, self.fixed, self.wrong = offered, fixed, wrong
+        self.queue, self.memory, self.shares = [], Memory(), {}
+        self.history, self.delays, self.done = [], [], 0.0
+
+    def cost(self, share):
+        around = max(self.shares.get(name, 1.0) for name in ("alarms", "means", "scores"))
+        parts = {"around": around, "minutes": share("means"), "score": share("scores")}
+        return self.wrong * sum(CPU[name] * parts[name] for name in CPU)
+
+    def run(self, seconds, step=0.05):
+        for tick in range(int(seconds / step)):
+            now = tick * step
+            self.queue.append((now, self.offered(now) * step))
+            if now >= self.done and self.queue:
+                self.leave(now)
+            if tick % 5 == 0:
+                self.look(now)
+        return self
+
+    def leave(self, now):
+        """A train: as many tuples as take 0.4 of the threshold, at least some."""
+        each = self.cost(lambda name: self.shares.get(name, 1.0)) / CAPACITY
+        since, left = self.queue[0][0], (0.8 - self.fixed) / each
+        self.done = now + self.fixed
+        while self.queue and left > 0:
+            at, count = self.queue.pop(0)
+            taken = min(count, left)
+            left -= taken
+            self.done += taken * each
+            if taken < count:
+                self.queue.insert(0, (at, count - taken))
+        self.delays.append((now, self.done - since))
+
+    def rate(self, now, seconds):
+        looks = range(int(4 * seconds))
+        return sum(self.offered(max(0.0, now - back / 4)) for back in looks) / len(looks)
+
+    def look(self, now):
+        rate, jump = self.rate(now, 5), self.rate(now, 2)
+        rate = jump if jump > 1.5 * rate else rate
+        age = now - self.queue[0][0] if self.queue else 0.0
+        seen = picture(now, rate, age, measured=self.wrong, predicted=1.0)
+        plan, self.memory = decide(STRUCTURE, seen, self.memory, headroom=0.9, sheddable=MAY)
+        self.shares = dict(plan.shares)
+        self.history.append((now, self.memory.shedding.kept, self.shares))
+
+
+FITS = 0.75 * CAPACITY / ALL
+
+
+def turns(history, least=0.05):
+    kept = [each for _, each, _ in history]
+    ends, direction = [kept[0]], 0
+    for before, after in itertools.pairwise(kept):
+        step = (after > before) - (after < before)
+        if step and step != direction:
+            ends.append(before)
+            direction = step
+    ends.append(kept[-1])
+    return sum(abs(b - a) > least for a, b in itertools.pairwise(ends))
+
+
+@pytest.mark.parametrize("factor", [2, 4])
+def test_a_plant_under_overload_keeps_its_strict_output_good(factor):
+    plant = Plant(lambda now: FITS * (factor if 20 <= now < 140 else 0.5)).run(180)
+    assert all(kept == 1 for now, kept, _ in plant.history if now < 20)
+    assert not [now for now, delay in plant.delays if delay > 2 and not 20 <= now < 25]
+    assert all(shares.get("alarms", 1.0) == 1 for _, _, shares in plant.history)
+    assert all(kept == 1 for now, kept, _ in plant.history if now > 150)
+    assert turns([each for each in plant.history if 25 < each[0] < 140]) <= 3 * 2
+
+
+def test_a_plant_with_bursts_below_its_capacity_sheds_nothing():
+    plant = Plant(lambda now: FITS * (1.5 if 10 <= now % 20 < 11 else 0.7)).run(120)
+    assert all(kept == 1 for _, kept, _ in plant.history)
+
+
+def test_costs_that_were_wrong_are_found_out():
+    plant = Plant(lambda _: 2 * FITS, wrong=1.3).run(120)
+    late = [now for now, delay in plant.delays if delay > 2 and now > 30]
+    assert len(late) <= 0.02 * len(plant.delays)

@@ -1,0 +1,59 @@
+"""From shares to valves: nested, as early as possible, one grain for each input."""
+
+from __future__ import annotations
+
+from tests.control.loop.networks import COSTLY, TOLERANT, network, subs
+
+import penstock as ps
+from penstock.control.loop.structure import Structure
+from penstock.control.loop.valves import Places
+from penstock.rewrite.subnetworks import split
+
+(SUB,) = subs()
+PLACES = Places.of(network(), Structure((SUB,)))
+
+
+def valves_for(shares):
+    return PLACES.valves(SUB, shares)
+
+
+def at(valves):
+    return {valve.at: (valve.share, valve.grain) for valve in valves}
+
+
+def test_no_valve_where_nothing_is_shed():
+    assert valves_for({}) == ()
+    assert valves_for({"alarms": 1.0, "means": 1.0, "scores": 1.0}) == ()
+
+
+def test_branches_keep_less_than_the_source():
+    valves = valves_for({"alarms": 1.0, "means": 0.5, "scores": 0.2})
+    assert at(valves) == {"cars->by_seg": (0.5, "windows"), "cars->score": (0.2, "blocks")}
+    assert len({valve.lot for valve in valves}) == 1
+
+
+def test_what_all_lose_is_dropped_at_the_source():
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT"), timestamp="time")
+    net.output("slow", cars.filter("spd < 9", name="below"), to=ps.csv("out/a"), qos=TOLERANT)
+    net.output("fast", cars.filter("spd > 9", name="above"), to=ps.csv("out/b"), qos=COSTLY)
+    (sub,) = split(net)
+    places = Places.of(net, Structure((sub,)))
+    valves = places.valves(sub, {"slow": 0.8, "fast": 0.5})
+    assert at(valves) == {"cars": (0.8, "blocks"), "cars->above": (0.5, "blocks")}
+    assert at(places.valves(sub, {"slow": 0.5, "fast": 0.5})) == {"cars": (0.5, "blocks")}
+
+
+def test_boxes_that_cannot_lose_tuples_are_left_alone():
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT"), timestamp="time")
+    kept = cars.connection_point("kept")
+    last = kept.group_by("spd").latch("1 minute", n="count(*)")
+    net.output("counted", last, to=ps.csv("out/a"), qos=TOLERANT)
+    net.output("some", kept.filter("spd > 3"), to=ps.csv("out/b"), qos=COSTLY)
+    parts = split(net)
+    structure = Structure(parts)
+    places = Places.of(net, structure)
+    assert set(places.sheddable(structure.qos)) == {"some"}
+    writer = next(part for part in parts if part.points)
+    assert places.valves(writer, {"some": 0.1}) == ()

@@ -1,0 +1,130 @@
+"""Static analysis: rates through selectivities, load against capacity, thresholds that trains can meet."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock as ps
+from penstock.control.analysis import analyse, box_rates, capacity_of, usable_share
+from penstock.control.calibration import calibrate
+from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
+from penstock.model.errors import PenstockError
+
+
+def network(*, alarms=2.0, means=8.0):
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in", "time TIMESTAMP, spd INT, seg INT"), timestamp="time")
+    fast = cars.filter("spd > 90", name="fast")
+    fast.output("alarms", to=ps.csv("out/a"), qos=ps.QoS(delay=[(0, 1), (alarms, 1), (60, 0)]))
+    kept = cars.group_by("seg").tumble("10 seconds", n="count(*)", name="tens").connection_point("kept")
+    busy = kept.filter("n > 3", name="busy")
+    busy.output("means", to=ps.csv("out/m"), qos=ps.QoS(delay=[(0, 1), (means, 1), (60, 0)]))
+    return net
+
+
+def costs(*, fixed=0.2, wall=2e-6, cpu=4e-6):
+    boxes = {
+        "fast": MeasuredBox("fast", "kept", 4, 1000, 100),
+        "tens": MeasuredBox("tens", "kept", 4, 1000, 10, Line(0.01, 1e-6)),
+        "busy": MeasuredBox("busy", "means", 4, 10, 5),
+    }
+    subs = {
+        name: MeasuredSubnetwork(name, 64, 10**6, Line(fixed, wall), Line(fixed, cpu), Line(fixed, cpu))
+        for name in ("kept", "means")
+    }
+    return MeasuredCosts(boxes, subs)
+
+
+def problems(analysis):
+    return {output.name: output.problem for output in analysis.outputs}
+
+
+def test_rates_run_through_selectivities():
+    flow = box_rates(network(), costs(), {"cars": 10_000})
+    assert flow["alarms"].rate_in == 1_000
+    assert flow["kept"].rate_in == pytest.approx(100)
+    assert flow["means"].rate_in == pytest.approx(50)
+    assert flow["tens"].load == pytest.approx(0.01)
+    assert flow["fast"].load is None
+
+
+def test_what_fits_is_fine():
+    analysis = analyse(network(), costs(), {"cars": 100_000}, cores=2)
+    assert analysis.feasible
+    assert analysis.load == pytest.approx(0.404, rel=0.01)
+    assert analysis.capacity == 2
+
+
+def test_a_threshold_that_no_rate_can_meet():
+    analysis = analyse(network(alarms=0.4), costs(), {"cars": 1}, cores=2)
+    (alarms,) = (output for output in analysis.outputs if output.name == "alarms")
+    assert alarms.never
+    assert "cannot be good at any rate" in alarms.problem
+    assert "0.50 s is the least" in alarms.problem
+
+
+def test_the_way_through_a_point_takes_both_trains():
+    outputs = {o.name: o for o in analyse(network(), costs(), {"cars": 1}, cores=2).outputs}
+    assert (outputs["alarms"].fixed, outputs["means"].fixed) == (0.2, 0.4)
+
+
+def test_strict_outputs_have_less_of_the_capacity():
+    """At 400,000 a second trains are busy 0.8 of the time: too long for 2 s, short enough for 8 s."""
+    analysis = analyse(network(), costs(), {"cars": 400_000}, cores=2)
+    told = problems(analysis)
+    assert (
+        "the trains of 'kept' would take 0.80 s for each second of input, 0.75 s may be used"
+        in told["alarms"]
+    )
+    assert told["means"] == ""
+
+
+def test_all_sub_networks_together_need_the_cpu():
+    told = problems(analyse(network(), costs(cpu=4e-6, wall=1e-6), {"cars": 450_000}, cores=2))
+    assert "need 1.82 CPU-s a second" in told["alarms"]
+
+
+def test_capacity_is_what_trains_can_spread_over():
+    assert capacity_of(costs(wall=4e-6, cpu=4e-6).subnetworks.values(), 2) == 1.0
+    assert capacity_of(costs(wall=1e-6, cpu=9e-6).subnetworks.values(), 2) == 2.0
+    assert capacity_of([], 4) == 4.0
+
+
+def test_usable_shares_of_the_design():
+    assert [round(usable_share(f, 2.0, 0.9), 3) for f in (0.22, 0.27, 0.49)] == [0.725, 0.662, 0.388]
+
+
+def test_notes_name_what_is_assumed_and_what_helps():
+    unknown = MeasuredCosts({}, costs().subnetworks)
+    notes = analyse(network(), unknown, {"cars": 460_000}, cores=2).notes
+    assert any("selectivity of 'fast' is not known" in note for note in notes)
+    assert any(note.startswith("what helps") for note in notes)
+
+
+def test_refusals():
+    with pytest.raises(PenstockError, match="no source 'car'"):
+        analyse(network(), costs(), {"car": 1, "cars": 1}, cores=2)
+    with pytest.raises(PenstockError, match="rate of source 'cars' is missing"):
+        analyse(network(), costs(), {}, cores=2)
+    with pytest.raises(PenstockError, match="what sub-network 'kept' costs is not known"):
+        analyse(network(), MeasuredCosts(), {"cars": 1}, cores=2)
+    net = ps.Network("n")
+    net.source("cars", ps.rows(iter([]), "time TIMESTAMP"), timestamp="time").output("out", to=ps.memory())
+    with pytest.raises(PenstockError, match="can be read only once"):
+        calibrate(net, 1.0)
+
+
+def test_a_calibration_run_leaves_nothing_behind(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    lines = [f"{k},{k % 120}\n" for k in range(4000)]
+    (tmp_path / "in" / "a.csv").write_text("".join(lines))
+    net = ps.Network("small")
+    cars = net.source(
+        "cars", ps.csv(str(tmp_path / "in"), "time TIMESTAMP, spd INT", settle=0), timestamp="time"
+    )
+    cars.filter("spd >= 90", name="fast").output("alarms", to=ps.csv(str(tmp_path / "out")))
+    measured = calibrate(net, 0.5, spark)
+    assert not (tmp_path / "out").exists()
+    assert measured.boxes["fast"].selectivity == 0.2475
+    assert measured.subnetworks["alarms"].wall.at(4000) > 0
+    assert analyse(net, measured, {"cars": 0}, cores=2).outputs[0].problem == ""

@@ -1,0 +1,164 @@
+"""Where a network may be shed, by which grain, and why not."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock as ps
+from penstock.control.valve_places import memory_behind, places
+from penstock.engine.contract.valve import lot_of
+
+LOSS = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)], loss=[(0, 0), (50, 0.9), (100, 1)])
+ROUGH = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)], loss=[(0, 0), (100, 1)], approximate=True)
+STRICT = ps.QoS(delay=[(0, 1), (5, 1), (30, 0)])
+SECOND = 1_000_000
+
+
+def cars(format_=ps.csv):
+    net = ps.Network("n")
+    schema = "time TIMESTAMP, vid INT, spd INT"
+    return net.source("cars", format_("in/", schema=schema), timestamp="time")
+
+
+def place(stream, at="cars"):
+    return next(each for each in places(stream.network) if each.at == at)
+
+
+def grain(build, qos=LOSS, format_=ps.csv, at="cars"):
+    stream = cars(format_)
+    build(stream).output("out", to=ps.console(), qos=qos)
+    found = place(stream, at)
+    return found.grain, found.why
+
+
+def test_without_memory_tuples_go_in_as_large_pieces_as_the_source_allows():
+    assert grain(lambda s: s.filter("spd < 40")) == ("blocks", "")
+    assert grain(lambda s: s.filter("spd < 40"), format_=ps.parquet) == ("slices", "")
+
+
+def test_joins_keep_a_subset_of_pairs():
+    assert grain(lambda s: s.join(s, on="vid", within="1 minute"))[0] == "blocks"
+
+
+def test_windows_of_time_go_whole():
+    stream = cars()
+    stream.slide("1 minute", every="10 seconds", n="count(*)").output("out", to=ps.console(), qos=LOSS)
+    found = place(stream)
+    assert (found.grain, found.size, found.every, found.exact) == (
+        "windows", 60 * SECOND, 10 * SECOND, True,
+    )  # fmt: skip
+    assert found.valve(0.5).lot == lot_of("cars")
+
+
+def test_windows_of_windows_only_approximately():
+    def nested(s):
+        return s.tumble("10 seconds", n="count(*)").tumble("1 minute", n="sum(n)")
+
+    assert grain(nested)[0] is None
+    assert "approximate: true" in grain(nested)[1]
+    assert grain(nested, ROUGH)[0] == "blocks"
+
+
+def test_grouped_windows_of_windows_by_keys():
+    def nested(s):
+        tens = s.group_by("vid").tumble("10 seconds", n="count(*)")
+        return tens.group_by("vid").tumble("1 minute", n="sum(n)")
+
+    stream = cars()
+    nested(stream).output("out", to=ps.console(), qos=LOSS)
+    assert (place(stream).grain, place(stream).keys) == ("keys", ("vid",))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.group_by("vid").tumble("10 tuples", n="count(*)"),
+        lambda s: s.group_by("vid").latch("1 minute", n="count(*)"),
+        lambda s: s.group_by("vid").resample("1 second", columns="spd"),
+    ],
+)
+def test_boxes_that_need_all_tuples_of_a_key(build):
+    assert grain(build)[0] is None
+    assert "shed: keys" in grain(build)[1]
+    assert grain(build, ROUGH)[0] is None
+    assert grain(lambda s: build(s).shed("keys"))[0] == "keys"
+
+
+def test_keys_that_change_on_the_way_are_no_grain():
+    def build(s):
+        return s.map(vid="vid % 10").group_by("vid").tumble("10 tuples", n="count(*)").shed("keys")
+
+    assert grain(build)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("build", "qos", "why"),
+    [
+        (lambda s: s.filter("spd < 40"), STRICT, "output 'out' has no loss graph"),
+        (lambda s: s.filter("spd < 40"), None, "output 'out' has no loss graph"),
+        (lambda s: s.filter("spd < 40", name="f").shed("never"), LOSS, "filter 'f' says shed: never"),
+        (
+            lambda s: s.connection_point("kept").filter("spd < 40"),
+            LOSS,
+            "connection point 'kept' promises its whole history (shed: true allows it)",
+        ),
+    ],
+)
+def test_never(build, qos, why):
+    assert grain(build, qos) == (None, why)
+
+
+def test_a_point_that_may_lose_tuples_and_the_reader_of_one_that_may_not():
+    assert grain(lambda s: s.connection_point("kept", shed=True).filter("spd < 40"))[0] == "blocks"
+    assert grain(lambda s: s.connection_point("kept").filter("spd < 40"), at="kept")[0] == "tuples"
+
+
+def test_behind_a_split_each_branch_has_its_place_and_the_strict_one_closes_the_source():
+    stream = cars()
+    shared = stream.map(kmh="spd * 1.6", name="shared")
+    shared.filter("kmh > 100", name="fast").output("alarms", to=ps.console(), qos=STRICT)
+    shared.tumble("10 seconds", n="count(*)", name="tens").output("means", to=ps.console(), qos=LOSS)
+    shared.filter("kmh > 50", name="some").output("scores", to=ps.console(), qos=LOSS)
+    found = {each.at: each for each in places(stream.network)}
+    assert list(found) == ["cars", "shared->fast", "shared->tens", "shared->some"]
+    assert found["cars"].grain is None
+    assert found["shared->fast"].grain is None
+    assert (found["shared->tens"].grain, found["shared->some"].grain) == ("windows", "blocks")
+    assert {each.lot for each in found.values()} == {lot_of("cars")}
+    assert found["shared->tens"].outputs == {"means"}
+
+
+def test_below_one_source_there_is_one_grain():
+    stream = cars()
+    stream.tumble("10 seconds", n="count(*)", name="tens").output("means", to=ps.console(), qos=LOSS)
+    stream.filter("spd > 50", name="some").output("scores", to=ps.console(), qos=LOSS)
+    assert {each.at: each.grain for each in places(stream.network)} == {
+        "cars": "windows", "cars->tens": "windows", "cars->some": "windows",
+    }  # fmt: skip
+
+
+def test_how_long_boxes_remember():
+    stream = cars()
+    tens = stream.group_by("vid").tumble("10 seconds", n="count(*)", name="tens")
+    tens.output("means", to=ps.console(), qos=LOSS)
+    pairs = stream.join(tens, on="vid", within=("1 minute", "5 seconds"), name="pairs")
+    pairs.output("pairs_out", to=ps.console(), qos=LOSS)
+    stream.filter("spd > 1", name="some").output("plain", to=ps.console(), qos=LOSS)
+    stream.group_by("vid").latch("1 minute", n="count(*)").output("ever", to=ps.console(), qos=LOSS)
+    net = stream.network
+    assert memory_behind(net, "cars", "plain") == 0
+    assert memory_behind(net, "cars", "means") == 10 * SECOND
+    assert memory_behind(net, "cars", "pairs_out") == 70 * SECOND
+    assert memory_behind(net, "cars->pairs", "pairs_out") == 60 * SECOND
+    assert memory_behind(net, "cars", "ever") is None
+
+
+def test_the_text_form_goes_both_ways():
+    stream = cars()
+    kept = stream.filter("spd < 40", name="f").shed("never").connection_point("kept", shed=True)
+    kept.output("out", to=ps.console(), qos=ROUGH)
+    text = ps.to_yaml(stream.network)
+    assert "shed: never" in text
+    assert "shed: true" in text
+    assert "approximate: true" in text
+    assert ps.from_yaml(text) == stream.network
