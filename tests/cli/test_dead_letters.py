@@ -56,6 +56,10 @@ def test_by_reason_with_file_and_line(checkpoint):
     assert len(result.stdout.splitlines()) == 3 + 3 + 3 + 1
 
 
+def test_a_limit_is_not_negative(checkpoint):
+    assert call("dead-letters", checkpoint, "--limit", -3).exit_code == 2
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_the_limit_limits(checkpoint, limit):
     result = call("dead-letters", checkpoint, "--limit", limit)

@@ -32,6 +32,8 @@ def test_the_short_demo_runs_in_an_empty_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("PASS") == 5
     assert "Try next:" in done.stdout
+    assert "penstock console " in done.stdout.replace("penstock.cli.main console", "penstock console")
+    assert (tmp_path / "penstock-demo" / "run" / "_checkpoint" / "catalog.db").exists()
     assert "WARN" not in done.stderr
     page = (tmp_path / "penstock-demo" / "report.html").read_text()
     assert "<svg" in page

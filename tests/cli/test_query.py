@@ -55,6 +55,18 @@ def test_all_that_is_retained(spark, checkpoint):
     assert "reading 4 of 4 files, 20 of 20 tuples" in told
 
 
+def test_a_relative_path_that_looks_like_an_address(spark, checkpoint, monkeypatch):
+    """As in `--checkpoint 2024-01-01T00:00:00`: Spark takes what is before a colon for a protocol."""
+    monkeypatch.chdir(checkpoint.rename(checkpoint.with_name("a:b")).parent)
+    assert asked("a:b", "SELECT count(*) AS c FROM minutes")[0] == [{"c": 20}]
+
+
+def test_another_folder_is_no_checkpoint(tmp_path):
+    result = call("query", tmp_path, "SELECT 1")
+    assert result.exit_code == 2
+    assert f"{tmp_path} is no checkpoint" in result.output
+
+
 def test_a_condition_on_the_storage_key_reads_fewer_files(spark, checkpoint):
     rows, told = asked(checkpoint, "SELECT k FROM minutes WHERE k = 12 AND n < 9")
     assert rows == [{"k": 12}]

@@ -35,7 +35,9 @@ def dead_letters(
     ],
     limit: Annotated[
         int,
-        typer.Option(help="At most so many reasons, with up to 3 letters each; json, csv: letters. 0: all."),
+        typer.Option(
+            help="At most so many reasons, with up to 3 letters each; json, csv: letters. 0: all.", min=0
+        ),
     ] = 20,
     form: Annotated[str, typer.Option("--format", help="text, json (lines) or csv.")] = "text",
     replay: Annotated[

@@ -19,15 +19,21 @@ from penstock import __version__
 from penstock.cli.diffusion.commands import diffusion_app
 from penstock.cli.lazy_commands import fill
 from penstock.cli.lr.commands import lr_app
+from penstock.cli.qos.commands import qos_app
 from penstock.cli.refusals import be_verbose
 from penstock.cli.standing.commands import standing_app
+from penstock.store.durable import UMASK
 
 COMMANDS = {
     "check": ("penstock.cli.network", "check"),
     "explain": ("penstock.cli.network", "explain"),
     "draw": ("penstock.cli.network", "draw"),
+    "optimize": ("penstock.cli.optimize", "optimize"),
     "demo": ("penstock.cli.demo", "demo"),
     "run": ("penstock.cli.run", "run"),
+    "console": ("penstock.cli.console.look", "console"),
+    "attach": ("penstock.cli.console.remote", "attach"),
+    "apply": ("penstock.cli.console.remote", "apply"),
     "status": ("penstock.cli.status", "status"),
     "query": ("penstock.cli.query", "query"),
     "dead-letters": ("penstock.cli.dead_letters", "dead_letters"),
@@ -35,6 +41,7 @@ COMMANDS = {
 TOPICS: dict[str, Callable[..., typer.Typer]] = {
     "lr": lr_app,
     "diffusion": diffusion_app,
+    "qos": qos_app,
     "standing": standing_app,
 }
 
@@ -71,7 +78,11 @@ def penstock_app(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def app() -> NoReturn:
-    """Run the command `penstock`, and end the process."""
+    """Run the command `penstock`, and end the process.
+
+    Whatever its processes write is for its owner only, unless PENSTOCK_UMASK says more.
+    """
+    os.umask(UMASK)
     try:
         penstock_app(sys.argv[1:])()
     except SystemExit as end:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.checkpoint_options import RecoveryOption
 from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.optimize import plan_for
 from penstock.cli.refusals import refusals
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
@@ -40,15 +42,27 @@ def check(net: Net) -> None:
 def explain(
     net: Net,
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", help="Also say what its diffused joins have chosen there.")
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Also say what its diffused joins have chosen there; with --optimized, take its costs.",
+        ),
     ] = None,
+    recovery: RecoveryOption = "off",
+    optimized: Annotated[
+        bool, typer.Option("--optimized", help="Explain the form that `penstock optimize` finds.")
+    ] = False,
 ) -> None:
-    """Print the network as text: each box, its inputs and outputs, and its layout on Spark."""
+    """Print the network as text: each box, its inputs and outputs, its layout on Spark, how state is kept."""
     with refusals():
         network = load_network(net)
         check_network(network)
+        if optimized:
+            network = plan_for(network, checkpoint).network
         typer.echo(network.explain())
-        typer.echo("\n" + layout_text(network))
+        from penstock.engine.contract.recovery import parse_recovery
+
+        typer.echo("\n" + layout_text(network, parse_recovery(recovery)))
         if checkpoint is not None:
             from penstock.store.catalog.join_choices import join_choices_text
 
@@ -57,8 +71,10 @@ def explain(
             typer.echo("\n" + join_choices_text(network, checkpoint))
 
 
-def layout_text(network: object) -> str:
-    """Describe by sub-network which boxes run natively and which share a stage."""
+def layout_text(network: object, seconds: float | None = None) -> str:
+    """Describe by sub-network which boxes run natively, which share a stage, and which way trains run."""
+    from penstock.engine.contract.recovery import state_text
+    from penstock.engine.spark.jobs.forms import forms_text
     from penstock.engine.spark.layout.plan import lay_out
 
     assert isinstance(network, Network)
@@ -70,6 +86,9 @@ def layout_text(network: object) -> str:
         if layout.native:
             lines.append(f"    native: {', '.join(layout.native)}")
         lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]
+        lines.append(f"    {forms_text(layout)}")
+        if any(stage.stateful for stage in layout.stages):
+            lines.append(f"    {state_text(sub, 'process', seconds)}")
     return "\n".join(lines)
 
 

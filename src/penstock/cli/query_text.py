@@ -21,6 +21,7 @@ from penstock.model.expressions.binding import Dialect
 from penstock.model.expressions.functions import names
 
 DEAD = "dead_letters"
+_PARTS = ("catalog.db", "points", DEAD)  # a run leaves at least one of them
 # These need more than the current tuple, wherever they stand in the query.
 _WHOLE: dict[type[exp.Expression], str] = {
     exp.Group: "GROUP BY",
@@ -88,6 +89,8 @@ def parse(checkpoint: Path, sql: str) -> Asked:
     """Read the SELECT; refuse anything else, and points that do not exist."""
     if not checkpoint.is_dir():
         raise PenstockError(f"{checkpoint} is no checkpoint: there is no such directory")
+    if not any((checkpoint / part).exists() for part in _PARTS):
+        raise PenstockError(f"{checkpoint} is no checkpoint", hint="give the directory of a run")
     try:
         tree = sqlglot.parse_one(sql, dialect="spark")
     except SqlglotError as error:

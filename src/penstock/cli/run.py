@@ -9,24 +9,40 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.checkpoint_options import Durability, TakeOver
+from penstock.cli.checkpoint_options import Durability, RecoveryOption, TakeOver
+from penstock.cli.console.beside import Beside
+from penstock.cli.console.options import (
+    PORT,
+    AllowHostOption,
+    ConsoleOptions,
+    HostOption,
+    OpenOption,
+    PortOption,
+    ReadTokenOption,
+    TokenOption,
+)
 from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.measure_lines import load_lines, report_lines
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
 from penstock.cli.status import account_lines
+from penstock.control.overload import overload_now
 from penstock.model.errors import PenstockError, one_line
 from penstock.process.child_process import when_parent_is_gone
 from penstock.process.restarting import RestartPolicy, is_supervised, keep_running
 from penstock.process.stop_signal import StopSignal
 from penstock.store.dead_letters import DeadLetters
 
+_SAY_EVERY, _LOOK_EVERY = 60.0, 5.0  # seconds: say that the run falls behind, look whether it does
+
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.table import Table
 
+    from penstock.control.report import QosReport
     from penstock.model.writing.network import Network
     from penstock.runtime import Runtime
-    from penstock.runtime.train_records import Status
+    from penstock.runtime.records.train_records import Status
 
 
 def run(
@@ -52,12 +68,17 @@ def run(
         ),
     ] = False,
     train: Annotated[int, typer.Option(help="At most so many tuples of an input in one train.")] = 500_000,
+    max_bytes: Annotated[
+        int,
+        typer.Option(help="At most so many bytes of an input in one train, or one line or row group.", min=1),
+    ] = 256 << 20,
     interval: Annotated[float, typer.Option(help="Seconds between the departures of two trains.")] = 0.0,
     dead_letter_limit: Annotated[
         int | None, typer.Option(help="Fail when more tuples than this had to be refused.")
     ] = None,
     take_over: TakeOver = False,
     durability: Durability = "process",
+    recovery: RecoveryOption = "off",
     attempts: Annotated[
         int, typer.Option(help="End when the same train has failed so often, say by lost workers.", min=1)
     ] = 3,
@@ -69,11 +90,57 @@ def run(
             "give up after five short runs.",
         ),
     ] = False,
+    qos: Annotated[
+        bool,
+        typer.Option(
+            "--qos",
+            help="Control by quality of service: trains in the order of what outputs lose by waiting, and "
+            "tuples shed under overload where loss graphs allow it. `penstock qos show` and `why` tell.",
+        ),
+    ] = False,
+    headroom: Annotated[
+        float | None,
+        typer.Option(help="With --qos: the part of the capacity to plan with, 0.9 if left out."),
+    ] = None,
+    priority: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEME", help="With --qos: 'state' (default), 'feedback', 'round-robin' or 'fifo'."
+        ),
+    ] = None,
+    no_shed: Annotated[
+        bool, typer.Option("--no-shed", help="With --qos: schedule, but drop nothing.")
+    ] = False,
+    observe: Annotated[
+        bool, typer.Option("--observe", help="With --qos: log what would be done, and do nothing.")
+    ] = False,
+    optimize: Annotated[
+        bool,
+        typer.Option(
+            "--optimize",
+            help="Rewrite sub-networks while they run, by measured costs, where that saves CPU; "
+            "the rows stay the same. `penstock qos why` tells each change.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show the network in a browser, to steer and edit it there.")
+    ] = False,
+    metrics: Annotated[
+        int | None, typer.Option("--metrics", metavar="PORT", help="Serve /metrics for Prometheus there.")
+    ] = None,
+    port: PortOption = PORT,
+    open_: OpenOption = False,
+    host: HostOption = "127.0.0.1",
+    token: TokenOption = None,
+    read_token: ReadTokenOption = None,
+    allow_host: AllowHostOption = None,
 ) -> None:
     """Run a network. Ctrl-C finishes the current train and stops.
 
     Run again with the same checkpoint, the network resumes where it stopped.
+
+    Files are for you only (0600); PENSTOCK_UMASK=027 in the environment gives others more.
 
     Exit codes: 0 done or stopped, 1 failed on the way (the same command may succeed), 2 refused, 3 every
     tuple was refused.
@@ -84,14 +151,19 @@ def run(
 
     with refusals({PassingFailureError: FAILED}):
         network = load_network(net)
+        from penstock.control.options import control_for
         from penstock.engine.contract.policy import AsSoonAsPossible
         from penstock.runtime import Runtime
         from penstock.store.durable import known_durability
 
         checkpoint_dir = checkpoint or Path(".penstock") / network.name
-        policy = AsSoonAsPossible(train, interval)
+        policy = AsSoonAsPossible(train, interval, max_bytes)
+        control = control_for(
+            network, qos, headroom, priority, shed=not no_shed, observe=observe, optimize=optimize
+        )
         runtime = Runtime(
             network,
+            control=control,
             checkpoint=checkpoint_dir,
             once=once,
             close=close,
@@ -100,16 +172,21 @@ def run(
             master=master,
             take_over=take_over,
             durability=known_durability(durability),
+            recovery=recovery,
             attempts=attempts,
         )
+        options = ConsoleOptions(port, host, open_, token or (), read_token or (), allow_host or ())
+        beside = Beside(runtime, options, page=console, metrics=metrics)
         with StopSignal().on_signals() as stop:
             if is_supervised():
                 when_parent_is_gone(stop.set)
             try:
                 runtime.start()
                 stop.take_signals()  # Spark has installed its own handler
+                beside.start()
                 _watch(runtime, stop, quiet=quiet)
             finally:
+                beside.stop()
                 status = runtime.status() if runtime.records is not None else None
                 runtime.stop()
         if status is not None:
@@ -152,12 +229,16 @@ def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
     try:
         if live is not None:
             live.start()
+        told = _Overload(live.console if live is not None else console)
+        said = _Control(live.console if live is not None else console)
         while not stop.is_set():
             if runtime.once and runtime.wait(timeout=0.2):
                 return
             runtime.check()
+            told.look(runtime)
+            said.look(runtime)
             if live is not None:
-                live.update(view(runtime.network, runtime.status()))
+                live.update(view(runtime.network, runtime.status(), _report(runtime)))
             if not runtime.once:
                 time.sleep(0.25)
     finally:
@@ -165,8 +246,48 @@ def _watch(runtime: Runtime, stop: StopSignal, *, quiet: bool) -> None:
             live.stop()
 
 
-def view(network: Network, status: Status) -> Group:
-    """The live view: a table of sub-networks, one of arrows, one of outputs."""
+def _report(runtime: Runtime) -> QosReport | None:
+    return runtime.qos() if getattr(runtime.control, "rates_outputs", False) else None
+
+
+class _Control:
+    """Says what control has to say: its warnings, and that it has failed."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._said = console, set[str]()
+
+    def look(self, runtime: Runtime) -> None:
+        control = runtime.control
+        failure = getattr(control, "failure", None)
+        texts = [f"warning: {each}" for each in getattr(control, "warnings", ())]
+        if failure is not None and getattr(control, "rates_outputs", False):
+            texts.append(f"control has failed, all valves are open: {one_line(failure)}")
+        elif failure is not None:
+            texts.append(f"the optimizer has stopped, the run goes on: {one_line(failure)}")
+        for text in texts:
+            if text not in self._said:
+                self._said.add(text)
+                self._console.print(text, highlight=False, soft_wrap=True)
+
+
+class _Overload:
+    """Says once a minute that the run cannot keep up."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._next = console, 0.0
+
+    def look(self, runtime: Runtime) -> None:
+        now = time.monotonic()
+        if now < self._next or runtime.records is None:
+            return
+        behind = overload_now(runtime.records.catalog, time.time())
+        for each in behind:
+            self._console.print(f"falls behind: {each}", highlight=False, soft_wrap=True)
+        self._next = now + (_SAY_EVERY if behind else _LOOK_EVERY)
+
+
+def view(network: Network, status: Status, report: QosReport | None = None) -> Group:
+    """The live view: a table of sub-networks, one of arrows, one of outputs; under control, utilities too."""
     from rich.console import Group
     from rich.table import Table
 
@@ -198,8 +319,9 @@ def view(network: Network, status: Status) -> Group:
         outputs.add_column(heading, justify="left" if heading == "output" else "right")
     for name, latency in status.latency.items():
         outputs.add_row(name, *(f"{x:.2f}" for x in (latency.p50, latency.p95, latency.p99, latency.max)))
-    sources = account_lines(status.accounts.values())
-    return Group(subs, *sources, _arrows(status), outputs, f"dead letters: {status.dead:,}")
+    sources = [*account_lines(status.accounts.values()), *load_lines(status.inputs)]
+    under_control = [] if report is None else report_lines(report)
+    return Group(subs, *sources, _arrows(status), outputs, *under_control, f"dead letters: {status.dead:,}")
 
 
 def _arrows(status: Status) -> Table:

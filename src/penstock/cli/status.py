@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from penstock.cli.measure_lines import cost_lines, load_lines, utility_lines
 from penstock.cli.refusals import refusals
+from penstock.control.costs import costs_from
+from penstock.control.overload import overload_now
 from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import SourceAccount
@@ -19,7 +23,10 @@ def status(
         Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
     ],
 ) -> None:
-    """Show trains and tuples of each sub-network, and what became of the tuples that each source offered."""
+    """Show what a network has done: trains, tuples offered, what waits, costs, utilities of outputs.
+
+    If it runs and cannot keep up, the last line says how far it is behind.
+    """
     with refusals():
         path = checkpoint / "catalog.db"
         if not path.exists():
@@ -29,9 +36,22 @@ def status(
         catalog = Catalog(path)
         for total in catalog.totals().values():
             typer.echo(f"{total.subnetwork}: {total.rows_in:,} tuples in {total.trains:,} trains")
-        for line in account_lines(catalog.accounts().values()):
+        for line in (*account_lines(catalog.accounts().values()), *_measured(catalog)):
             typer.echo(line)
         catalog.close()
+
+
+def _measured(catalog: Catalog) -> list[str]:
+    """Load, costs and utilities, as the run last measured them."""
+    topology = catalog.topology()
+    qos = {node.name: node.qos for node in topology.nodes if node.qos is not None} if topology else {}
+    behind = [f"falls behind: {each}" for each in overload_now(catalog, time.time())]
+    return [
+        *load_lines(catalog.loads()),
+        *cost_lines(costs_from(catalog)),
+        *utility_lines(qos, catalog.output_seconds(60)),
+        *behind,
+    ]
 
 
 def account_lines(accounts: Iterable[SourceAccount]) -> list[str]:

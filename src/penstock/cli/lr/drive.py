@@ -46,7 +46,10 @@ def drive(
     groups: Annotated[
         int | None, typer.Option(help="Groups of expressways: one file a second and group.")
     ] = None,
-    form: Annotated[str | None, typer.Option("--format", help="csv or parquet (directories only).")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="text (csv); or, for directories, packed columns or parquet."),
+    ] = None,
     copies: Annotated[int | None, typer.Option(help="Deliver N shifted copies of the input.")] = None,
     xways: Annotated[float | None, typer.Option(help="The same, by the total number of expressways.")] = None,
     clock: Annotated[Path | None, typer.Option(help="Also write the clock to FILE.")] = None,
@@ -70,6 +73,7 @@ def drive(
             lenient=lenient,
             groups=groups,
             format=_form(form),
+            delivery="packed" if form == "packed" else "text",
             copies=copies,
             expressways=xways,
             clock_file=clock,
@@ -111,6 +115,7 @@ def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport
             clock_file=plan.clock_file,
             resume=plan.resume,
             most_late=plan.most_late,
+            delivery=plan.delivery,
         )
     with bars(_console, "preparing slices", "driving") as (preparing, progress):
         return drive_input(plan, progress=progress, preparing=preparing, say=_say)
@@ -136,9 +141,13 @@ def _speed(text: str) -> float:
 
 
 def _form(text: str | None) -> Literal["csv", "parquet"] | None:
-    if text in {None, "csv", "parquet"}:
-        return text  # type: ignore[return-value]
-    raise InputError(f"--format {text} is not known; expected csv or parquet.")
+    """How slices are stored: packed ones are made from text when they are delivered."""
+    forms: dict[str | None, Literal["csv", "parquet"] | None] = {
+        None: None, "text": "csv", "csv": "csv", "packed": "csv", "parquet": "parquet",
+    }  # fmt: skip
+    if text not in forms:
+        raise InputError(f"--format {text} is not known; expected text, packed or parquet.")
+    return forms[text]
 
 
 def _say(sentence: str) -> None:

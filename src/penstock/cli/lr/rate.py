@@ -17,10 +17,13 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
+from penstock.cli.checkpoint_options import RecoveryOption
 from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
 from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate.rating import RATING, Watcher
+from penstock.linear_road.rows.inputs import known_delivery
+from penstock.linear_road.run.plan import RECOVERY
 from penstock.linear_road.run.rating_record import Rating, Trial
 from penstock.linear_road.run.response_times import NAMES, ResponseFigures
 from penstock.process.stop_signal import sigterm_as_ctrl_c
@@ -66,6 +69,17 @@ def rate(
     master: Annotated[
         str | None, typer.Option("--master", help="Spark master URL; local with all cores if left out.")
     ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="How the driver delivers: packed columns, or text.")
+    ] = "packed",
+    speed: Annotated[
+        float,
+        typer.Option(
+            "--speed",
+            help="How many times faster than real time; the limits shrink with it.",
+        ),
+    ] = 1.0,
+    recovery: RecoveryOption = RECOVERY,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the answers of every trial.")] = False,
 ) -> None:
     """Find the largest L answered in real time, all correct and none late: double, bisect, confirm."""
@@ -85,6 +99,9 @@ def rate(
             set=prepared,
             master=master,
             keep=keep,
+            delivery=known_delivery(form),
+            recovery=recovery,
+            speed=speed,
         )
         result = _rated(plan)
     # Import drawing late: a wrong option should be refused before matplotlib loads.
@@ -201,6 +218,9 @@ def show(result: Rating, out: Path) -> None:
         f"L-rating {result['rating']:g} ({word}, {result['scored_minutes']:g} scored minutes)",
         highlight=False,
     )
+    if result["next_wall"] is not None:
+        why = "; ".join(result["next_wall"]["why"])
+        console.print(f"L = {result['next_wall']['L']:g} failed: {why}", highlight=False, soft_wrap=True)
     for sentence in result["what_was_shortened"]:
         console.print(f"  - {sentence}", highlight=False, soft_wrap=True)
     console.print(f"{out / RATING}", highlight=False, soft_wrap=True)

@@ -11,13 +11,17 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.checkpoint_options import Durability, RecoveryOption
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
 from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.report.run_summary import show_run
+from penstock.linear_road.rows.inputs import known_delivery
+from penstock.linear_road.run.plan import RECOVERY
 from penstock.linear_road.run.record import RunRecord
 from penstock.model.errors import PenstockError
+from penstock.store.durable import known_durability
 
 
 def run(
@@ -56,6 +60,12 @@ def run(
         bool,
         typer.Option("--take-over", help="Take over the run from a process that still uses it."),
     ] = False,
+    form: Annotated[
+        str,
+        typer.Option("--format", help="How the driver delivers: packed columns, or text."),
+    ] = "packed",
+    durability: Durability = "process",
+    recovery: RecoveryOption = RECOVERY,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
 ) -> None:
     """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops.
@@ -79,6 +89,9 @@ def run(
             scored_from=scored_from,
             most_behind=most_behind,
             take_over=take_over,
+            durability=known_durability(durability),
+            delivery=known_delivery(form),
+            recovery=recovery,
         )
         record = run_with_live_view(plan, quiet=quiet)
     show_run(record, out)

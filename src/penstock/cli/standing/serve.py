@@ -22,6 +22,7 @@ from penstock.model.errors import PenstockError
 if TYPE_CHECKING:
     from penstock.http.access import Access
     from penstock.runtime import Runtime
+    from penstock.web.look.watched import Watched
 
 # Answer clients quickly, even if trains take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds a train's thread may hold the interpreter while an answer waits
@@ -99,7 +100,7 @@ def serve(
         str | None, typer.Option(help="Spark master URL; local with all cores if left out.")
     ] = None,
 ) -> None:
-    """Serve standing queries over HTTP, with a page of all routes at /docs. Ctrl-C stops.
+    """Serve standing queries over HTTP; the console is at /, a page of all routes at /docs. Ctrl-C stops.
 
     Handles and results survive a restart. If the network fails, clients get 503 and the reason, and the
     service ends with exit code 1.
@@ -182,6 +183,10 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
     from penstock.http.server import url_of
     from penstock.standing.serving.routes import standing_app as web_app
     from penstock.standing.serving.service import StandingQueries
+    from penstock.web.app import add_console
+    from penstock.web.page import is_page
+    from penstock.web.routes.queries import SameApp
+    from penstock.web.service import ConsoleService
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     typer.echo("starting Spark ...", err=True)
@@ -193,7 +198,9 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
             gc.freeze()
             url, queries = url_of(listener), len(service.list())
             typer.echo(f"listening on {url}, all routes at /docs, {queries} queries", err=True)
-            serve_app(web_app(service, access), listener, ended=_later(service.freshness.failed))
+            app = web_app(service, access, is_open=is_page)
+            add_console(app, ConsoleService(_watched(runtime)), access, SameApp(app.router))
+            serve_app(app, listener, ended=_later(service.freshness.failed))
             failure = service.freshness.failure
     except Exception:
         # What cannot be stopped any more, because its JVM is gone, is no news then.
@@ -201,6 +208,16 @@ def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[
             raise
     if failure is not None:
         refuse(f"the network has failed, so the service has ended\n{failure}", FAILED)
+
+
+def _watched(runtime: Runtime) -> Watched:
+    """What the console shows: the run, or the checkpoint of a network that runs elsewhere."""
+    from penstock.standing.serving.points_only_runtime import PointsOnlyRuntime
+    from penstock.web.look.watched import RecordedNetwork, RunningNetwork
+
+    if isinstance(runtime, PointsOnlyRuntime):
+        return RecordedNetwork(runtime.checkpoint)
+    return RunningNetwork(runtime)
 
 
 def _later(failed: threading.Event) -> threading.Event:

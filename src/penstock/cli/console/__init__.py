@@ -1,0 +1,1 @@
+"""`penstock console`, `attach` and `apply`: the console of a checkpoint, and a console from a terminal."""

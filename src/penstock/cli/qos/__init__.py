@@ -1,0 +1,1 @@
+"""The topic `qos` of the command line, one module a command."""

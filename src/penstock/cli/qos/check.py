@@ -1,0 +1,110 @@
+"""`penstock qos check`: whether the outputs of a network can be good at given rates."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.load import NET_HELP, load_network
+from penstock.cli.refusals import FAILED, refusals
+from penstock.control.analysis import Analysis, analyse
+from penstock.control.costs import costs_in
+from penstock.model.costs import MeasuredCosts
+from penstock.model.errors import PenstockError
+from penstock.model.writing.network import Network
+from penstock.rewrite.check import check as check_network
+
+
+def check(
+    net: Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)],
+    rate: Annotated[
+        list[str], typer.Option("--rate", metavar="SOURCE=N", help="Tuples a second of a source; repeat it.")
+    ],
+    headroom: Annotated[
+        float, typer.Option(help="The part of the capacity to plan with, the rest is for ad-hoc queries.")
+    ] = 0.9,
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", help="Take costs and selectivities from this run.")
+    ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure costs now, on the input that is there.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(help="With --calibrate: measure for so long.")] = 10.0,
+    cores: Annotated[int | None, typer.Option(help="Cores to plan with; all if left out.", min=1)] = None,
+    form: Annotated[str, typer.Option("--format", help="'text' or 'json'.")] = "text",
+) -> None:
+    """Say whether each output can be in its good zone at these rates, and what the load would be.
+
+    Exit codes: 0 all can, 1 some cannot (a sentence for each), 2 refused.
+    """
+    with refusals():
+        _known_form(form)
+        network = load_network(net)
+        check_network(network)
+        rates = dict(_rate(text) for text in rate)
+        if not 0 < headroom <= 1:
+            raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
+        costs = _costs(network, checkpoint, seconds if calibrate else None)
+        available = cores or os.cpu_count() or 1
+        analysis = analyse(network, costs, rates, cores=available, headroom=headroom)
+        typer.echo(as_json(analysis) if form == "json" else as_text(analysis))
+        if not analysis.feasible:
+            raise typer.Exit(FAILED)
+
+
+def _known_form(form: str) -> None:
+    if form not in ("text", "json"):
+        raise PenstockError(f"no format '{form}'", expected="text or json")
+
+
+def _rate(text: str) -> tuple[str, float]:
+    name, equals, number = text.partition("=")
+    try:
+        rate = float(number.replace(",", "").replace("_", ""))
+    except ValueError:
+        rate = math.nan
+    if not equals or not math.isfinite(rate) or rate < 0:
+        raise PenstockError(f"--rate {text}: no rate", expected="SOURCE=TUPLES_PER_SECOND, as in cars=50000")
+    return name, rate
+
+
+def _costs(network: Network, checkpoint: Path | None, seconds: float | None) -> MeasuredCosts:
+    if (checkpoint is None) == (seconds is None):
+        raise PenstockError(
+            "costs must come from one place", expected="either --checkpoint DIR or --calibrate"
+        )
+    if checkpoint is not None:
+        if not (checkpoint / "catalog.db").exists():
+            raise PenstockError(f"{checkpoint} is no checkpoint: it has no catalog.db")
+        return costs_in(checkpoint)
+    from penstock.control.calibration import calibrate
+
+    return calibrate(network, seconds or 0.0)
+
+
+def as_json(analysis: Analysis) -> str:
+    """All figures; `feasible` is what the exit code says."""
+    return json.dumps({**asdict(analysis), "feasible": analysis.feasible}, indent=2)
+
+
+def as_text(analysis: Analysis) -> str:
+    """A line for each sub-network and output."""
+    lines = [
+        f"{sub.name}: {sub.rate:,.0f} tuples/s, {sub.load:.2f} CPU-s a second, "
+        f"a train takes {sub.fixed:.2f} s without tuples"
+        for sub in analysis.subnetworks
+    ]
+    lines += [
+        f"  {box.box}: {box.rate_in:,.0f}/s, {box.load:.2f} CPU-s a second"
+        for box in analysis.boxes
+        if box.load
+    ]
+    lines.append(f"load {analysis.load:.2f} of {analysis.capacity:.2f} CPU-s a second")
+    lines += [output.problem or f"{output.name}: fine" for output in analysis.outputs]
+    return "\n".join([*lines, *(f"note: {note}" for note in analysis.notes)])

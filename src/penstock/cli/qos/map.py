@@ -1,0 +1,60 @@
+"""`penstock qos map`: the road map, which drops come first and what they cost (A84-A86)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.qos.report_file import catalog_of, known_format, without_control
+from penstock.cli.refusals import refusals
+from penstock.control.report import ROAD_MAP
+from penstock.store.catalog.decisions import Decisions
+
+
+def map_(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
+    ],
+    form: Annotated[str, typer.Option("--format", help="'text' or 'json'.")] = "text",
+) -> None:
+    """Show the road map: by how much the load falls, row by row, and what each output then keeps.
+
+    The shedder goes down as far as it has to. Each row saves more CPU than the one above, for the least
+    utility; an output without a loss graph always keeps everything.
+    """
+    with refusals():
+        known_format(form)
+        with catalog_of(checkpoint) as catalog:
+            kept = Decisions(catalog).state(ROAD_MAP)
+        if kept is None:
+            raise without_control(checkpoint)
+        typer.echo(json.dumps(kept[1], indent=2) if form == "json" else as_text(kept[1]))
+
+
+def as_text(body: dict[str, Any]) -> str:
+    """A line for each tenth of the load.
+
+    >>> rows = [{"load": 1.0, "lost": 0.0, "shares": {"a": 1.0}}, {"load": 0.5, "lost": 0.2, "shares":
+    ...     {"a": 0.5}}]
+    >>> print(as_text({"load": 2.0, "rows": rows}))
+    load 100 % (2.00 CPU-s a second): nothing is dropped
+    load  50 % (1.00 CPU-s a second): a 50 %; costs 0.2 utility
+    """
+    lines, told = [], 2.0
+    rows = body["rows"]
+    for row in rows:
+        if told - row["load"] >= 0.1 - 1e-9 or row is rows[-1]:
+            told = row["load"]
+            lines.append(_line(row, body["load"]))
+    if len(rows) == 1:
+        lines.append("nothing may be shed: no output has a loss graph, or none has a place for a valve")
+    return "\n".join(lines)
+
+
+def _line(row: dict[str, Any], load: float) -> str:
+    less = [f"{name} {100 * share:.0f} %" for name, share in row["shares"].items() if share < 1]
+    what = f"{', '.join(less)}; costs {row['lost']:.3g} utility" if less else "nothing is dropped"
+    return f"load {100 * row['load']:3.0f} % ({row['load'] * load:.2f} CPU-s a second): {what}"

@@ -1,0 +1,55 @@
+"""`penstock qos show`: how the outputs of a run under control are, what comes in and what is shed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.measure_lines import report_lines
+from penstock.cli.qos.report_file import catalog_of, known_format, report_in
+from penstock.cli.refusals import refusals
+from penstock.control.report import QosReport
+
+_EVERY = 1.0
+_OLD = 5.0  # seconds: an older report is of a run that has ended
+
+
+def show(
+    checkpoint: Annotated[
+        Path, typer.Argument(metavar="CHECKPOINT", help="The directory given to `penstock run --checkpoint`.")
+    ],
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Show it again every second, until Ctrl-C.")
+    ] = False,
+    form: Annotated[
+        str, typer.Option("--format", help="'text', or 'json': one object, with --follow one in each line.")
+    ] = "text",
+) -> None:
+    """Show how a run under control stands: utilities, delays, shares, what waits, valves, load.
+
+    Times are seconds, rates tuples a second, shares 0 to 1. `exact_since` is null while tuples are shed.
+    """
+    with refusals():
+        known_format(form)
+        with catalog_of(checkpoint) as catalog:
+            while True:
+                made, report = report_in(catalog, checkpoint)
+                typer.echo(_text(report, made, form, one_line=follow))
+                if not follow:
+                    return
+                try:
+                    time.sleep(_EVERY)
+                except KeyboardInterrupt:
+                    return
+
+
+def _text(report: QosReport, made: float, form: str, *, one_line: bool) -> str:
+    if form == "json":
+        return json.dumps(report.plain(), indent=None if one_line else 2)
+    age = time.time() - made
+    old = [f"as of {age:.0f} s ago; the run has ended"] if age > _OLD else []
+    return "\n".join([*old, *report_lines(report), *([""] if one_line else [])])

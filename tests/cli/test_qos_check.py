@@ -1,0 +1,86 @@
+"""`penstock qos check` from a checkpoint: sentences, JSON, exit codes, refusals. No Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import penstock_app
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import BoxCount, TrainRecord
+
+NET = """
+network: n
+boxes:
+  cars:
+    source: {csv: FROM, schema: "time TIMESTAMP, spd INT"}
+    timestamp: time
+  fast:
+    filter: spd > 90
+    from: cars
+  alarms:
+    output: {csv: TO}
+    from: fast
+    qos:
+      delay: [[0.0, 1.0], [2.0, 1.0], [10.0, 0.0]]
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "in").mkdir()
+    text = NET.replace("FROM", str(tmp_path / "in")).replace("TO", str(tmp_path / "out"))
+    (tmp_path / "net.yaml").write_text(text)
+    catalog = Catalog(tmp_path / "checkpoint" / "catalog.db")
+    for number, rows in enumerate([1000, 10_000, 50_000, 100_000]):
+        took = 0.2 + 2e-6 * rows
+        boxes = (BoxCount("fast", rows, rows // 10),)
+        catalog.record_train(
+            TrainRecord("alarms", number, float(number), number + took, rows, boxes, cpu=0.2 + 4e-6 * rows)
+        )
+    catalog.close()
+    return tmp_path
+
+
+def check(files, *words):
+    command = ["qos", "check", str(files / "net.yaml"), *words]
+    return CliRunner().invoke(penstock_app(command), command)
+
+
+def test_fine_and_not_fine(files):
+    fine = check(files, "--rate", "cars=100_000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    assert (fine.exit_code, "alarms: fine" in fine.output) == (0, True)
+    bad = check(files, "--rate", "cars=450000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    assert bad.exit_code == 1
+    assert "alarms cannot be good up to 2 s" in bad.output
+
+
+def test_json_has_every_figure(files):
+    words = ("--rate", "cars=450000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    answer = json.loads(check(files, *words, "--format", "json").output)
+    assert answer["feasible"] is False
+    assert answer["load"] == pytest.approx(1.8)
+    assert answer["outputs"][0]["name"] == "alarms"
+    assert answer["outputs"][0]["usable"] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--rate", "car=5", "--checkpoint", "CP"), "no source 'car'"),
+        (("--rate", "cars=many", "--checkpoint", "CP"), "--rate cars=many: no rate"),
+        (("--rate", "cars=-1", "--checkpoint", "CP"), "no rate"),
+        (("--rate", "cars=5"), "costs must come from one place"),
+        (("--rate", "cars=5", "--checkpoint", "nowhere"), "nowhere is no checkpoint"),
+        (("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"), "headroom of 1.5 is out of range"),
+        (("--rate", "cars=5", "--checkpoint", "CP", "--format", "xml"), "no format 'xml'"),
+    ],
+)
+def test_refusals(files, words, text):
+    given = [str(files / "checkpoint") if word == "CP" else word for word in words]
+    answer = check(files, *given)
+    assert answer.exit_code == 2
+    assert text in answer.output
+    assert "Traceback" not in answer.output
