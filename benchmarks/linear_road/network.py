@@ -12,6 +12,7 @@ Time:   about 6 minutes for three sizes; --quick about 2.
 
 from __future__ import annotations
 
+import argparse
 import collections
 import shutil
 import sys
@@ -27,11 +28,15 @@ from benchmarks.common.process_tree import memory_mb
 from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import quantile, show
+from penstock.linear_road.rows.inputs import Delivery, known_delivery
+from penstock.linear_road.run.plan import RECOVERY
 
 UNCOUNTED = 33
 
 
-def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
+def prepared(
+    city: Path | None, folder: Path, xways: int, seconds: int, delivery: Delivery = "packed"
+) -> Path:
     """The delivered peak: `xways` copies of the last seconds of one expressway."""
     from penstock.linear_road.drive.driver import DrivePlan, drive
     from penstock.linear_road.traffic.generate import generate
@@ -42,7 +47,14 @@ def prepared(city: Path | None, folder: Path, xways: int, seconds: int) -> Path:
     begin = 10_799 - seconds
     drive(
         DrivePlan(
-            city, to=str(folder / "in"), speed=float("inf"), groups=2, copies=xways, begin=begin, end=10_799
+            city,
+            to=str(folder / "in"),
+            speed=float("inf"),
+            groups=2,
+            copies=xways,
+            begin=begin,
+            end=10_799,
+            delivery=delivery,
         )
     )
     return folder / "in"
@@ -102,7 +114,15 @@ def measured(work: Path, spark: Any) -> dict[str, Any]:
     from penstock.linear_road.network import road_network, road_runtime
 
     net = road_network(None, work / "in", work / "answers")
-    run = road_runtime(net, work / "checkpoint", spark=spark, once=True, close=True, train_length=1)
+    run = road_runtime(
+        net,
+        work / "checkpoint",
+        spark=spark,
+        once=True,
+        close=True,
+        train_length=1,
+        recovery=RECOVERY,
+    )
     costs = TrainCosts()
     run.on_train(costs.note)
     with run:
@@ -111,13 +131,13 @@ def measured(work: Path, spark: Any) -> dict[str, Any]:
 
 
 def measure_sizes(
-    spark: Any, sizes: list[int], seconds: int, city: Path | None, folder: Path
+    spark: Any, sizes: list[int], seconds: int, folder: Path, chosen: argparse.Namespace
 ) -> list[dict[str, Any]]:
     """Each number of expressways, one after the other; the city of the first serves all."""
-    rows = []
+    rows, city = [], chosen.city
     for xways in sizes:
         work = folder / str(xways)
-        prepared(city, work, xways, seconds)
+        prepared(city, work, xways, seconds, known_delivery(chosen.form))
         city = city or work / "city"
         rows.append({"xways": xways, **measured(work, spark)})
         for name in ("in", "answers", "checkpoint"):
@@ -141,18 +161,19 @@ def main() -> int:
     parser.add_argument("--xways", type=int, nargs="+", help="sizes, one after the other (default: 1 20 100)")
     parser.add_argument("--seconds", type=int, help="of the peak")
     parser.add_argument("--city", type=Path, help="traffic of `penstock lr generate`; generated if left out")
+    parser.add_argument("--format", dest="form", default="packed", help="how tuples come: packed or text")
     chosen = parser.parse_args()
     sizes = chosen.xways or ([10] if chosen.quick else [1, 20, 100])
     seconds = chosen.seconds or (45 if chosen.quick else 75)
     from penstock.linear_road.network import warm_up
 
     with (
-        recording("linear-road-network", chosen, xways=sizes, seconds=seconds) as record,
+        recording("linear-road-network", chosen, xways=sizes, seconds=seconds, format=chosen.form) as record,
         scratch() as folder,
     ):
         spark = session()
-        record.warm_up = {"seconds": warm_up(spark)}
-        record.figures = measure_sizes(spark, sizes, seconds, chosen.city, folder)
+        record.warm_up = {"seconds": warm_up(spark, delivery=known_delivery(chosen.form))}
+        record.figures = measure_sizes(spark, sizes, seconds, folder, chosen)
         spark.stop()
         rows = [shown(row) for row in record.figures]
         show("Linear Road network, peak seconds, one a train, as fast as they go", rows)

@@ -4,7 +4,7 @@ It profiles `penstock.testing.dry_run.DryRun` in one process: the same tickets, 
 Spark. It starts after as many trains as make every vehicle known. A step includes the steps within it, so
 they do not add up. The profiler itself costs about a tenth.
 
-Figure: seconds a million tuples, for each step.
+Figure: processor seconds a million tuples, for each step.
 Time:   about 4 minutes; --quick about 1.
 """
 
@@ -23,19 +23,22 @@ from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch
 from benchmarks.common.tables import show
 from benchmarks.linear_road.network import UNCOUNTED, prepared
+from penstock.linear_road.rows.inputs import known_delivery
+from penstock.linear_road.run.plan import RECOVERY
+from penstock.model.durations import parse_duration
 from penstock.testing.dry_run import DryRun
 
 # step -> the module and the function that it is
 STEPS = {
     "all": ("penstock.testing.dry_run", "train"),
-    "the delivered text becomes columns": ("penstock.connectors.feed", "decode"),
+    "what was delivered becomes columns": ("penstock.connectors.feed", "decode"),
     "all boxes": ("penstock.engine.spark.tasks.stage_run", "_run_box"),
     "boxes with state": ("penstock.engine.arrow.boxes.column_latch", "process"),
     "- tracking": ("penstock.linear_road.network.tracking", "process"),
     "- accounts": ("penstock.linear_road.network.accounts", "process"),
     "- tolls": ("penstock.linear_road.network.tolls", "process"),
     "travel times": ("penstock.linear_road.network.past", "journeys"),
-    "state, written and checked": ("penstock.engine.spark.tasks.stage", "_keep"),
+    "state, written and checked": ("penstock.engine.spark.tasks.stage", "keep"),
     "- its file": ("penstock.engine.spark.tasks.state_parts", "_store"),
     "answers, as text into files": ("penstock.connectors.files.sink", "write"),
 }
@@ -47,11 +50,17 @@ def profiled(work: Path, trains: int) -> tuple[int, float, dict[str, float]]:
 
     taken: list[int] = []
     net = road_network(None, work / "in", work / "answers")
-    run = DryRun(net, work / "checkpoint", length=1, listen=lambda done: taken.append(done.ticket.rows))
+    run = DryRun(
+        net,
+        work / "checkpoint",
+        length=1,
+        recovery=parse_duration(RECOVERY) / 1e6,
+        listen=lambda done: taken.append(done.ticket.rows),
+    )
     for _ in range(UNCOUNTED):
         run.train()
     taken.clear()
-    profile, begun = cProfile.Profile(), time.process_time()
+    profile, begun = cProfile.Profile(time.process_time), time.process_time()
     profile.enable()
     for _ in range(trains):
         run.train()
@@ -73,10 +82,14 @@ def main() -> int:
     parser.add_argument("--xways", type=int, default=100, help="expressways")
     parser.add_argument("--trains", type=int, default=12, help="that are profiled")
     parser.add_argument("--city", type=Path, help="traffic of `penstock lr generate`; generated if left out")
+    parser.add_argument("--format", dest="form", default="packed", help="how tuples come: packed or text")
     chosen = parser.parse_args()
     xways, trains = (5, 3) if chosen.quick else (chosen.xways, chosen.trains)
-    with recording("linear-road-profile", chosen, xways=xways, trains=trains) as record, scratch() as folder:
-        prepared(chosen.city, folder, xways, UNCOUNTED + trains + 2)
+    with (
+        recording("linear-road-profile", chosen, xways=xways, trains=trains, format=chosen.form) as record,
+        scratch() as folder,
+    ):
+        prepared(chosen.city, folder, xways, UNCOUNTED + trains + 2, known_delivery(chosen.form))
         tuples, used, seconds = profiled(folder, trains)
         per_million = used / tuples * 1e6
         rows = [{"step": step, "s_a_million": spent / tuples * 1e6} for step, spent in seconds.items()]

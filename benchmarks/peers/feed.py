@@ -175,6 +175,9 @@ def options(text: str | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="the flat file of answers")
     parser.add_argument("--json", type=Path, help="what it cost")
     parser.add_argument("--ready", type=Path, help="written when the peer is warm and waits for rows")
+    parser.add_argument(
+        "--database", type=Path, help="system_x: the file it persists in, with a checkpoint after every poll"
+    )
     chosen = parser.parse_args()
     if (chosen.input is None) == (chosen.follow is None):
         parser.error("give --input or --follow")

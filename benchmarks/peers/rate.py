@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,8 @@ def run_in_real_time(setting: Setting, name: str, length: float, out: Path) -> t
             "--json",
             cost,
         ]
+        if setting.persist:
+            words += ["--database", Path(folder) / "system-x.duckdb"]
         peer = subprocess.Popen(peer_command(name, *words), stderr=subprocess.DEVNULL)
         while not ready.exists() and peer.poll() is None:
             time.sleep(0.2)
@@ -140,7 +143,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=120, help="of the busiest traffic")
     parser.add_argument("--days", type=int, default=7, help="of history")
     parser.add_argument("--from", dest="begin", type=float, default=0.5, help="the first L")
-    parser.add_argument("--to", dest="end", type=float, default=64, help="the largest L")
+    parser.add_argument("--to", dest="end", type=float, default=4096, help="the largest L")
+    parser.add_argument("--persist", action="store_true", help="system-x: in a file, a checkpoint a second")
     chosen = parser.parse_args()
     if chosen.quick:
         chosen.seconds, chosen.end = 60, 0.5
@@ -151,9 +155,11 @@ def main() -> int:
     chosen = parse()
     minutes = 10 if chosen.quick else 180
     config = {"peer": chosen.peer, "minutes": minutes, "seconds": chosen.seconds, "days": chosen.days}
+    config["persist"] = chosen.persist
     with recording(f"peers-rate-{chosen.peer}", chosen, **config) as record, scratch() as folder:
         # L goes in steps of half an expressway, so half an expressway is copied.
         setting = prepare(folder, Cut(0.5, minutes, chosen.seconds, chosen.days, chosen.seed))
+        setting = replace(setting, persist=chosen.persist)
         trials: list[dict[str, Any]] = []
         record.figures = {"trials": trials}
         search(setting, chosen, minutes * 60 - chosen.seconds + NOT_SCORED, trials)

@@ -9,13 +9,15 @@ Idea: what came in the last second is inserted into tables of DuckDB, and the de
 asked as queries over those tables. A report is kept for 150 s, with the toll quoted for its segment and how
 often it was seen in the same place, so that the join with the report 30 s before gives trips, crossings,
 charges and stopped vehicles at once. Statistics, accidents and tolls are worked out when a minute begins.
-History lies in SQLite (`history_sql`), which has the B-trees that point look-ups need. All in memory, nothing
-survives a crash: the comparison is kind to it. Arasu et al., VLDB 2004, section 5 (System X).
+History lies in SQLite (`history_sql`), which has the B-trees that point look-ups need. By default all is in
+memory and nothing survives a crash: the comparison is kind to it. With `--database FILE` the tables lie in a
+file, and every poll ends with a checkpoint. Arasu et al., VLDB 2004, section 5 (System X).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -127,10 +129,12 @@ class SystemX:
 
     answers: Answers
     history: History
+    database: Path | None = None
     minute: int = 0
-    con: duckdb.DuckDBPyConnection = field(default_factory=lambda: duckdb.connect(":memory:"))
+    con: duckdb.DuckDBPyConnection = field(init=False)
 
     def __post_init__(self) -> None:
+        self.con = duckdb.connect(str(self.database or ":memory:"))
         self.con.execute(TABLES)
         self.con.execute("SET preserve_insertion_order = false")
 
@@ -149,6 +153,8 @@ class SystemX:
         self._look_up()
         self.con.unregister("arrived")
         self.answers.flush()
+        if self.database is not None:
+            self.con.execute("CHECKPOINT")
 
     def _ask(self, query: str) -> pa.Table:
         return self.con.sql(query).to_arrow_table()
@@ -179,7 +185,7 @@ def main() -> None:
     chosen = options(__doc__)
     feed: Feed = feed_of(chosen)
     with chosen.out.open("wb") as out:
-        system = SystemX(Answers(out, feed), History(chosen.history))
+        system = SystemX(Answers(out, feed), History(chosen.history), chosen.database)
         if chosen.ready:
             chosen.ready.write_text("ready\n", encoding="utf-8")
         for rows in feed.batches():

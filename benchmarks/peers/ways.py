@@ -24,6 +24,8 @@ class Setting:
     scratch: Path
     source: Path
     history: Path
+    persist: bool = False
+    """System X keeps its tables in a file."""
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 from linear_road.golden_input import balance, by_time, daily, report, travel
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.network import answer_files, dead_letters, road_network
+from penstock.linear_road.rows.inputs import Delivery
 from penstock.testing.dry_run import DryRun
 
 
-def delivered(source: Path, out: Path, groups: int = 1) -> Path:
+def delivered(source: Path, out: Path, groups: int = 1, delivery: Delivery = "text") -> Path:
     """Drive an input at maximum speed into out/in."""
-    drive(DrivePlan(source, to=str(out / "in"), speed=float("inf"), lenient=True, groups=groups))
+    plan = DrivePlan(source, to=str(out / "in"), speed=float("inf"), lenient=True, groups=groups)
+    drive(replace(plan, delivery=delivery))
     return out / "in"
 
 

@@ -21,11 +21,14 @@ from rich.console import Console
 from penstock.linear_road.errors import InputError, RunError
 from penstock.linear_road.report import read_road, run_page, write_page
 from penstock.linear_road.report.live_view import run_with_live_view
+from penstock.linear_road.report.validity import doubt
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.record import RunRecord
+from penstock.linear_road.run.run_folder import CHECKPOINT
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.linear_road.validate import Verdict, show, validate
+from penstock.store.durable import make_directory, open_file
 
 _MARK = ".penstock-demo"
 """A file that says: a demo made this folder, so the next demo may remove it."""
@@ -90,6 +93,8 @@ def run_demo(demo: Demo, say: Say = print) -> bool:
     say("\n3. The oracle works out every right answer and compares")
     verdict = validate(demo.rows, answers=demo.run, history=demo.history)
     show(verdict, Console(width=None if sys.stdout.isatty() else 160, soft_wrap=True))
+    if (why := doubt(record)) is not None:
+        say(f"\n{why}")
     _write_report(demo, record, verdict)
     say(f"\nReport with plots and a map of the road: {demo.report}")
     say(f"{time.monotonic() - began:.0f} s in all")
@@ -104,7 +109,7 @@ def _make_folder(out: Path) -> None:
         shutil.rmtree(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} holds something else than an earlier demo.", hint="choose another --out")
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     (out / _MARK).touch()
 
 
@@ -121,7 +126,7 @@ def _generate(demo: Demo) -> str:
 def _cut(city: Path, rows: Path) -> int:
     """Write the rows of the seconds that are driven as one flat file; returns their number."""
     count = 0
-    with rows.open("w", encoding="utf-8") as out:
+    with open_file(rows, "w") as out:
         for line in _lines(city):
             if _BEGIN <= int(line.split(",", 2)[1]) < _END:
                 out.write(line)
@@ -153,6 +158,7 @@ def _next_commands(demo: Demo, verdict: Verdict) -> Iterator[str]:
     why = f"{fault.key.get('vid')},{fault.key.get('time')}" if fault and "vid" in fault.key else _WHY
     yield "\nTry next:"
     yield f"  {_program()} lr validate --input {demo.rows} --history {demo.history} --why {why}"
+    yield f"  {_program()} console {demo.run / CHECKPOINT} --open   # this run in a browser"
     yield f"  {_program()} lr generate --xways 2 --minutes 20 --out city"
     yield f"  {_program()} lr run --input city --out run --speed 10   # Ctrl-C, and again: it resumes"
 

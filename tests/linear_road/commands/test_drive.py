@@ -95,7 +95,7 @@ def test_prepare_and_drive_in_one_go(source, tmp_path):
     [
         (["--to", "kafka://x"], "Kafka targets come later"),
         (["--to", "-", "--speed", "fast"], "--speed fast is no number"),
-        (["--to", "-", "--format", "xml"], "--format xml is not known; expected csv or parquet"),
+        (["--to", "-", "--format", "xml"], "--format xml is not known; expected text, packed or parquet"),
         (["--to", "-", "--from", "90"], "no rows to deliver"),
         (["--to", "-", "--xways", "0.75"], "--xways 0.75 is no multiple of the 0.5 expressways"),
         ([], "Nothing to do; give --to TARGET, --prepare DIR, or both"),

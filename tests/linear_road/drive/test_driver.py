@@ -8,8 +8,9 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from penstock.linear_road.drive import driver as drive_module
@@ -19,6 +20,10 @@ from penstock.linear_road.drive.drive_report import STATE_FILE, DriveFigures, Dr
 from penstock.linear_road.drive.driver import DrivePlan, drive, prepare_for
 from penstock.linear_road.drive.targets import DirectoryTarget, StreamTarget, open_target
 from penstock.linear_road.errors import InputError, TargetError
+from penstock.linear_road.network.rows_in import decode
+from penstock.model.formats.feed import LISTING
+from penstock.store import durable
+from penstock.store.durable import FileLayer
 from penstock.store.file_names import delivered_file
 
 SECONDS = 12
@@ -194,6 +199,28 @@ def test_prepared_slices_drive_the_same_rows_with_or_without_copies(source, tmp_
         assert report.rows == 2 * len(rows_of())
 
 
+def test_packed_delivery_has_the_rows_of_text_with_copies(source, tmp_path):
+    prepare_for(DrivePlan(source, groups=2), tmp_path / "slices")
+    for delivery in ("text", "packed"):
+        plan = DrivePlan(tmp_path / "slices", str(tmp_path / delivery), MAXIMUM, copies=3, groups=2)
+        report = drive(replace(plan, delivery=delivery))
+        assert (report.rows, report.format) == (3 * len(rows_of()), {"text": "csv"}.get(delivery, delivery))
+    listings = [
+        [json.loads(line) for line in (tmp_path / name / LISTING).read_text().splitlines()]
+        for name in ("text", "packed")
+    ]
+    for text, packed in zip(*listings, strict=True):
+        assert [(group, rows) for _, group, _, rows in text["files"]] == [
+            (group, rows) for _, group, _, rows in packed["files"]
+        ]
+        for one, other in zip(text["files"], packed["files"], strict=True):
+            plain = decode((tmp_path / "text" / one[0]).read_bytes(), text["at"])[0]
+            columns = decode((tmp_path / "packed" / other[0]).read_bytes(), text["at"])[0]
+            assert all(np.array_equal(plain[name], columns[name]) for name in plain)
+    with pytest.raises(TargetError, match="takes text only; packed can be driven to a directory"):
+        drive(DrivePlan(source, "-", MAXIMUM, delivery="packed"))
+
+
 def test_slices_in_another_format_are_refused(source, tmp_path):
     prepare_for(DrivePlan(source), tmp_path / "p")
     with pytest.raises(InputError, match="are csv; --format parquet needs another --prepare"):
@@ -302,6 +329,38 @@ def test_a_full_disk_leaves_no_half_file_and_an_invalid_run(source, tmp_path, mo
     assert not list((tmp_path / "to").glob(".t*"))
 
 
+def test_a_list_that_was_cut_off_goes_on_with_a_whole_line(source, tmp_path):
+    drive(DrivePlan(source, str(tmp_path / "to"), MAXIMUM, end=5))
+    listing = tmp_path / "to" / LISTING
+    with listing.open("ab") as file:
+        file.write(b'{"at": 5, "fi')
+    drive(DrivePlan(source, str(tmp_path / "to"), MAXIMUM, resume=True))
+    seconds = [json.loads(line)["at"] for line in listing.read_text().splitlines()]
+    assert sorted(set(seconds)) == list(range(SECONDS))
+
+
+class _Flushes(FileLayer):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def sync_file(self, path):
+        self.names.append(path.name)
+
+    def sync_directory(self, path):
+        self.names.append(f"{path.name}/")
+
+
+def test_power_durability_flushes_rows_before_the_list_that_names_them(source, tmp_path, monkeypatch):
+    flushes = _Flushes()
+    monkeypatch.setattr(durable, "layer", flushes)
+    drive(DrivePlan(source, str(tmp_path / "to"), MAXIMUM, end=2, durability="power"))
+    first = flushes.names.index(LISTING)
+    rows = [name for name in flushes.names[:first] if name.startswith(".t000000")]
+    assert rows
+    assert flushes.names[first - 1] == "to/"
+    assert flushes.names.count(LISTING) == 2, "each second"
+
+
 def test_a_used_directory_is_not_mixed_with_a_new_drive(source, tmp_path):
     drive(DrivePlan(source, str(tmp_path / "to"), speed=MAXIMUM))
     with pytest.raises(
@@ -328,7 +387,7 @@ def test_targets_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TargetError, match="is a file; expected a directory"):
         open_target(str(tmp_path / "file"), "csv")
-    with pytest.raises(TargetError, match="takes csv rows only"):
+    with pytest.raises(TargetError, match="takes text only"):
         open_target("-", "parquet")
     with pytest.raises(TargetError, match="--resume goes on with a directory only"):
         open_target("-", "csv", resume=True)

@@ -19,9 +19,11 @@ from penstock.model.boxes import ColumnLatch
 
 
 @needs_data
-@pytest.mark.parametrize(("groups", "length"), [(1, 100_000), (2, 700)])
-def test_golden_answers_and_refused_rows(tmp_path, groups, length):
-    delivered(GOLDEN / "rows.dat", tmp_path, groups)
+@pytest.mark.parametrize(
+    ("groups", "length", "delivery"), [(1, 100_000, "packed"), (2, 700, "text"), (2, 900, "packed")]
+)
+def test_golden_answers_and_refused_rows(tmp_path, groups, length, delivery):
+    delivered(GOLDEN / "rows.dat", tmp_path, groups, delivery)
     dry(tmp_path, GOLDEN, length=length).all()
     assert answers(tmp_path) == sorted(lines(GOLDEN / "expected.csv"))
     known = [line.split(",", 2) for line in lines(GOLDEN / "refused.csv")[1:]]

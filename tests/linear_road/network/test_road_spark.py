@@ -30,7 +30,7 @@ with road_runtime(net, place / "checkpoint", once=True, close=True, train_length
 
 @needs_data
 def test_golden_answers(tmp_path, spark):
-    delivered(GOLDEN / "rows.dat", tmp_path, groups=2)
+    delivered(GOLDEN / "rows.dat", tmp_path, groups=2, delivery="packed")
     net = road_network(GOLDEN, tmp_path / "in", tmp_path / "answers")
     with road_runtime(
         net, tmp_path / "checkpoint", spark=spark, once=True, close=True, train_length=4000

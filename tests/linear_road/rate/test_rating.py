@@ -20,6 +20,7 @@ from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, cu
 from penstock.linear_road.rate.prepared_input import prepare_set
 from penstock.linear_road.rate.search import NextTrial
 from penstock.linear_road.rows.copies import Copies
+from penstock.linear_road.run.record import READ_BY
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 
@@ -206,6 +207,9 @@ def test_a_rating_is_found_written_down_and_gone_on_with(tmp_path: Path, carries
     assert result == json.loads((tmp_path / "out" / "rating.json").read_text())
     assert (result["mode"], result["rating"], result["confirmed"]) == ("peak", 1.5, True)
     assert {"machine", "versions", "what_was_shortened"} <= set(result)
+    assert (result["format"], result["read_by"]) == ("packed", READ_BY)
+    assert result["bracketed"]
+    assert result["next_wall"] == {"L": 2, "why": ["3 scored answers were late"]}
     assert [(t["L"], t["pass"], t["late"], t["wrong"]) for t in result["trials"]] == [
         (1, True, 0, 0),
         (2, False, 3, 0),
@@ -224,6 +228,29 @@ def test_a_rating_is_found_written_down_and_gone_on_with(tmp_path: Path, carries
     ):
         assert part in shortened
     assert "of the three hours" not in shortened
+
+
+def test_all_of_the_traffic_at_three_times_real_time(
+    tmp_path: Path, carries: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driven: list[tuple[float, int | None, int | None, int | None]] = []
+    made = rating.TrialRun.run
+
+    def run(attempt: rating.TrialRun) -> Any:
+        planned = attempt._run_plan()
+        driven.append((planned.speed, planned.begin, planned.end, planned.scored_from))
+        return made(attempt)
+
+    monkeypatch.setattr(rating.TrialRun, "run", run)
+    result = rating.rate(plan(tmp_path, **SMALL, mode="full", speed=3.0, end=1, warm_up=60))
+    assert carries == [1, 1]
+    assert driven[-1] == (3.0, 0, 240, 0), "the confirming run drives and times all of it"
+    assert (result["mode"], result["rating"], result["scored_minutes"]) == ("full", 1, 4)
+    assert result["plan"]["speed"] == 3.0
+    assert not result["bracketed"]
+    shortened = " ".join(result["what_was_shortened"])
+    assert "3 times as fast as real time" in shortened
+    assert "no larger L has failed" in shortened
 
 
 def test_without_from_and_base_a_rating_stays_below_to(

@@ -156,7 +156,16 @@ def test_wrong_stopped_and_unchecked_runs_say_so():
     assert "The answers do NOT hold." in run_page(RUN, verdict=checked(wrong=1))
     assert "The answers have not been checked." in run_page(RUN)
     assert "stopped before its end" in run_page({**RUN, "finished": False}, verdict=checked())
-    assert "the driver fell behind" in run_page({**RUN, "valid": False}, verdict=checked())
+
+
+def test_a_late_driver_spoils_the_response_times_and_not_the_answers():
+    driver = {"late_seconds": 3, "first_late": 1502, "lateness_ms": {"max": 2400}}
+    page = run_page({**RUN, "valid": False, "driver": driver}, verdict=checked())
+    assert "All answers hold." in page
+    assert "late in 3 seconds of the data, first at second 1502, by up to 2.4 s" in page
+    assert "run it again, alone or with a lower --speed" in page
+    killed = run_page({**RUN, "valid": False, "driver": {}}, verdict=checked())
+    assert "the run was interrupted" in killed
 
 
 def test_a_run_at_maximum_speed_has_no_response_times():

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from file_modes import open_to_others
 from linear_road.golden_input import GOLDEN, MITSIM, lines, needs_data
 from penstock.linear_road.run import runner as running
 from penstock.linear_road.run.plan import RunPlan
@@ -71,6 +72,7 @@ def test_killed_then_stopped_then_gone_on_with(tmp_path: Path) -> None:
     options = ("--input", str(ROWS), "--history", str(GOLDEN), "--speed", "20")
     assert interrupted(out, signal.SIGKILL, 300, *options) == -signal.SIGKILL
     assert interrupted(out, signal.SIGINT, 800, *options) == 130
+    assert open_to_others(tmp_path) == {}, "driver, workers and JVM"
     partly = lines(out / "answers.csv")
     done = subprocess.run(command(out, *options), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in (0, 3), done.stderr[-2000:]

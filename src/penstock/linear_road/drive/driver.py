@@ -29,6 +29,7 @@ from penstock.linear_road.drive.slices import (
     Slices,
     Unit,
     assemble,
+    assemble_packed,
     group_plan,
     half_plan,
     is_slices,
@@ -39,10 +40,11 @@ from penstock.linear_road.drive.targets import DirectoryTarget, Target, open_tar
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.rows.copies import Copies, copies_of, span_of
-from penstock.linear_road.rows.inputs import Format, open_input
+from penstock.linear_road.rows.inputs import Delivery, Format, open_input
+from penstock.linear_road.rows.packed_rows import pack
 from penstock.linear_road.rows.progress import Progress, silent
 from penstock.process.stop_signal import StopSignal
-from penstock.store.durable import write_text
+from penstock.store.durable import Durability, write_text
 
 MOST_LATE = 1.0
 """Seconds of the clock by which a delivery may be late before the run is invalid."""
@@ -72,6 +74,8 @@ class DrivePlan:
     clock_file: Path | None = None
     resume: bool = False
     most_late: float = MOST_LATE
+    durability: Durability = "process"
+    delivery: Delivery = "text"
 
     def __post_init__(self) -> None:
         if not self.speed > 0:
@@ -101,6 +105,7 @@ class Feed:
     plan: list[list[Unit]]
     begin: int
     end: int
+    delivery: Delivery = "text"
 
     @property
     def groups(self) -> int:
@@ -138,6 +143,9 @@ class Feed:
     def at(self, second: int) -> list[Slice]:
         """What to deliver at a second, one slice for each group."""
         stored = [self.slices.slice(second, group) for group in range(self.slices.groups)]
+        if self.delivery == "packed":
+            packed = [pack(np.asarray(piece.data), second) for piece in stored]
+            return [assemble_packed(packed, units, self.copies) for units in self.plan]
         return [assemble(stored, units, self.copies, self.slices.format) for units in self.plan]
 
 
@@ -146,7 +154,9 @@ def drive(
 ) -> DriveReport:
     """Deliver an input, prepared or not, and report how late it was."""
     # Open the target first: a wrong one must be refused before a large input is cut.
-    target = open_target(plan.to, _form(plan), resume=plan.resume)
+    sync = plan.durability == "power"
+    suffix = "packed" if plan.delivery == "packed" else _form(plan)
+    target = open_target(plan.to, suffix, resume=plan.resume, sync=sync)
     try:
         with _slices_of(plan, preparing, say) as slices, StopSignal().on_signals() as stop:
             return _Delivery(plan, feed_of(plan, slices), target, stop, progress, say).run()
@@ -211,6 +221,8 @@ def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
         raise InputError(
             f"The slices {plan.source} are {slices.format}; --format {plan.format} needs another --prepare."
         )
+    if plan.delivery == "packed" and slices.format != "csv":
+        raise InputError(f"The slices {plan.source} are {slices.format}; only text can be packed.")
     copies, units = _copies_and_units(plan, slices)
     if copies.count > 1 and slices.manifest["unparsed_rows_passed_on"]:
         raise InputError(
@@ -222,7 +234,7 @@ def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
         raise InputError(
             f"The slices {plan.source} hold seconds {slices.t0}..{slices.t1 - 1}; --from {begin} is outside."
         )
-    return Feed(slices, copies, units, begin, end)
+    return Feed(slices, copies, units, begin, end, plan.delivery)
 
 
 def _copies_and_units(plan: DrivePlan, slices: Slices) -> tuple[Copies, list[list[Unit]]]:
@@ -384,9 +396,10 @@ class _Delivery:
             "report": None if report is None else report.as_json(),
         }
         file = self.target.path / STATE_FILE
-        # Notes during the drive are not flushed: after a power cut nobody resumes, and a flush takes longer
-        # than writing a second's files.
-        write_text(file, json.dumps(note, indent=2) + "\n", sync=report is not None)
+        # A flush takes longer than writing a second's files, and a lost note only makes a resumed drive skip
+        # files that exist. So notes on the way are flushed only if a power cut must do no harm.
+        sync = report is not None or self.plan.durability == "power"
+        write_text(file, json.dumps(note, indent=2) + "\n", sync=sync)
 
     def _report(self, wall: float, cpu: float) -> DriveReport:
         manifest = self.feed.slices.manifest
@@ -397,7 +410,7 @@ class _Delivery:
         return DriveReport(
             source=str(self.plan.source),
             to=self.plan.to,
-            format=self.feed.slices.format,
+            format=self.feed.slices.format if self.plan.delivery == "text" else "packed",
             speed="max" if self.plan.speed == MAXIMUM else self.plan.speed,
             t0=self.feed.begin,
             t1=self.feed.end,

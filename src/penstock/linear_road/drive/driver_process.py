@@ -17,6 +17,7 @@ from penstock.linear_road.drive.drive_report import DriveNote, drop_report, read
 from penstock.linear_road.drive.driver import DrivePlan, drive
 from penstock.linear_road.drive.plan_text import plan_from_text, plan_to_text
 from penstock.process.child_process import end_at_once, last_said, when_parent_is_gone
+from penstock.store.durable import open_file
 
 
 @dataclass
@@ -32,7 +33,7 @@ class DriverProcess:
         """Start driving; the driver's messages go to `log`."""
         drop_report(Path(plan.to))
         command = [sys.executable, "-m", __name__, plan_to_text(plan)]
-        with log.open("ab") as said:
+        with open_file(log, "ab") as said:
             # Give it its own session: Ctrl-C in a terminal reaches the run, and the run tells the driver.
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True

@@ -39,7 +39,7 @@ from penstock.linear_road.rows.fields import POSITION_REPORT
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
 from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
-from penstock.store.durable import sync_file, whole_file, write_text
+from penstock.store.durable import make_directory, open_file, sync_file, whole_file, write_text
 
 VERSION = 1
 _PROGRESS = ".progress.json"
@@ -95,7 +95,7 @@ def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices
     finished = _finished(plan, out)
     if finished is not None:
         return finished
-    out.mkdir(parents=True, exist_ok=True)
+    make_directory(out)
     packer = _Packer.restored(plan, out)
     try:
         _pack(plan, packer, progress)
@@ -212,7 +212,7 @@ class _Packer:
 
     def _cut_back(self, written: list[int]) -> None:
         for file, size in zip(self._parts(), written, strict=True):
-            with file.open("ab") as stream:
+            with open_file(file, "ab") as stream:
                 stream.truncate(size)
 
     def _parts(self) -> list[Path]:
@@ -242,7 +242,7 @@ class _Packer:
         return rows.cut(begin, max(begin, end))
 
     def _append(self, rows: Rows) -> None:
-        streams = [file.open("ab") for file in self._parts()]
+        streams = [open_file(file, "ab") for file in self._parts()]
         try:
             for second, stored in self._stored_slices(rows):
                 delivered = [

@@ -28,6 +28,7 @@ from penstock.linear_road.rows.copies import Copies, CopiesFigures, Span, SpanFi
 from penstock.linear_road.rows.csv_rows import MOST_DIGITS
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import MANIFEST, Format
+from penstock.linear_road.rows.packed_rows import PackedRows, join_shifted
 
 KIND = "linear-road-slices"
 REFUSED = "refused.npy"
@@ -227,6 +228,14 @@ def assemble(stored: Sequence[Slice], units: Sequence[Unit], copies: Copies, for
         return parts[0][1]
     data = _assemble_csv(parts, copies) if form == "csv" else _assemble_parquet(parts, copies)
     return Slice(data, sum(part.rows for _, part in parts))
+
+
+def assemble_packed(stored: Sequence[PackedRows], units: Sequence[Unit], copies: Copies) -> Slice:
+    """The same as packed columns, from the packed rows of the stored slices."""
+    chosen = [(k, stored[b]) for k, b in units if stored[b].rows]
+    if not chosen:
+        return EMPTY
+    return Slice(*join_shifted([part for _, part in chosen], [copies.offsets(k) for k, _ in chosen]))
 
 
 def _assemble_csv(parts: Sequence[tuple[int, Slice]], copies: Copies) -> Bytes:

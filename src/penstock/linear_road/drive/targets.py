@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from penstock.linear_road.drive.slices import Slice
 from penstock.linear_road.errors import TargetError
-from penstock.linear_road.rows.inputs import Format
 from penstock.model.formats.feed import LISTING
+from penstock.store.durable import FILE_MODE, make_directory, open_file, opener, sync_directory, sync_file
 from penstock.store.file_names import delivered_file, delivery_of
 
 
@@ -43,11 +43,12 @@ class DirectoryTarget:
     """A directory that a stream reader follows: one file for each second and group, renamed when due.
 
     A second without rows makes no file. `_delivered.jsonl` lists the seconds in order, one line each. Names
-    that start with a dot or an underscore are not rows.
+    that start with a dot or an underscore are not rows. `sync`: a power cut loses nothing that was delivered.
     """
 
     path: Path
-    format: Format = "csv"
+    format: str = "csv"
+    sync: bool = False
     _staged: list[tuple[Path, Path]] = field(default_factory=list)
     _line: bytes = b""
 
@@ -60,15 +61,21 @@ class DirectoryTarget:
                 aside = final.with_name(f".{final.name}.tmp")
                 self._staged.append((aside, final))
                 _write(aside, piece)
+                if self.sync:
+                    sync_file(aside)
 
     def deliver(self) -> None:
         for aside, final in self._staged:
             aside.replace(final)
         self._staged.clear()
+        if self.sync:
+            sync_directory(self.path)  # the names before the list that vouches for them
         # One write at the end: whoever follows the list sees the second as a whole, and need not scan the
         # directory.
-        with (self.path / LISTING).open("ab") as listing:
+        with open_file(self.path / LISTING, "ab") as listing:
             listing.write(self._line)
+        if self.sync:
+            sync_file(self.path / LISTING)
 
     def close(self) -> None:
         for aside, _ in self._staged:
@@ -81,7 +88,7 @@ class DirectoryTarget:
         return sorted({delivery.second for delivery in deliveries if delivery is not None})
 
 
-def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
+def _listed(second: int, slices: Sequence[Slice], form: str) -> bytes:
     """The line that lists a second: its time, and name, group, bytes and rows of each file."""
     files = [
         [delivered_file(second, group, form), group, len(piece.data), piece.rows]
@@ -92,7 +99,7 @@ def _listed(second: int, slices: Sequence[Slice], form: Format) -> bytes:
 
 
 def _write(file: Path, piece: Slice) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    descriptor = opener(str(file), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         rest = piece.data.data
         while rest:
@@ -162,16 +169,16 @@ class StreamTarget:
         self._staged = []
 
 
-def open_target(name: str, form: Format, *, resume: bool = False) -> Target:
+def open_target(name: str, form: str, *, resume: bool = False, sync: bool = False) -> Target:
     """Open what `--to` names: a directory path, tcp://HOST:PORT, or - for standard output."""
     if name.startswith("kafka:"):
         raise TargetError(
             f"--to {name}: Kafka targets come later; use a directory, tcp://HOST:PORT or - today."
         )
     if "://" not in name and name != "-":
-        return _open_directory(Path(name), form, resume=resume)
+        return _open_directory(Path(name), form, resume=resume, sync=sync)
     if form != "csv":
-        raise TargetError(f"--to {name} takes csv rows only; parquet slices can be driven to a directory.")
+        raise TargetError(f"--to {name} takes text only; {form} can be driven to a directory.")
     if resume:
         raise TargetError(
             f"--resume goes on with a directory only; {name} does not tell what it has received."
@@ -190,14 +197,14 @@ def _connect(name: str) -> TcpTarget:
     return TcpTarget.connect(parts.hostname, port)
 
 
-def _open_directory(path: Path, form: Format, *, resume: bool) -> DirectoryTarget:
+def _open_directory(path: Path, form: str, *, resume: bool, sync: bool) -> DirectoryTarget:
     if path.exists() and not path.is_dir():
         raise TargetError(f"--to {path} is a file; expected a directory, tcp://HOST:PORT or -.")
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
     except OSError as error:
         raise TargetError(f"--to {path} cannot be made: {error.strerror}.") from error
-    target = DirectoryTarget(path, form)
+    target = DirectoryTarget(path, form, sync)
     delivered = target.delivered()
     if delivered and not resume:
         raise TargetError(
@@ -206,4 +213,15 @@ def _open_directory(path: Path, form: Format, *, resume: bool) -> DirectoryTarge
         )
     for leftover in path.glob(".t*.tmp"):
         leftover.unlink()
+    _cut_listing(path / LISTING)
+    if sync:
+        (path / LISTING).touch(mode=FILE_MODE)  # its name is flushed with those of the first second
     return target
+
+
+def _cut_listing(listing: Path) -> None:
+    """Remove a last line that a full disk or a power cut has left without its end."""
+    if listing.is_file():
+        whole = listing.read_bytes().rfind(b"\n") + 1
+        with listing.open("r+b") as file:
+            file.truncate(whole)

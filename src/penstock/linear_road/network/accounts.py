@@ -109,9 +109,10 @@ class Accounts:
         """Charges and requests in, balances out."""
         names = ("Second", "Time", "VID", "Toll", "QID")
         second, time, vid, toll, qid = (column(inputs[0], name) for name in names)
-        asked, charged = qid >= 0, qid < 0
+        asked, charged = qid >= 0, qid < 0  # a charge carries no query id
         vehicle = codes(vid)
         fresh = _Fresh(vehicle[charged], time[charged], toll[charged])
+        # A request sees this train's charges up to its own second, and all of earlier trains.
         balance = fresh.up_to(vehicle[asked], time[asked]) + self._known(vehicle[asked])
         if charged.any():
             self._add(fresh.run())

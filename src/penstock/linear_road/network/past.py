@@ -29,7 +29,7 @@ from numba import njit
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.arrays import Int32s, Int64s, Ints
 from penstock.linear_road.rows.inputs import MANIFEST
-from penstock.store.durable import write_text
+from penstock.store.durable import make_directory, write_text
 
 DAYS, WEEK, MINUTES, SEGMENTS = 69, 7, 1440, 100
 TOLLS, SEGMENTS_FILE = "TollHistory", "SegmentHistory"
@@ -88,7 +88,7 @@ def load_history(history: Path, out: Path | None = None) -> Path:
     # Make them aside: two runs may load one history at the same time.
     aside = columns.with_name(f".{columns.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
+    make_directory(aside)
     _load_tolls(files[TOLLS], aside)
     _load_segments(files[SEGMENTS_FILE], aside)
     write_text(aside / _NOTE, json.dumps(facts))

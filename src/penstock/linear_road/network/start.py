@@ -17,8 +17,11 @@ from penstock.linear_road.drive.targets import DirectoryTarget
 from penstock.linear_road.network.road import DELAYS, road_network
 from penstock.linear_road.rows import csv_rows
 from penstock.linear_road.rows.arrays import Int32s
+from penstock.linear_road.rows.inputs import Delivery
+from penstock.linear_road.rows.packed_rows import join_shifted, pack
 from penstock.model.formats.feed import place_of
 from penstock.store.dead_letters import DeadLetters
+from penstock.store.durable import Durability, make_directory
 from penstock.store.file_names import delivered_file
 
 LENGTH = 4_000_000
@@ -31,7 +34,7 @@ class Session(Protocol):
     def stop(self) -> None: ...
 
 
-def road_runtime(
+def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     net: ps.Network,
     checkpoint: Path,
     *,
@@ -42,13 +45,16 @@ def road_runtime(
     train_length: int = LENGTH,
     master: str | None = None,
     take_over: bool = False,
+    durability: Durability = "process",
+    recovery: str | float | None = None,
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
     `once`: take what has been delivered, then end (`wait`); otherwise run until stopped. `close`: nothing
     more will be delivered. `spark`: a session;
     by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
-    train, but at least one second.
+    train, but at least one second. `recovery`: as of `Runtime`; whoever fills the feed must then leave its
+    files until no train needs them any more (`TrainDone.needed`).
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
@@ -63,10 +69,19 @@ def road_runtime(
         partitions=partitions,
         master=master,
         take_over=take_over,
+        durability=durability,
+        recovery=recovery,
     )
 
 
-def warm_up(spark: Session, *, partitions: int = 2, trains: int = 20, rows: int = 5000) -> float:
+def warm_up(
+    spark: Session,
+    *,
+    partitions: int = 2,
+    trains: int = 20,
+    rows: int = 5000,
+    delivery: Delivery = "text",
+) -> float:
     """Run a synthetic city through the network in a scratch directory; returns the seconds it took.
 
     Afterwards the JVM has compiled what it will, and the workers have loaded their kernels from numba's
@@ -75,7 +90,7 @@ def warm_up(spark: Session, *, partitions: int = 2, trains: int = 20, rows: int 
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as scratch:
         folder = Path(scratch)
-        deliver(folder / "in", warm_rows(partitions, trains, rows))
+        deliver(folder / "in", warm_rows(partitions, trains, rows), delivery)
         net = road_network(None, folder / "in", folder / "answers")
         with road_runtime(
             net,
@@ -111,13 +126,20 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
         yield t, groups_rows
 
 
-def deliver(directory: Path, seconds: Iterator[tuple[int, list[Int32s]]]) -> None:
+def deliver(
+    directory: Path, seconds: Iterator[tuple[int, list[Int32s]]], delivery: Delivery = "text"
+) -> None:
     """Deliver all seconds at once, as a driver at maximum speed does."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     Clock(time.time(), 0, MAXIMUM).save(directory / CLOCK_FILE)
     target = DirectoryTarget(directory)
     for second, groups in seconds:
-        target.stage(second, [Slice(csv_rows.render(rows)[0], len(rows)) for rows in groups])
+        texts = [csv_rows.render(rows)[0] for rows in groups]
+        if delivery == "packed":
+            slices = [Slice(*join_shifted([pack(text, second)], [(0, 0, 0)])) for text in texts]
+        else:
+            slices = [Slice(text, len(rows)) for text, rows in zip(texts, groups, strict=True)]
+        target.stage(second, slices)
         target.deliver()
 
 

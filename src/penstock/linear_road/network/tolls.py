@@ -131,6 +131,7 @@ class Tolls:
             self._accident = grown(self._accident, len(self._roads) * SEGMENTS, -1)
             self._note()
         second, vid, moved = column(moves, "Second"), column(moves, "VID"), column(moves, "Moves")
+        # A vehicle hears a toll when it enters a segment, and pays that one when it leaves.
         enters = np.flatnonzero(moved & ENTERS)
         at = cells[enters]
         notice: _Columns = {
@@ -149,6 +150,7 @@ class Tolls:
     def _charges(self, moves: pa.Table, cells: Int32s, moved: Ints) -> Int32s:
         """What each move is charged: the toll of the segment left, as it was quoted."""
         quoted = column(moves, "Quoted") // 60
+        # Cells of one road and direction follow one another by segment.
         left = cells - column(moves, "Seg") + column(moves, "SegLeft")
         charges = np.zeros(len(cells), np.int32)
         leaves = (moved & LEAVES) > 0

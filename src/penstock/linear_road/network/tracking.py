@@ -271,12 +271,16 @@ def _follow(
     t: int, same_minute: bool, reports: _Reports, earlier: Bucket, packed: _Packed, outcome: _Outcome
 ) -> None:
     """Find each report's previous one, 30 s earlier, and record what has happened in between."""
+    following, known = 0, len(earlier.keys)
     for i in range(len(reports.vid)):
         lane, seg, pos = reports.lane[i], reports.seg[i], reports.pos[i]
         key = _key(reports.vid[i], reports.xway[i], reports.direction[i])
         packed.keys[i] = key
         quoted, count = -1, 1
-        j = find(key, earlier.keys, earlier.slots)
+        # Vehicles mostly report in the order of 30 s ago, so look there first: that is already in the cache.
+        j = following
+        if j >= known or earlier.keys[j] != key:
+            j = find(key, earlier.keys, earlier.slots)
         if j < 0:
             # A trip begins, or the vehicle is out of step: `_look` finds out which.
             outcome.look[i] = 1
@@ -284,6 +288,7 @@ def _follow(
                 outcome.moves[i] = ENTERS
                 quoted = t
         else:
+            following = j + 1
             old = earlier.facts[j]
             old_pos, old_lane = old >> _POS_AT, (old >> _LANE_AT) & _LANE_MASK
             old_quoted, old_count = ((old >> _QUOTED_AT) & _QUOTED_MASK) - 1, old & _COUNT_MASK

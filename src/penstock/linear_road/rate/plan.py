@@ -7,6 +7,7 @@ too, and the winner must carry all three hours. The result states what was short
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import numpy as np
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rate.search import Bounds
 from penstock.linear_road.rows.arrays import Int64s
+from penstock.linear_road.rows.inputs import Delivery, known_delivery
+from penstock.linear_road.run.plan import RECOVERY, known_recovery
 from penstock.linear_road.run.rating_record import PlanFigures
 
 MODES = ("peak", "full")
@@ -38,8 +41,16 @@ class RatePlan:
     set: Path | None = None
     master: str | None = None
     keep: bool = False
+    delivery: Delivery = "packed"
+    recovery: str = RECOVERY
+    speed: float = 1.0
+    """How many times faster than real time; the limits shrink with it."""
 
     def __post_init__(self) -> None:
+        known_delivery(self.delivery)
+        known_recovery(self.recovery)
+        if not 0 < self.speed < math.inf:
+            raise InputError(f"--speed {self.speed:g} is no factor; expected a number such as 1 or 3.")
         if self.mode not in MODES:
             raise InputError(f"--mode {self.mode} is not known; expected peak or full.")
         for name, value in (("--to", self.end), ("--from", self.begin), ("--base", self.base)):
@@ -76,6 +87,9 @@ class RatePlan:
             "history_days": self.days,
             "seed": self.seed,
             "master": self.master,
+            "format": self.delivery,
+            "recovery": self.recovery,
+            "speed": self.speed,
         }
 
 

@@ -26,7 +26,7 @@ from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.run.rating_record import SetFacts
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
-from penstock.store.durable import whole_file, write_text
+from penstock.store.durable import make_directory, whole_file, write_text
 
 Step = Callable[[str, int, int], None]
 """Called with the name of a step and (done, total) as it advances."""
@@ -60,7 +60,7 @@ class RateSet:
         """A flat file with the rows of a copy of this size, for the oracle."""
         name = f"{expressways:g}x-{window.begin}-{window.end}.csv"
         final = self.path / "truth" / name
-        final.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(final.parent)
         if not final.exists():
             with whole_file(final) as path, path.open("wb") as out:
                 for second in range(window.begin, window.end):
@@ -81,7 +81,7 @@ class RateSet:
 def prepare_set(plan: RatePlan, step: Step, jobs: int) -> RateSet:
     """Make the set of a plan, reusing what an earlier call has finished."""
     folder = plan.prepared_folder
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
     traffic = folder / "traffic"
     generate(
         traffic,

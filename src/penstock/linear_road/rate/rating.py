@@ -21,19 +21,20 @@ from typing import cast
 
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.errors import InputError, RateError
+from penstock.linear_road.rate.next_wall import next_wall
 from penstock.linear_road.rate.plan import RatePlan, Window, confirmation_of, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet, Step, prepare_set
-from penstock.linear_road.rate.search import NextTrial, TrialOutcome, next_step
+from penstock.linear_road.rate.search import NextTrial, TrialOutcome, is_next, next_step
 from penstock.linear_road.rows.copies import copies_of
 from penstock.linear_road.run.child_run import COMMAND, REFUSED, STOPPED, run_in_child
 from penstock.linear_road.run.plan import RunPlan
-from penstock.linear_road.run.rating_record import PlanFigures, Rating, Trial
-from penstock.linear_road.run.record import Cost, RunRecord, Series
+from penstock.linear_road.run.rating_record import NextWall, PlanFigures, Rating, Trial
+from penstock.linear_road.run.record import READ_BY, Cost, RunRecord, Series
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.run.run_folder import ANSWERS, RUN
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
-from penstock.store.durable import write_text
+from penstock.store.durable import make_directory, write_text
 
 RATING = "rating.json"
 _TRIALS = "trials.json"
@@ -96,7 +97,7 @@ class _Trials:
 
     @classmethod
     def open(cls, plan: RatePlan) -> _Trials:
-        plan.out.mkdir(parents=True, exist_ok=True)
+        make_directory(plan.out)
         file = plan.out / _TRIALS
         if not file.is_file():
             return cls(file, plan.as_json())
@@ -188,7 +189,10 @@ class TrialRun:
             begin=self.window.begin,
             end=self.window.end,
             scored_from=self.window.scored_from,
+            speed=self.plan.speed,
             most_behind=_MOST_BEHIND,
+            delivery=self.plan.delivery,
+            recovery=self.plan.recovery,
         )
 
     def _verdict(self) -> ShiftedVerdict:
@@ -209,7 +213,7 @@ def fresh_folder(wanted: Path) -> Path:
 
     The new one has another name, so that a dying run's last writes cannot get into it.
     """
-    wanted.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(wanted.parent)
     number = 0
     for old in (path for path in wanted.parent.iterdir() if path.is_dir()):
         name, _, again = old.name.partition("+")
@@ -247,6 +251,7 @@ def judged(
         "copies": record["input"]["copies"],
         "driver": _of_driver(record["driver"]),
         "warm_up_s": record["warm_up"]["seconds"],
+        "warm_up_latency": record.get("warm_up_latency"),
         "validation": None if verdict is None else verdict.as_json(),
         "series": record["series"],
         "load_at_end": record["machine"]["load"],
@@ -304,6 +309,7 @@ def _void(record: RunRecord) -> str | None:
 
 def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: float) -> Rating:
     confirmed = [t for t in trials if t["confirming"] and t["pass"] and t["L"] == rating]
+    wall = next_wall(trials, rating)
     return {
         "kind": "linear-road-rating",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -311,11 +317,15 @@ def _result(plan: RatePlan, prepared: RateSet, trials: list[Trial], rating: floa
         "rating": rating,
         "confirmed": bool(confirmed),
         "scored_minutes": _scored_minutes(confirmed[-1]) if confirmed else 0,
+        "bracketed": wall is not None and is_next(rating, wall["L"]),
+        "next_wall": wall,
         "machine": machine(),
         "versions": versions(),
         "plan": plan.as_json(),
         "input": prepared.facts(),
-        "what_was_shortened": shortened(plan, prepared, rating),
+        "format": plan.delivery,
+        "read_by": READ_BY,
+        "what_was_shortened": shortened(plan, prepared, rating, wall),
         "trials": trials,
     }
 
@@ -324,13 +334,19 @@ def _scored_minutes(trial: Trial) -> float:
     return (trial["seconds"][1] - trial["scored_from"]) / 60
 
 
-def shortened(plan: RatePlan, prepared: RateSet, rating: float) -> list[str]:
+def shortened(plan: RatePlan, prepared: RateSet, rating: float, wall: NextWall | None = None) -> list[str]:
     """What this rating does not claim, in sentences."""
     whole, rest = prepared.copies(rating)
     copies = whole + (1 if rest else 0)
     cut = prepared.cut
     minutes = plan.traffic_minutes
     sentences = [f"trials score {plan.trial_minutes} of the {minutes} minutes of traffic, the busiest ones"]
+    if wall is None:
+        sentences.append("no larger L has failed: the largest one was not looked for")
+    elif not is_next(rating, wall["L"]):
+        sentences.append(f"between L = {rating:g} and {wall['L']:g}, which failed, nothing was tried")
+    if plan.speed != 1:
+        sentences.append(f"the clock runs {plan.speed:g} times as fast as real time, and so do the limits")
     if minutes < _WHOLE_DAY:
         sentences.append(
             f"{minutes} minutes of traffic were generated, not the {_WHOLE_DAY} of the benchmark"

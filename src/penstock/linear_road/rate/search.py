@@ -21,6 +21,10 @@ SHARE = 0.05
 """The step at large L, as a share of it."""
 
 
+BRACKET = 0.15
+"""A rating is bracketed if an L at most this share larger has failed."""
+
+
 @dataclass(frozen=True)
 class TrialOutcome:
     """What the search needs to know about a trial."""
@@ -97,6 +101,15 @@ def step_at(expressways: float) -> float:
     (0.5, 0.5, 10.0)
     """
     return max(SMALLEST, expressways * SHARE)
+
+
+def is_next(expressways: float, larger: float) -> bool:
+    """Whether nothing worth trying lies between the two: the larger one brackets the smaller.
+
+    >>> is_next(400, 420), is_next(400, 520), is_next(1, 1.5)
+    (True, False, True)
+    """
+    return larger - expressways <= max(SMALLEST, expressways * BRACKET)
 
 
 def on_grid(expressways: float) -> float:

@@ -11,6 +11,7 @@ from penstock.linear_road.report import charts
 from penstock.linear_road.report.compare import best_trial
 from penstock.linear_road.report.json_values import JsonObject, is_number, part, parts
 from penstock.linear_road.report.road_map import Road, draw
+from penstock.linear_road.report.validity import doubt
 from penstock.linear_road.run.record import Series
 from penstock.linear_road.run.response_times import LIMITS, NAMES
 from penstock.store.durable import write_text
@@ -47,7 +48,7 @@ def run_page(
     return _page(
         title,
         [
-            f"<p>{_outcome(run, verdict)}</p>",
+            f"<div>{_outcome(run, verdict)}</div>",
             _facts(_run_facts(run)),
             "<h2>Answers</h2>",
             _answers(run, verdict),
@@ -107,8 +108,11 @@ def _mark(*, passed: bool, words: tuple[str, str] = ("PASS", "FAIL")) -> str:
 def _outcome(run: JsonObject, verdict: JsonObject | None) -> str:
     if not run.get("finished", True):
         return _mark(passed=False, words=("", "The run was stopped before its end."))
-    if not run.get("valid", True):
-        return _mark(passed=False, words=("", "The run is not valid: the driver fell behind."))
+    times = doubt(run)
+    return f"{_answers_outcome(verdict)}{'' if times is None else f'<p>{escape(times)}</p>'}"
+
+
+def _answers_outcome(verdict: JsonObject | None) -> str:
     if verdict is None:
         return "The answers have not been checked."
     return _mark(passed=bool(verdict["passed"]), words=("All answers hold.", "The answers do NOT hold."))

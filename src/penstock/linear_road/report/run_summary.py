@@ -10,6 +10,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
+from penstock.linear_road.report.validity import doubt
 from penstock.linear_road.run.record import RunRecord
 from penstock.linear_road.run.response_times import NAMES
 
@@ -54,15 +55,8 @@ def _lines(record: RunRecord, out: Path) -> Iterator[str]:
     yield f"{out}/answers.csv, {out}/dead_letters.csv, {out}/run.json"
     if not record["finished"]:
         yield "Stopped; the same command goes on."
-    elif record["driver"].get("late_seconds"):
-        yield (
-            "NOT VALID: the driver fell behind, so the response times are worth nothing (run.json, `driver`)."
-        )
-    elif not record["valid"]:
-        yield (
-            "The run was killed on the way: its answers hold, but its response times include the gap "
-            "(run.json, `attempts`)."
-        )
+    elif (why := doubt(record)) is not None:
+        yield f"NOT VALID. {why}"
 
 
 def _seconds(value: float | None) -> str:

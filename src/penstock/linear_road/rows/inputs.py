@@ -17,8 +17,21 @@ from penstock.linear_road.errors import InputError
 MANIFEST = "manifest.json"
 HISTORY_NAMES: tuple[str, ...] = ("TollHistory", "SegmentHistory")
 Format = Literal["csv", "parquet"]
+Delivery = Literal["text", "packed"]
+"""How a driver passes stored text on: as it is, or as packed columns (`packed_rows`)."""
 _SUFFIXES = (".dat", ".csv", ".parquet")
 _GENERATED = re.compile(r"rows-\d+-\d+")
+
+
+def known_delivery(text: str) -> Delivery:
+    """Check the name of a form of delivery.
+
+    >>> known_delivery("packed")
+    'packed'
+    """
+    if text not in ("text", "packed"):
+        raise InputError(f"--format {text} is not known; expected text or packed.")
+    return "packed" if text == "packed" else "text"
 
 
 class Manifest(TypedDict, total=False):

@@ -179,6 +179,7 @@ def _join(first: Rows | None, second: Rows) -> Rows:
         assert first.starts is not None
         assert second.starts is not None
         text = np.concatenate([first.text, second.text])
+        # `starts` has one more entry than there are rows: the end of the text.
         starts = np.concatenate([first.starts[:-1], second.starts + first.starts[-1]])
     return Rows(
         np.concatenate([first.values, second.values]),

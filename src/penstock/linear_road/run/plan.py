@@ -7,7 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.inputs import history_beside
+from penstock.linear_road.rows.inputs import Delivery, history_beside, known_delivery
+from penstock.model.durations import parse_duration
+from penstock.model.errors import ExpressionError
+from penstock.store.durable import Durability, known_durability
+
+RECOVERY = "10 seconds"
+"""Feeds stay until no train needs them, so state need not be written with every train."""
+
+
+def known_recovery(text: str) -> str:
+    """The recovery target, if it is a length of time or 'off'."""
+    try:
+        known = text == "off" or parse_duration(text) > 0
+    except ExpressionError:
+        known = False
+    if not known:
+        raise InputError(f"--recovery {text} is not known; expected for example '10 seconds', or 'off'.")
+    return text
 
 
 @dataclass(frozen=True)
@@ -31,8 +48,15 @@ class RunPlan:
     """Give up when this many seconds of input are unanswered; None: never."""
     take_over: bool = False
     """Take over the folder from a process that still uses it."""
+    durability: Durability = "process"
+    delivery: Delivery = "packed"
+    recovery: str = RECOVERY
+    """How long trains may have to run again after the machine went down; "off": each writes its state."""
 
     def __post_init__(self) -> None:
+        known_durability(self.durability)
+        known_delivery(self.delivery)
+        known_recovery(self.recovery)
         if not self.speed > 0:
             raise InputError(f"--speed {self.speed:g} is not above 0; expected a factor such as 1 or 60.")
         if not self.source.exists():

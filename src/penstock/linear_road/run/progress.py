@@ -20,6 +20,7 @@ from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.errors import ClockError
 from penstock.linear_road.network.accounts import CHARGED
+from penstock.linear_road.run.record import TrainFigures
 from penstock.linear_road.run.resource_use import RunCounts
 from penstock.store.file_names import delivery_of
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.runtime import TrainDone  # needs Spark
 
 _KEEP = 20
-"""Delivered files of so many trains are kept; a committed train is never read again."""
+"""Delivered files of at least so many trains are kept."""
 
 _RECENT = 64
 OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
@@ -53,9 +54,11 @@ class RunProgress:
     """How many tolls above 0 were charged on leaving a segment; `charged` is their sum."""
     charged: int = 0
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    spans: list[TrainFigures] = field(default_factory=list)
     fresh: deque[Path] = field(default_factory=lambda: deque(maxlen=_RECENT))
     """The newest answer files, for the live view."""
-    _done: deque[list[str]] = field(default_factory=deque)
+    _done: deque[tuple[int, list[str]]] = field(default_factory=deque)  # trains and their files
+    _needed: int = -1
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _clock: Clock | None = None
 
@@ -72,8 +75,22 @@ class RunProgress:
             self.train_s = now - done.started
             self.recent.append((now, done.ticket.rows))
             self._count(done.commit.counts)
+            if seconds:
+                self.spans.append(self._span(done, max(seconds)))
             self.fresh.extend(map(Path, done.shown))
-            self._done.append(paths)
+            self._done.append((done.ticket.train, paths))
+            self._needed = done.needed
+
+    def _span(self, done: TrainDone, second: int) -> TrainFigures:
+        since = done.ticket.since
+        boxes = sum(cost.wall for cost in done.commit.costs.values()) / max(1, self.feed.groups)
+        return {
+            "second": second,
+            "rows": done.ticket.rows,
+            "waited_s": round(max(0.0, done.started - since), 3) if since is not None else 0.0,
+            "ran_s": round(done.seconds, 3),
+            "boxes_s": round(boxes, 3),
+        }
 
     def _count(self, counts: dict[str, dict[str, int]]) -> None:
         self.charges += counts.get("charges", {}).get("out", 0)
@@ -128,7 +145,9 @@ class RunProgress:
 
     def sweep(self) -> None:
         """Remove delivered files that no train will read again, so that the disk does not fill."""
+        old: list[str] = []
         with self._lock:
-            old = [self._done.popleft() for _ in range(len(self._done) - _KEEP)]
-        for path in (path for paths in old for path in paths):
+            while len(self._done) > _KEEP and self._done[0][0] <= self._needed:
+                old += self._done.popleft()[1]
+        for path in old:
             Path(path).unlink(missing_ok=True)

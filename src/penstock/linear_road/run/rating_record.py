@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.rows.copies import CopiesFigures
 from penstock.linear_road.run.record import Cost, Machine, Series
-from penstock.linear_road.run.response_times import ResponseFigures
+from penstock.linear_road.run.response_times import ResponseFigures, WarmUpLatency
 from penstock.linear_road.validate.shifted import ShiftedFigures
 
 Trial = TypedDict(
@@ -33,6 +33,7 @@ Trial = TypedDict(
         "copies": CopiesFigures | None,
         "driver": DriveFigures,
         "warm_up_s": float | None,
+        "warm_up_latency": NotRequired[WarmUpLatency | None],
         "validation": ShiftedFigures | None,
         "series": Series,
         "load_at_end": float,
@@ -54,6 +55,13 @@ class SetFacts(TypedDict):
     source: str
 
 
+class NextWall(TypedDict):
+    """What limits the system: the smallest L above the rating that failed, and what its trial showed."""
+
+    L: float
+    why: list[str]
+
+
 class Rating(TypedDict):
     """The contents of `rating.json`."""
 
@@ -63,9 +71,13 @@ class Rating(TypedDict):
     rating: float
     confirmed: bool
     scored_minutes: float
+    bracketed: bool
+    next_wall: NextWall | None
     machine: Machine
     versions: dict[str, str]
     plan: PlanFigures
     input: SetFacts
+    format: str
+    read_by: str
     what_was_shortened: list[str]
     trials: list[Trial]

@@ -6,7 +6,10 @@ from typing import NotRequired, TypedDict
 
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.rows.copies import CopiesFigures
-from penstock.linear_road.run.response_times import ResponseFigures
+from penstock.linear_road.run.response_times import ResponseFigures, WarmUpLatency
+
+READ_BY = "a task of Spark"
+"""Who reads a delivered file: the system under test, not the driver or this process."""
 
 
 class Machine(TypedDict):
@@ -29,6 +32,24 @@ class SampleFigures(TypedDict):
     rows_in: int
     rows_out: int
     backlog_s: float
+    stolen_s: NotRequired[float | None]
+    major_faults: NotRequired[int | None]
+    dirty_mb: NotRequired[float | None]
+
+
+class TrainFigures(TypedDict):
+    """One train: the last second it took, its tuples, and its time by phase.
+
+    `waited_s`: from the arrival of its oldest tuple until it began. `ran_s`: from there to its commit.
+    `boxes_s`: the part of that in which boxes worked, as the mean of the partitions; the rest is reading,
+    writing, Spark and the commit.
+    """
+
+    second: int
+    rows: int
+    waited_s: float
+    ran_s: float
+    boxes_s: float
 
 
 class Cost(TypedDict, total=False):
@@ -83,16 +104,20 @@ class Rates(TypedDict):
 
 
 class Series(TypedDict, total=False):
-    """The run over time: samples, and response times by second if there was a clock."""
+    """The run over time: samples, trains, and response times by second if there was a clock."""
 
     samples: list[SampleFigures]
+    trains: list[TrainFigures]
     second: list[int]
     p50: list[float | None]
     p99: list[float | None]
 
 
 class RunRecord(TypedDict):
-    """The contents of `run.json`."""
+    """The contents of `run.json`.
+
+    `format`: how the driver delivered tuples, as text or packed columns. `read_by`: who read them.
+    """
 
     kind: str
     started: str
@@ -107,9 +132,12 @@ class RunRecord(TypedDict):
     warm_up: WarmUp
     input: InputFigures
     attempts: Attempts
+    format: str
+    read_by: str
     driver: DriveFigures
     rates: Rates
     latency: dict[str, ResponseFigures]
+    warm_up_latency: NotRequired[WarmUpLatency]
     answers: dict[str, int]
     cost: Cost
     series: Series

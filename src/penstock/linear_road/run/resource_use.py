@@ -21,11 +21,12 @@ from typing import cast
 
 import psutil
 
+from penstock.linear_road.run.machine_state import machine_state
 from penstock.linear_road.run.record import Cost, Machine, SampleFigures
 
 PACKAGES: tuple[str, ...] = ("penstock", "pyspark", "pyarrow", "numpy", "numba", "pandas", "duckdb")
-_MEMORY_EVERY = 5
-"""Memory is measured with every fifth sample."""
+_MEMORY_EVERY = 30
+"""Memory is measured with every so many samples: the kernel walks all pages for it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class Sample:
     rows_in: int
     rows_out: int
     backlog_s: float
+    stolen_s: float | None = None
+    major_faults: int | None = None
+    dirty_mb: float | None = None
 
     def as_json(self) -> SampleFigures:
         return cast("SampleFigures", asdict(self))
@@ -110,7 +114,7 @@ class Sampler:
     def _loop(self) -> None:
         tree, begun, memory = ProcessTree(), time.monotonic(), 0.0
         while not self._stop.wait(self.every):
-            # Counting the shared pages of large processes takes tens of milliseconds.
+            # Counting the shared pages takes some 20 ms for each gigabyte.
             if len(self.samples) % _MEMORY_EVERY == 0:
                 memory = tree.memory_mb()
             now = self.look()
@@ -123,6 +127,7 @@ class Sampler:
                     now.rows_in,
                     now.rows_out,
                     round(now.backlog_s, 3),
+                    *machine_state(),
                 )
             )
 

@@ -49,6 +49,18 @@ class ResponseFigures(TypedDict):
     late: int
 
 
+class WarmUpLatency(TypedDict):
+    """What the seconds before the scored ones showed: checked, but not timed.
+
+    `slowest_s`: the slowest answer of any type, to a twentieth of a second; None if there was no answer.
+    `late`: answers later than 5 s, the strictest limit.
+    """
+
+    answers: int
+    slowest_s: float | None
+    late: int
+
+
 @dataclass
 class ResponseTimes:
     r"""Counts so far: answers, response times by type (from `scored_from` on), and by second.
@@ -121,6 +133,16 @@ class ResponseTimes:
         return [
             round((int(b) + 0.5) * _BIN_MS / 1000, 3) if n else None for b, n in zip(bins, total, strict=True)
         ]
+
+    def before_scored(self, begin: int) -> WarmUpLatency:
+        """What the seconds from `begin` to the scored ones showed."""
+        bins = self.waits[begin : self.scored_from].sum(axis=0, dtype=np.int64)
+        used = np.flatnonzero(bins)
+        return {
+            "answers": int(bins.sum()),
+            "slowest_s": round(int(used[-1] + 1) * _BIN_MS / 1000, 3) if len(used) else None,
+            "late": int(bins[min(LIMITS) * 1000 // _BIN_MS :].sum()),
+        }
 
 
 @njit(cache=True, nogil=True)

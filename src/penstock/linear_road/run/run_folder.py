@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.record import Attempts, RunRecord
-from penstock.store.durable import write_text
+from penstock.store.durable import make_directory, open_file, write_text
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"
@@ -74,7 +74,7 @@ class RunFolder:
 
     def note(self, event: str) -> None:
         """Record that the run was started, stopped or finished."""
-        with self._notes.open("a", encoding="utf-8") as notes:
+        with open_file(self._notes, "a") as notes:
             notes.write(json.dumps({"event": event, "at": round(time.time(), 3)}) + "\n")
 
     def events(self) -> list[str]:
@@ -117,7 +117,7 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
             raise InputError(f"{name} {path} is a file; expected a directory.")
     if file.is_file():
         _same_run(plan, checkpoint, json.loads(file.read_text(encoding="utf-8")))
-        plan.out.mkdir(parents=True, exist_ok=True)
+        make_directory(plan.out)
         return RunFolder(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
@@ -129,7 +129,7 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
     paths = (plan.out, checkpoint)
     folder = RunFolder(plan.out, checkpoint, created=tuple(path for path in paths if not path.exists()))
     for path in paths:
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
     return folder
 

@@ -15,16 +15,18 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
 from penstock.linear_road.drive.driver_process import DriverProcess
 from penstock.linear_road.drive.prepare import PreparePlan, prepare
 from penstock.linear_road.drive.slices import Slices, is_slices, open_slices
-from penstock.linear_road.errors import InputError, RunError, RunStopped
+from penstock.linear_road.errors import ClockError, InputError, RunError, RunStopped
 from penstock.linear_road.network import (
     Session,
     answer_files,
@@ -40,12 +42,13 @@ from penstock.linear_road.rows.progress import silent
 from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import RunProgress
-from penstock.linear_road.run.record import Cost, InputFigures, Rates, RunRecord, Series
+from penstock.linear_road.run.record import READ_BY, Cost, InputFigures, Rates, RunRecord, Series
 from penstock.linear_road.run.resource_use import Sampler, machine, versions
 from penstock.linear_road.run.response_times import ResponseTimes
 from penstock.linear_road.run.run_folder import ANSWERS, LETTERS, RUN, RunFolder, open_run_folder
+from penstock.model.writing.network import Network
 from penstock.runtime import Runtime, local_session
-from penstock.store.durable import write_text
+from penstock.store.durable import make_directory, write_text
 from penstock.store.ownership import owned
 
 _LOOK_EVERY = 0.2
@@ -147,6 +150,8 @@ def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
         groups=groups,
         expressways=plan.expressways,
         resume=folder.resumed,
+        durability=plan.durability,
+        delivery=plan.delivery,
     )
 
 
@@ -161,6 +166,15 @@ def whole_feed(drive: DrivePlan, slices: Slices) -> tuple[DrivePlan, Feed]:
         drive = replace(drive, groups=feed.groups - 1)
         feed = feed_of(drive, slices)
     return drive, feed
+
+
+def clock_runs(feed: Path) -> bool:
+    """Whether a killed run has left its clock running."""
+    try:
+        clock = Clock.load(feed)
+    except ClockError:
+        return False
+    return clock.ticks and clock.paused_at is None
 
 
 def cores() -> int:
@@ -178,6 +192,9 @@ class _NetworkRun:
     feed: Feed
     stop: threading.Event
     watcher: Watcher
+    driver: DriverProcess | None = None
+    behind: bool = False
+    """An earlier call was killed, and its clock has kept running."""
     warm_up_s: float = 0.0
     wall_s: float = 0.0
     stopped: bool = False
@@ -185,27 +202,43 @@ class _NetworkRun:
     _began: float = field(default_factory=time.time)
 
     def run(self, given: Session | None) -> RunRecord:
-        self.folder.feed.mkdir(parents=True, exist_ok=True)
+        make_directory(self.folder.feed)
         raise_if_stopped(self.stop)
         self.folder.note("started")
-        session: Session = given or local_session(self.plan.master)
+        self.behind = clock_runs(self.folder.feed)
         try:
-            return self._with_session(session)
+            # The network is put together, and the past mapped, while Spark starts.
+            with ThreadPoolExecutor(1, "road-network") as beside:
+                net = beside.submit(road_network, self.plan.past, self.folder.feed, self.folder.parts)
+                session: Session = given or local_session(self.plan.master)
+            try:
+                return self._with_session(session, net.result)
+            finally:
+                if given is None:
+                    session.stop()
         except RunStopped:
             self.folder.note("stopped")
             raise
-        finally:
-            if given is None:
-                session.stop()
 
-    def _with_session(self, session: Session) -> RunRecord:
+    def _stop_driver(self) -> None:
+        if self.driver is not None:
+            self.driver.stop()
+
+    def _warm_up(self, session: Session) -> None:
+        """Warm Spark up before the clock starts; if it runs already, the first train is the warm-up."""
+        if self.behind:
+            self.watcher.say("the clock has kept running: catching up at once, without a warm-up")
+            return
+        self.watcher.say("warming up: Spark, Python workers, compiled kernels")
+        self.warm_up_s = warm_up(session, partitions=self.feed.groups, delivery=self.plan.delivery)
+
+    def _with_session(self, session: Session, network: Callable[[], Network]) -> RunRecord:
         self.watcher.spark_started()
         raise_if_stopped(self.stop)
         self._say_if_joined()
-        self.watcher.say("warming up: Spark, Python workers, compiled kernels")
-        self.warm_up_s = warm_up(session, partitions=self.feed.groups)
+        self._warm_up(session)
         raise_if_stopped(self.stop)
-        net = road_network(self.plan.past, self.folder.feed, self.folder.parts)
+        net = network()
         raise_if_stopped(self.stop)
         runtime = road_runtime(
             net,
@@ -213,26 +246,26 @@ class _NetworkRun:
             spark=session,
             partitions=self.feed.groups,
             take_over=self.plan.take_over,
+            durability=self.plan.durability,
+            recovery=self.plan.recovery,
         )
         progress = RunProgress(self.feed, self.folder.feed)
         runtime.on_train(progress.train_done)
         sampler = Sampler(progress.counts)
-        driver: DriverProcess | None = None
         try:
             # The network first: it must follow the directory when the first second comes.
             runtime.start()
-            driver = DriverProcess.start(self.drive, self.folder.log)
+            self.driver = DriverProcess.start(self.drive, self.folder.log)
             sampler.start()
             begun = time.monotonic()
-            self._follow(runtime, driver, progress)
+            self._follow(runtime, self.driver, progress)
             self.wall_s = time.monotonic() - begun
             sampler.stop()
         finally:
             # The driver first: it pauses the clock, so that nothing falls due while the network stops.
-            if driver is not None:
-                driver.stop()
+            self._stop_driver()
             runtime.stop()
-        return self._close(driver, progress, sampler)
+        return self._close(self.driver, progress, sampler)
 
     def _say_if_joined(self) -> None:
         span = self.feed.slices.span
@@ -290,6 +323,8 @@ class _NetworkRun:
         report = driver.note().get("report") or DriveFigures()
         record = self._record(report, progress, sampler, responses)
         record["dead_letters"], record["answer_bytes"] = refused, size
+        if self.plan.ticks and scored_from:
+            record["warm_up_latency"] = responses.before_scored(self.feed.begin)
         write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
@@ -320,16 +355,28 @@ class _NetworkRun:
             "clock": "wall clock" if self.plan.ticks else "none: maximum speed, Emit = Time",
             "machine": machine(),
             "versions": versions(),
-            "config": {**self.plan.as_json(), "partitions": self.feed.groups, "master": self.plan.master},
+            "config": {**self.plan.as_json(), **self._settings()},
             "warm_up": {"seconds": round(self.warm_up_s, 2), "scored_from": scored_from},
             "input": self._input(report),
             "attempts": self.folder.attempts(),
+            "format": self.plan.delivery,
+            "read_by": READ_BY,
             "driver": report,
             "rates": self._rates(progress, cost, int(responses.all_answers.sum())),
             "latency": responses.figures() if self.plan.ticks else {},
             "answers": {str(kind): int(count) for kind, count in enumerate(responses.all_answers)},
             "cost": cost,
-            "series": self._series(sampler, responses),
+            "series": self._series(sampler, progress, responses),
+        }
+
+    def _settings(self) -> dict[str, str | int | None]:
+        """What may differ between two calls of the same run."""
+        plan = self.plan
+        return {
+            "partitions": self.feed.groups,
+            "master": plan.master,
+            "durability": plan.durability,
+            "recovery": plan.recovery,
         }
 
     def _rates(self, progress: RunProgress, cost: Cost, answers: int) -> Rates:
@@ -360,9 +407,9 @@ class _NetworkRun:
             "kept_together": [[low, high] for low, high in span.together] if span else [],
         }
 
-    def _series(self, sampler: Sampler, responses: ResponseTimes) -> Series:
+    def _series(self, sampler: Sampler, progress: RunProgress, responses: ResponseTimes) -> Series:
         begin, end = self.feed.begin, self.feed.end
-        series: Series = {"samples": sampler.as_json()}
+        series: Series = {"samples": sampler.as_json(), "trains": progress.spans}
         if self.plan.ticks:
             series |= {
                 "second": list(range(begin, end)),

@@ -33,7 +33,7 @@ from penstock.linear_road.traffic.direction import Direction, directions
 from penstock.linear_road.traffic.finished_directions import PARTS, Part, is_whole, make_part, open_part
 from penstock.linear_road.traffic.merge import Slice, cut, merge, write_rows
 from penstock.linear_road.traffic.vehicles import STRIDE, name_vehicles
-from penstock.store.durable import TEMPORARY, whole_file, write_text
+from penstock.store.durable import TEMPORARY, make_directory, whole_file, write_text
 
 MODEL = 1
 """Goes up whenever the same seed gives other rows, so that parts of two models are never mixed."""
@@ -148,7 +148,7 @@ def _begin(out: Path, plan: TrafficPlan) -> None:
             f"{out} holds row files of unknown origin; choose another directory or remove them."
         )
     else:
-        marker.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(marker.parent)
         write_text(marker, json.dumps(asdict(plan)))
     for left_over in [*out.glob(f".*{TEMPORARY}"), *(out / PARTS).glob(f".*{TEMPORARY}")]:
         left_over.unlink()

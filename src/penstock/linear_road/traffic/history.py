@@ -38,7 +38,7 @@ from penstock.linear_road.rows.progress import Progress, silent
 from penstock.linear_road.rows.read_blocks import seconds_of, size_of
 from penstock.linear_road.traffic.segment_history import MINUTES, day_of_traffic, tolls
 from penstock.linear_road.traffic.toll_history import Stretches, nowhere, spent, stretches
-from penstock.store.durable import whole_file, write_text
+from penstock.store.durable import make_directory, whole_file, write_text
 
 VERSION = 1
 KIND = "linear-road-history"
@@ -237,7 +237,7 @@ def _open_parts(out: Path, config: HistoryConfig) -> Path:
     note = parts / "config.json"
     if parts.exists() and not (note.is_file() and json.loads(note.read_text(encoding="utf-8")) == config):
         shutil.rmtree(parts)
-    parts.mkdir(parents=True, exist_ok=True)
+    make_directory(parts)
     write_text(note, json.dumps(config))
     return parts
 
@@ -348,6 +348,7 @@ def _join(final: Path, parts: list[Path]) -> None:
     """
     if len(parts) == 1:
         with whole_file(final) as path:
+            path.unlink()  # it was created with its mode, and the link needs the name
             os.link(parts[0], path)
     elif final.suffix == ".csv":
         _join_csv(final, parts)

@@ -379,6 +379,7 @@ def _move(
     _drive(cells, speed_of, random, car)
     for which in range(len(accidents)):
         accident = accidents[which]
+        # Two vehicles make an accident (Linear Road's rule), so a third one drives past it.
         if accident.phase > ONE_STOPPED:
             continue
         if _may_stop_first(car, accident, t):

@@ -120,6 +120,7 @@ def validate_copies(
     total = sum(len(part.copies) for part in parts)
     for number, part in enumerate(parts):
         with workspace(memory) as con:
+            # The oracle answers the original once. Each copy's answers are shifted back and compared with it.
             consult(con, open_input(part.original), history)
             read = read_answers(con, answers)
             _keep(con)

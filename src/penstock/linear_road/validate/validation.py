@@ -24,7 +24,7 @@ STEPS = 11
 """How many steps `validate` reports to `progress`."""
 
 
-def validate(
+def validate(  # noqa: PLR0913 - what to do and where; each is an option of `lr validate`
     path: Path,
     *,
     answers: Path | None = None,
@@ -46,6 +46,7 @@ def validate(
     source = open_input(path)
     history = history or history_beside(path)
     _check(answers, expected, json_file)
+    # The tables are keyed by input, history and the oracle's own code: another version begins anew.
     with _work(source, history, work) as directory, workspace(memory, directory) as con:
         oracle = consult(con, source, history, progress)
         verdict = new_verdict(path, oracle)

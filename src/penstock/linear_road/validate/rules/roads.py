@@ -91,6 +91,7 @@ def load(
     if done.whole:
         return done.refused
     sizes = np.cumsum([0, *(file.stat().st_size for file in source.files)])
+    # Rows and the position behind them are committed together, so a killed validation goes on from there.
     journal.begin()
     committed = time.monotonic()
     for chunk, accepted, refused in sieve(con, chunks(source, done.position), done.gate):
