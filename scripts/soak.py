@@ -1,166 +1,132 @@
-"""`make soak`: the slow tests at full counts, recorded like a benchmark.
+"""`make soak`: the long tests at full counts, recorded like a benchmark.
 
-A soak takes hours, so it may run in pieces. Each piece that has passed is kept in out/soak, by commit, and is
-not run again; `--fresh` forgets them. The result is written when every piece has run on this commit.
+A soak takes hours, so it is collected piece by piece, over several sessions and machines. A piece that has
+run writes its result at once: benchmarks/results/<date>/soak-PIECE-HHMMSS.json. Bring the results of other
+machines there too. When every piece has passed, the soak itself is written: it names its pieces with their
+commits, and adds up every count.
 
-    python scripts/soak.py                          what is still missing on this commit
-    python scripts/soak.py --only boxes runtime     these pieces
+    python scripts/soak.py --list                   the pieces, how long each takes, and which are done
+    python scripts/soak.py                          run what is still missing
+    python scripts/soak.py --only boxes kills-join  these pieces, and not again if they are done
+    python scripts/soak.py --since COMMIT           results of COMMIT and of later ones count
 
-Figure: what was done (kills, attaches, networks, standing cases), and every test with its outcome and
-seconds. Time:   3 to 5 hours; --quick runs the slow tests at their usual counts, about 15 minutes.
+Without --since, results count if only documents and results changed after them. Exit code 0: every piece that
+was asked for has passed, and has done what it must have done.
+
+Figure: what was done (kills, attaches, networks, standing cases, fuzzed rows, corruptions, requests), and
+every test with its outcome and seconds.
+Time:   --list says it of each piece; --quick runs them at the counts of CI, to see that they work.
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.common import facts  # noqa: E402 - found through the line above
-from benchmarks.common.command_line import options  # noqa: E402
+from benchmarks.common.command_line import options  # noqa: E402 - found through the line above
 from benchmarks.common.results import recording  # noqa: E402
+from benchmarks.soak.collected import (  # noqa: E402
+    NAME,
+    Collected,
+    Commits,
+    collect,
+    newest_code,
+    shortfalls,
+    total,
+)
+from benchmarks.soak.outcomes import read_cases, summary  # noqa: E402
+from benchmarks.soak.pieces import PIECES, Piece  # noqa: E402
 
-PIECES = {
-    "boxes": ["tests/boxes"],
-    "runtime": ["tests/runtime", "tests/store"],
-    "standing": ["tests/standing"],
-    "diffusion": ["tests/diffusion"],
-    "linear_road": ["tests/linear_road", "tests/benchmarks"],
-    "fuzz": ["tests/fuzz"],
-}
-PIECES["rest"] = ["tests", *(f"--ignore={folder}" for folders in PIECES.values() for folder in folders)]
-NO_TESTS = 5  # pytest's exit code for a piece that has no slow tests
-Piece = dict[str, Any]
+NO_TESTS = 5  # pytest's exit code for a piece that has no long tests
 
 
 def run_tests(words: Sequence[str], report: Path, *, full: bool) -> int:
-    """Slow tests in a process of their own, reported to a JUnit file."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-m",
-        "slow",
-        "--timeout",
-        "7200",
-        f"--junitxml={report}",
-        *words,
-    ]
+    """Long tests in a process of their own, reported to a JUnit file."""
+    command = [sys.executable, "-m", "pytest", "-m", "slow or soak", "--timeout", "7200"]
     environment = {
         "PENSTOCK_ENGINES": "local,spark",
         **os.environ,
         **({"PENSTOCK_SOAK": "1"} if full else {}),
     }
+    command += [f"--junitxml={report}", *words]
     code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return 0 if code == NO_TESTS else code
 
 
-def outcome(case: ET.Element) -> str:
-    """`passed`, or the kind of mark that JUnit puts on a test that did not."""
-    marks = {"failure": "failed", "error": "error", "skipped": "skipped"}
-    return next((marks[child.tag] for child in case if child.tag in marks), "passed")
+def run_piece(piece: Piece, chosen: argparse.Namespace) -> bool:
+    """Run one piece and write its result; whether it passed and did what it must."""
+    print(f"soak: {piece.name}", flush=True)
+    with recording(f"{NAME}-{piece.name}", chosen, tests=piece.tests) as record:
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            code = run_tests(piece.words(PIECES.values()), report, full=not chosen.quick)
+            figures = summary(read_cases(report))
+        record.figures = {"exit_code": code, "counts": piece.counts, **figures}
+        if code:
+            record.found_wrong(f"{piece.name}: exit code {code} of pytest")
+        if not chosen.quick:
+            for sentence in shortfalls(piece, figures["did"]):
+                record.found_wrong(sentence)
+    return record.exit_code == 0
 
 
-def what_was_done(cases: Sequence[ET.Element]) -> Counter[str]:
-    """What the tests say that they did (`record_property`), added up by name."""
-    total: Counter[str] = Counter()
-    for case in cases:
-        for item in case.iter("property"):
-            total[str(item.get("name"))] += int(item.get("value", 0))
-    return total
+def show(done: Mapping[str, Collected]) -> None:
+    """One line for each piece: its minutes, its counts, its result."""
+    for piece in PIECES.values():
+        time = f"{piece.minutes:3} minutes, {'measured' if piece.measured else 'estimated'}"
+        counts = ", ".join(f"{name} {least:,}" for name, least in piece.counts.items())
+        state = done[piece.name].file if piece.name in done else "still to run"
+        print(f"{piece.name:22} {time:21}  {state}{f'  ({counts})' if counts else ''}")
 
 
-def run_piece(name: str, *, full: bool) -> Piece:
-    """Run one piece and tell how it went."""
-    clock = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        code = run_tests(PIECES[name], report, full=full)
-        # pytest wrote the file a moment ago, unless it did not get that far
-        cases = list(ET.parse(report).getroot().iter("testcase")) if report.exists() else []  # noqa: S314
-    return {
-        "exit_code": code,
-        "seconds": round(time.monotonic() - clock, 1),
-        "commit": facts.commit(),
-        "did": dict(what_was_done(cases)),
-        "outcomes": dict(Counter(map(outcome, cases))),
-        "tests": [
-            {
-                "test": f"{case.get('classname')}::{case.get('name')}",
-                "outcome": outcome(case),
-                "seconds": float(case.get("time", 0)),
-            }
-            for case in cases
-        ],
-    }
+def finish(done: Mapping[str, Collected], chosen: argparse.Namespace, since: str) -> int:
+    """Write the result of the soak if every piece has one that counts; else say what is missing."""
+    missing = [name for name in PIECES if name not in done]
+    if missing:
+        print(f"still to run: {', '.join(missing)}")
+        if asked := [name for name in missing if name in chosen.only]:
+            print(f"do not count, because tracked files differ from the commit: {', '.join(asked)}")
+        return 1 if asked else 0
+    with recording(NAME, chosen, since=since) as record:
+        record.figures = total(done)
+    print(record.figures["did"])
+    return record.exit_code
 
 
-class Finished:
-    """Pieces that have passed, kept between two calls: a long soak is stopped and resumed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def forget(self) -> None:
-        for file in self.folder.glob("*.json"):
-            file.unlink()
-
-    def keep(self, name: str, piece: Piece) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / f"{name}.json").write_text(json.dumps(piece))
-
-    def pieces(self) -> dict[str, Piece]:
-        files = {name: self.folder / f"{name}.json" for name in PIECES}
-        return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
-
-
-def total(pieces: dict[str, Piece]) -> dict[str, Any]:
-    """What the pieces come to."""
-    did: Counter[str] = Counter()
-    for piece in pieces.values():
-        did.update(piece["did"])
-    return {"exit_code": max(p["exit_code"] for p in pieces.values()), "did": dict(did), "pieces": pieces}
+def parse() -> argparse.Namespace:
+    parser = options(__doc__)
+    parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES), help="pieces to run")
+    parser.add_argument("--list", action="store_true", help="show the pieces and run nothing")
+    parser.add_argument("--since", metavar="COMMIT", help="results of this commit and of later ones count")
+    parser.add_argument("--fresh", action="store_true", help="run pieces again that have passed")
+    return parser.parse_args()
 
 
 def main() -> int:
-    parser = options(__doc__)
-    parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES), help="pieces to run")
-    parser.add_argument("--fresh", action="store_true", help="run again what has passed on this commit")
-    chosen = parser.parse_args()
-    finished = Finished(ROOT / "out" / "soak" / f"{facts.commit()}{'-quick' if chosen.quick else ''}")
-    if chosen.fresh:
-        finished.forget()
-    with recording("soak", chosen, only=chosen.only) as record:
-        for name in chosen.only:
-            if name in finished.pieces():
-                continue
-            print(f"soak: {name}", flush=True)
-            piece = run_piece(name, full=not chosen.quick)
-            if piece["exit_code"]:
-                record.found_wrong(f"{name}: exit code {piece['exit_code']}")
-                record.figures = total({**finished.pieces(), name: piece})
-                break
-            finished.keep(name, piece)
-        else:
-            record.figures = total(finished.pieces())
-        missing = [name for name in PIECES if name not in finished.pieces()]
-        if missing and not record.wrong:
-            # The pieces lie in out/soak; the result is written when the last one has passed.
-            chosen.no_result = True
-            print(f"still to run: {', '.join(missing)}")
-    print(record.figures["did"])
-    return record.exit_code
+    chosen = parse()
+    since = chosen.since or newest_code() or ""
+    commits = Commits(since)
+
+    def done() -> dict[str, Collected]:
+        return collect(PIECES.values(), commits, quick=chosen.quick)
+
+    if chosen.list:
+        show(done())
+        return 0
+    asked = [PIECES[name] for name in chosen.only if chosen.fresh or name not in done()]
+    failed = [piece.name for piece in asked if not run_piece(piece, chosen)]
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+        return 1
+    return 0 if chosen.no_result else finish(done(), chosen, since)
 
 
 if __name__ == "__main__":

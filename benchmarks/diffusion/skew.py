@@ -31,6 +31,7 @@ import penstock as ps
 from benchmarks.common.command_line import given, options
 from benchmarks.common.process_tree import spent
 from benchmarks.common.results import Record, recording
+from benchmarks.common.running_network import TrainWatch
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import show
 from penstock.engine.contract.policy import AsSoonAsPossible
@@ -133,9 +134,10 @@ def run_ours(spark: Any, way: str, case: Case, work: Path, chosen: argparse.Name
             net, spark, work / "checkpoint", once=True, close=True, policy=policy, partitions=SERVERS
         ) as runtime,
     ):
-        runtime.wait(900)
         query = next(iter(runtime.queries.values()))
-        trains = seconds_of(query.query)
+        watch = TrainWatch(query)
+        runtime.wait(900)
+    trains = [train.done - train.started for train in watch.seen]
     log = TrainLog(query.trains.directory)
     run = JoinRun(way, took.wall, took.cpu, trains, (begin, time.time()))
     tickets = [t for t in (log.ticket(n) for n in range(log.last() + 1)) if t is not None]

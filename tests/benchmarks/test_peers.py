@@ -6,6 +6,7 @@ The Spark peer is followed without Spark.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -94,3 +95,19 @@ def test_system_x_on_traffic(tmp_path):
         for rows in feed.batches():
             system.poll(rows)
     assert validate(tmp_path / "in", answers=tmp_path / "answers.csv").passed
+
+
+def test_a_system_x_that_persists_answers_the_same(tmp_path):
+    generate(tmp_path / "in", xways=0.5, minutes=1, seed=5)
+    answers = []
+    for name, database in (("memory", None), ("file", tmp_path / "x.duckdb")):
+        feed = feed_module.Feed(tmp_path / "in", follow=False)
+        with (tmp_path / name).open("wb") as out:
+            system = system_x.SystemX(feed_module.Answers(out, feed), history_sql.History(None), database)
+            for batch in islice(feed.batches(), 20):
+                system.poll(batch)
+        system.con.close()
+        answers.append(sorted((tmp_path / name).read_text().splitlines()))
+    assert answers[0] == answers[1] != []
+    kept = system_x.duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True)
+    assert kept.execute("SELECT count(*) FROM reports").fetchall()[0][0] > 0
