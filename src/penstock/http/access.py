@@ -22,7 +22,7 @@ from penstock.model.errors import PenstockError
 COOKIE = "penstock_token"
 _LEAST_SECRET = 16  # characters
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_SAFE = ("GET", "HEAD")
+SAFE_METHODS = ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,10 @@ class Token:
 
     name: str
     digest: bytes
+    looks_only: bool = False
 
     @staticmethod
-    def parse(text: str) -> Token:
+    def parse(text: str, *, looks_only: bool = False) -> Token:
         """From `NAME=SECRET`.
 
         >>> Token.parse("board=0123456789abcdef").name
@@ -47,7 +48,7 @@ class Token:
                 expected=f"a name of letters, digits, '_', '.', '-', and {_LEAST_SECRET} characters or more",
                 hint='make one with: python -c "import secrets; print(secrets.token_urlsafe())"',
             )
-        return Token(name, _digest(secret))
+        return Token(name, _digest(secret), looks_only)
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,23 @@ class Access:
     tokens: tuple[Token, ...] = ()
 
     @staticmethod
-    def of(host: str, tokens: Iterable[str] = (), names: Iterable[str] = ()) -> Access:
+    def of(
+        host: str,
+        tokens: Iterable[str] = (),
+        names: Iterable[str] = (),
+        read_tokens: Iterable[str] = (),
+    ) -> Access:
         """The rules for a service bound to an address; `names` are other names by which clients reach it.
+
+        Clients with `read_tokens` may look, but change nothing.
 
         >>> Access.of("127.0.0.1").tokens
         ()
         """
-        parsed = tuple(Token.parse(text) for text in tokens)
+        parsed = (
+            *(Token.parse(text) for text in tokens),
+            *(Token.parse(text, looks_only=True) for text in read_tokens),
+        )
         if not parsed and not is_loopback(host):
             raise PenstockError(
                 f"{host} can be reached from other machines, and no client needs a token",
@@ -88,12 +99,23 @@ class Access:
         """The name of the client; "" for everybody where there are no tokens, None for a stranger."""
         if not self.tokens:
             return ""
-        given = _digest(_secret(headers))
-        name = None
+        token = self.token_of(_secret(headers))
+        return None if token is None else token.name
+
+    def may_change(self, headers: Headers) -> bool:
+        """Whether the client may do more than look."""
+        if not self.tokens:
+            return True
+        token = self.token_of(_secret(headers))
+        return token is not None and not token.looks_only
+
+    def token_of(self, secret: str) -> Token | None:
+        """The token that a secret belongs to."""
+        given, known = _digest(secret), None
         for token in self.tokens:  # to the end, so that the time says nothing about which one is near
             if hmac.compare_digest(token.digest, given):
-                name = token.name
-        return name
+                known = token
+        return known
 
 
 def from_own_page(method: str, headers: Headers) -> bool:
@@ -108,7 +130,7 @@ def from_own_page(method: str, headers: Headers) -> bool:
     if site in ("same-origin", "none"):
         return True
     # A link that somebody follows: the page that holds it does not see the answer.
-    return method in _SAFE and headers.get("sec-fetch-mode") == "navigate"
+    return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate"
 
 
 def is_loopback(host: str) -> bool:

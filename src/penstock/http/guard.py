@@ -2,22 +2,28 @@
 
 It knows where a request comes from (`access`), reads the body within its limit, and gives every answer the
 headers that keep browsers from doing more with it than showing it. There is no CORS: no page of another site
-may read an answer. The owner that a token names is in `request.state.owner`.
+may read an answer. The owner that a token names is in `request.state.owner`. A client whose token is for
+looking only is refused here, whatever route would change something.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from penstock.http.access import Access, from_own_page
+from penstock.http.access import SAFE_METHODS, Access, from_own_page
 from penstock.http.error_bodies import json_response
 from penstock.http.limits import ServerLimits
+from penstock.http.rates import ChangeRates
 
 OPEN_PATHS = frozenset({"/health"})
 """What needs no token: whether the service lives."""
+
+IsOpen = Callable[[str], bool]
+"""Whether a path needs no token."""
 
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -56,12 +62,21 @@ class ClientGone(Exception):  # noqa: N818 - not an error
 
 
 class Guard:
-    """ASGI middleware: `app.add_middleware(Guard, access=..., limits=...)`."""
+    """ASGI middleware: `app.add_middleware(Guard, access=..., limits=...)`.
+
+    `is_open` names paths that need no token. `rates` limits how often one client may change something.
+    """
 
     def __init__(
-        self, app: ASGIApp, access: Access | None = None, limits: ServerLimits | None = None
+        self,
+        app: ASGIApp,
+        access: Access | None = None,
+        limits: ServerLimits | None = None,
+        is_open: IsOpen = OPEN_PATHS.__contains__,
+        rates: ChangeRates | None = None,
     ) -> None:
         self._app, self._access, self._limits = app, access or Access(), limits or ServerLimits()
+        self._is_open, self._rates = is_open, rates
         self._reading = 0  # bytes of all bodies that are being read
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,12 +108,20 @@ class Guard:
             raise RefusedError(
                 403, "a page of another site has sent this request", "a page of this service, or none"
             )
-        owner = self._access.owner(headers)
-        if owner is None and scope["path"] not in OPEN_PATHS:
+        owner, is_open = self._access.owner(headers), self._is_open(scope["path"])
+        if owner is None and not is_open:
             raise RefusedError(
                 401, "the request has no valid token", "the header Authorization: Bearer SECRET"
             )
+        if scope["method"] not in SAFE_METHODS:
+            self._may_change(owner, headers, is_open=is_open)
         return owner
+
+    def _may_change(self, owner: str | None, headers: Headers, *, is_open: bool) -> None:
+        if not is_open and not self._access.may_change(headers):
+            raise RefusedError(403, "this token is for looking only", "a token given with --token")
+        if self._rates is not None and not self._rates.allows(owner or ""):
+            raise RefusedError(429, "too many changes in a short time", "another try a little later")
 
     async def _with_body(self, headers: Headers, receive: Receive) -> Receive:
         length = headers.get("content-length", "0")

@@ -71,7 +71,13 @@ def serving(
     app: FastAPI, host: str = "127.0.0.1", port: int = 0, limits: ServerLimits | None = None
 ) -> Iterator[str]:
     """Serve in a thread of its own, and give the URL; the server ends with the block."""
-    listener = take_port(host, port)
+    with serving_on(app, take_port(host, port), limits) as url:
+        yield url
+
+
+@contextmanager
+def serving_on(app: FastAPI, listener: socket.socket, limits: ServerLimits | None = None) -> Iterator[str]:
+    """The same on a port that was taken before."""
     server = _server(app, limits or ServerLimits())
     thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
     thread.start()

@@ -1,0 +1,233 @@
+"""The figures now, as JSON: `status()`, the keys of `penstock qos show`, and what each arrow carries."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from penstock.control.report import REPORT
+from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
+from penstock.model.boxes import Output, View
+from penstock.model.qos import QoS
+from penstock.runtime import Runtime
+from penstock.runtime.records.train_records import Status
+from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.record_types import OutputSecond
+from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
+from penstock.web.look.point_figures import PointFigures
+from penstock.web.look.watched import LOOKING_ONLY, Watched
+
+Json = dict[str, Any]
+More = Callable[[], Json]
+"""What other parts of the console add to a status, such as who holds what."""
+
+
+class StatusLook:
+    """Makes the status of a network. Every client shares one look: see `routes/live.py`."""
+
+    def __init__(self, watched: Watched, more: More = dict) -> None:
+        self._watched, self._more = watched, more
+        self._points = PointFigures(watched.checkpoint)
+        self._reach: tuple[int, Reach] | None = None
+        self._lock = threading.Lock()
+
+    def status(self) -> Json:
+        """All of it."""
+        with self._lock:
+            return self._status()
+
+    def _status(self) -> Json:
+        watched = self._watched
+        status, version = watched.status(), watched.catalog.version()
+        state, error = watched.state()
+        qos, homes = graphs_of(watched), watched.homes()
+        outputs = [_output(name, qos.get(name), status) for name in _ends(watched)]
+        utilities = {output["name"]: output["utility_minute"] for output in outputs}
+        arrows = arrow_figures(self._reach_of(version), status, homes, utilities)
+        controlled = _controlled(watched)
+        return {
+            "network": watched.name(),
+            "version": version,
+            "time": time.time(),
+            "state": state,
+            "error": error or None,
+            "changeable": watched.runtime is not None and state == "running",
+            "why_not": None if watched.runtime is not None else LOOKING_ONLY,
+            **_plain(status),
+            "subnetworks": [
+                {**_subnetwork(each, watched.runtime), **_priority(each.name, controlled)}
+                for each in status.subnetworks
+            ],
+            "boxes": _boxes(status),
+            "outputs": outputs,
+            "sources": _sources(status),
+            "arrows": arrows,
+            "worst": worst(arrows),
+            "points": self._points.figures(points_of(watched)),
+            "qos": controlled,
+            **_control_keys(controlled),
+            **self._more(),
+        }
+
+    def _reach_of(self, version: int) -> Reach:
+        """Which outputs lie behind each arrow; it changes with the network only."""
+        network = self._watched.network()
+        key = hash((version, None if network is None else len(network.nodes)))
+        if self._reach is None or self._reach[0] != key:
+            self._reach = key, Reach.of(arrows_of(self._watched), _ends(self._watched))
+        return self._reach[1]
+
+
+def _plain(status: Status) -> Json:
+    """The parts of `status()` that need no more than their fields."""
+    return {
+        "latency": {name: asdict(latency) for name, latency in status.latency.items()},
+        "dead": status.dead,
+        "flows": {name: asdict(flow) for name, flow in status.flows.items()},
+        "accounts": {name: asdict(account) for name, account in status.accounts.items()},
+        "inputs": [asdict(load) for load in status.inputs],
+        "this_run": asdict(status.this_run),
+        "seconds": {
+            name: [[s.second, s.tuples, _delay(s, 0.5), _delay(s, 0.99), s.age] for s in seconds]
+            for name, seconds in status.seconds.items()
+        },
+    }
+
+
+def _delay(second: OutputSecond, rank: float) -> float | None:
+    return delay_at([second], rank)
+
+
+def _boxes(status: Status) -> Json:
+    return {
+        name: {**asdict(count), "selectivity": count.selectivity, **_flow(status, name)}
+        for name, count in status.boxes.items()
+    }
+
+
+def _flow(status: Status, name: str) -> Json:
+    flow = status.flows.get(name)
+    keys = ("rate_in", "rate_out", "train_in", "train_out")
+    return dict.fromkeys(keys) if flow is None else {key: getattr(flow, key) for key in keys}
+
+
+def _subnetwork(sub: Any, runtime: Runtime | None) -> Json:
+    shown = {**asdict(sub), "held": False, "running": None, "since": None, "waiting": None, "priority": None}
+    query = None if runtime is None else runtime.queries.get(sub.name)
+    if query is None:
+        return shown
+    inputs = query.situation().inputs.values()
+    waiting = [known.waiting_tuples for known in inputs]
+    return {
+        **shown,
+        "held": query.steering.held,
+        "running": not query.drained(),
+        "since": query.running_since,
+        "waiting": None if None in waiting else sum(each or 0 for each in waiting),
+        "inputs": list(query.sub.inputs),
+        "points": list(query.sub.points),
+        "outputs": list(query.sub.outputs),
+    }
+
+
+def _output(name: str, qos: QoS | None, status: Status) -> Json:
+    """An output under the keys of `penstock qos show`; without a QoS its utility is unknown."""
+    seconds = status.seconds.get(name, ())
+    due = next((second for second in reversed(seconds) if second.due), None)
+    rated = qos is not None and due is not None
+    return {
+        "name": name,
+        "weight": None if qos is None else qos.weight,
+        "utility": utility(qos, due) if qos is not None and due is not None else None,
+        "utility_minute": None if qos is None else mean_utility(qos, seconds),
+        "delay_p50": delay_at(seconds, 0.5),
+        "delay_p99": delay_at(seconds, 0.99),
+        "share": None if due is None else due.share,
+        "in_zone": in_good_zone(qos, due) if rated and qos is not None and due is not None else None,
+        "exact_since": None,
+    }
+
+
+def _sources(status: Status) -> list[Json]:
+    loads = {load.input: load for load in status.inputs}
+    return [
+        {
+            "name": name,
+            "offered": account.offered,
+            "let_in": account.let_in,
+            "shed": account.shed,
+            "dead": account.dead,
+            "late": account.late,
+            "offered_rate": loads[name].offered_rate if name in loads else None,
+            "shed_rate": None,
+            "waiting": loads[name].waiting if name in loads else None,
+            "age": loads[name].age if name in loads else None,
+        }
+        for name, account in status.accounts.items()
+    ]
+
+
+def _controlled(watched: Watched) -> Json | None:
+    """What `penstock qos show` tells; None while no control runs."""
+    runtime = watched.runtime
+    if runtime is not None:
+        return None if runtime.control is None else dict(runtime.qos().plain())
+    kept = Decisions(watched.catalog).state(REPORT)
+    return None if kept is None else kept[1]
+
+
+def _priority(name: str, controlled: Mapping[str, Any] | None) -> Json:
+    rows = {} if controlled is None else {row["name"]: row for row in controlled["subnetworks"]}
+    return {"priority": rows[name]["priority"]} if name in rows else {}
+
+
+def _control_keys(controlled: Mapping[str, Any] | None) -> Json:
+    """What only control knows; its own figures of outputs and sources are better than ours."""
+    nothing: Json = {"valves": [], "load": None, "capacity": None}
+    if controlled is None:
+        return nothing
+    keys = ("outputs", "sources", "valves", "load", "capacity")
+    return {**nothing, **{key: controlled[key] for key in keys if key in controlled}}
+
+
+def graphs_of(watched: Watched) -> dict[str, QoS]:
+    """The QoS of each output and view that has one."""
+    network = watched.network()
+    if network is not None:
+        nodes = [node for node in network.nodes.values() if isinstance(node, Output | View)]
+        return {node.name: node.qos for node in nodes if node.qos is not None}
+    topology = watched.catalog.topology()
+    records = () if topology is None else topology.nodes
+    return {node.name: node.qos for node in records if node.qos is not None}
+
+
+def _ends(watched: Watched) -> Sequence[str]:
+    """Outputs, and views with a QoS."""
+    network = watched.network()
+    if network is not None:
+        rated = [name for name, node in network.points.items() if getattr(node, "qos", None) is not None]
+        return [*network.outputs, *rated]
+    topology = watched.catalog.topology()
+    return [node.name for node in (topology.nodes if topology else ()) if node.kind == "output" or node.qos]
+
+
+def points_of(watched: Watched) -> Sequence[str]:
+    """Connection points and views."""
+    network = watched.network()
+    if network is not None:
+        return list(network.points)
+    topology = watched.catalog.topology()
+    kinds = ("connection_point", "view")
+    return [node.name for node in (topology.nodes if topology else ()) if node.kind in kinds]
+
+
+def arrows_of(watched: Watched) -> list[tuple[str, str, int]]:
+    """All arrows of a network."""
+    network = watched.network()
+    if network is not None:
+        return [(arrow.tail, arrow.head, arrow.index) for arrow in network.arrows]
+    topology = watched.catalog.topology()
+    return [(arrow.tail, arrow.head, arrow.index) for arrow in (topology.arrows if topology else ())]

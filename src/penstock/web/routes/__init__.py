@@ -1,0 +1,1 @@
+"""The routes of the console, by topic. docs/console-api.md describes their JSON."""

@@ -1,0 +1,71 @@
+"""Routes of Linear Road, where the network is Linear Road's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Response
+
+from penstock.web.errors import LookingOnlyError, UnknownNameError
+from penstock.web.look.road import is_road, road_json, vehicle_json
+from penstock.web.routes.work import Work, json_answer
+from penstock.web.service import ConsoleService
+
+Json = dict[str, Any]
+_MINUTES = 2  # minutes that an accident is shown after its last sign
+
+
+def add_road(app: FastAPI, work: Work) -> None:
+    """Add the routes."""
+    service = work.service
+
+    @app.get("/api/road", summary="Linear Road: segments, tolls, accidents, answers against their limits")
+    async def road(
+        expressway: Annotated[int | None, Query(ge=0)] = None,
+        direction: Annotated[int, Query(ge=0, le=1)] = 0,
+    ) -> Response:
+        return json_answer(await work.look(lambda: _road(service, expressway, direction)))
+
+    @app.get("/api/road/vehicles/{vid}", summary="One vehicle: position, tolls, account, why its toll")
+    async def vehicle(vid: int) -> Response:
+        """It is watched from the first request on; figures begin then."""
+        return json_answer(await work.look(lambda: _vehicle(service, vid)))
+
+
+def _road(service: ConsoleService, expressway: int | None, direction: int) -> Json:
+    watched = service.watched
+    if not is_road(watched.network()):
+        raise UnknownNameError("this network is not Linear Road's")
+    seconds = watched.status().seconds
+    return road_json(watched.checkpoint, expressway, direction, _wrecks(service), seconds)
+
+
+def _wrecks(service: ConsoleService) -> list[tuple[int, int, int]]:
+    if service.watched.runtime is None:
+        return []
+    rows = service.tuples("accidents:accidents_by_expressway:0", "", 0, 500)["rows"]
+    newest = max((row["tuple"]["_ts"] for row in rows), default=0.0)
+    recent = [row["tuple"] for row in rows if row["tuple"]["_ts"] > newest - _MINUTES * 60]
+    return [(each["XWay"], each["Dir"], each["Seg"]) for each in recent]
+
+
+def _vehicle(service: ConsoleService, vid: int) -> Json:
+    if not is_road(service.watched.network()):
+        raise UnknownNameError("this network is not Linear Road's")
+    if service.watched.runtime is None:
+        raise LookingOnlyError(
+            "a vehicle can be watched only while the network runs in the console's process",
+            hint="penstock run NET --console",
+        )
+    condition = f"VID = {vid}"
+    seen = _rows(service, "track:segments:0", condition)
+    told = _rows(service, "quote:notices:0", condition)
+    segments: list[Json] = []
+    if seen:
+        last = seen[-1]
+        segments = road_json(service.watched.checkpoint, last["XWay"], last["Dir"], (), {})["segments"]
+    return vehicle_json(vid, seen, told, segments)
+
+
+def _rows(service: ConsoleService, arrow: str, condition: str) -> list[Json]:
+    return [row["tuple"] for row in service.tuples(arrow, condition, 0, 500)["rows"]]
