@@ -29,7 +29,7 @@ test: lint ## lint, types, layers, then all tests but the slow ones, on both eng
 test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
 	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 --durations 15 $(ARGS)
 
-soak: $(READY) ## the slow tests at full counts; the result goes to benchmarks/results/<date>
+soak: $(READY) ## the long tests at full counts, in pieces (ARGS=--list); results go to benchmarks/results/<date>
 	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
 
 lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter, figures in the documents

@@ -16,11 +16,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep every test that needs the shared Spark session in one process: a session takes seconds to warm up.
 
     The other process works through the rest meanwhile. This has an effect under `pytest -n 2 --dist
-    loadgroup` only.
+    loadgroup` only. A test that tells what it did belongs to the soak, whether it is slow in CI or not.
     """
     for item in items:
         if _needs_session(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if "record_property" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.soak)
 
 
 def _needs_session(item: pytest.Item) -> bool:

@@ -28,7 +28,15 @@ def run(name, *arguments, cwd):
 
 
 def test_every_example_has_a_test():
-    tested = {"linear_road.py", "sensors.py", "crossings.py", "traffic.py", "traffic.yaml", "standing.py"}
+    tested = {
+        "linear_road.py",
+        "sensors.py",
+        "crossings.py",
+        "traffic.py",
+        "traffic.yaml",
+        "standing.py",
+        "overload.py",
+    }
     assert {p.name for p in EXAMPLES.iterdir() if p.suffix in (".py", ".yaml")} == tested
 
 
@@ -101,6 +109,15 @@ def test_crossings(tmp_path):
 def test_python_and_text_are_the_same_network():
     made = load_network(f"{EXAMPLES / 'traffic.py'}:net")
     assert to_yaml(made) == to_yaml(from_yaml(EXAMPLES / "traffic.yaml"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+@soak_only
+def test_overload(tmp_path):
+    said = run("overload.py", tmp_path / "out", "--seconds", 30, cwd=tmp_path)
+    assert " tuples a second fit; 2.5 times that will come" in said
+    assert (tmp_path / "out" / "overload.svg").read_text().startswith("<?xml")
 
 
 @pytest.mark.slow

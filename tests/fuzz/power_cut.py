@@ -8,10 +8,11 @@ flushed the whole, a part or nothing.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.store.durable import FileLayer
+from penstock.store.durable import FileLayer, Piece
 
 
 class PowerCutError(BaseException):
@@ -51,6 +52,10 @@ class ForgettingDisk(FileLayer):
     def write(self, path: Path, data: bytes | memoryview) -> None:
         self._call()
         super().write(path, data)
+
+    def write_pieces(self, path: Path, pieces: Iterable[Piece], *, quietly: bool = False) -> None:
+        self._call()
+        super().write_pieces(path, pieces, quietly=quietly)
 
     def replace(self, path: Path, target: Path) -> None:
         self._call()

@@ -17,6 +17,8 @@ import penstock as ps
 from engine.spark.trains.test_express import deliver, network
 from fuzz.corruption import damage
 from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.spark.recovery import version_folder
+from penstock.engine.spark.tasks import state
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.box_facts import facts
@@ -28,9 +30,10 @@ from penstock.store.points.compaction import Sizes, compact
 from penstock.store.points.leases import take_lease
 from penstock.store.points.point import PointReader
 from penstock.testing.dry_run import DryRun
-from soak import count
+from soak import SOAK, count
 
-CASES = count(40, soak=4_500)
+CASES = count(25, soak=1_500)  # for each way of keeping state
+EVERY_TRAIN, SOMETIMES = 0.0, 0.2  # seconds of trains that may have to run again
 BEFORE, AFTER = 10, 3  # seconds delivered before and after the damage
 LIMIT = 60.0
 
@@ -45,7 +48,7 @@ def second(folder: Path, at: int) -> None:
     deliver(folder / "in", at, [f"1,{at % 3},30", f"bad {at}"], [f"2,{at % 2},40"])
 
 
-def go_on(folder: Path, *, cut_off: bool = False) -> None:
+def go_on(folder: Path, recovery: float | None, *, cut_off: bool = False) -> None:
     """Start as a runtime does, and run until the feed is used up; or die after the first ticket."""
     net, checkpoint = with_view(folder), folder / "checkpoint"
     owner = own(checkpoint)
@@ -56,7 +59,8 @@ def go_on(folder: Path, *, cut_off: bool = False) -> None:
         catalog.record_network(net.name, "text", net.nodes.values())
         catalog.counts()
         catalog.close()
-        dry = DryRun(net, checkpoint, length=1, epoch=owner.epoch)
+        state._RESIDENT.clear()
+        dry = DryRun(net, checkpoint, length=1, epoch=owner.epoch, recovery=recovery)
         dry.query.close = False
         dry.query.next_ticket() if cut_off else dry.all()
     finally:
@@ -76,40 +80,57 @@ def written(folder: Path):
     return lines, sorted(map(str, rows)), sorted(letters)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _memory(tmp_path_factory):
+    """A folder takes the place of the machine's memory. A copied checkpoint finds nothing of it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(version_folder, "MEMORY", tmp_path_factory.mktemp("memory"))
+        patched.setattr(version_folder, "_has_room", lambda _folder: True)
+        yield
+
+
+SNAPSHOTS = {None: "never", EVERY_TRAIN: "every_train", SOMETIMES: "sometimes"}
+
+
+@pytest.fixture(scope="module", params=SNAPSHOTS)
+def recovery(request) -> float | None:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory) -> Path:
+def sound(tmp_path_factory, recovery) -> Path:
     """A checkpoint in the middle of a run: compacted, read by others, with a train that was cut off."""
     folder = tmp_path_factory.mktemp("sound")
     for at in range(1, BEFORE + 1):
         second(folder, at)
-    go_on(folder)
+    go_on(folder, recovery)
     compact(folder / "checkpoint", "kept", Sizes(min_entries=2, segment_entries=4))
     take_lease(PointReader(folder / "checkpoint", "kept"), "reader", seconds=None)
     second(folder, BEFORE + 1)
-    go_on(folder, cut_off=True)
+    go_on(folder, recovery, cut_off=True)
     return folder
 
 
 @pytest.fixture(scope="module")
-def expected(sound, tmp_path_factory):
-    return outcome(sound, tmp_path_factory.mktemp("expected") / "run", seed=None)
+def expected(sound, recovery, tmp_path_factory):
+    return outcome(sound, tmp_path_factory.mktemp("expected") / "run", recovery, seed=None)
 
 
-def outcome(sound: Path, folder: Path, seed: int | None):
+def outcome(sound: Path, folder: Path, recovery: float | None, seed: int | None):
     """The rows of a run that goes on after the damage."""
     shutil.copytree(sound, folder)
     if seed is not None:
         damage(folder / "checkpoint", seed)
     for at in range(BEFORE + 2, BEFORE + 2 + AFTER):
         second(folder, at)
-    go_on(folder)
+    go_on(folder, recovery)
     return written(folder)
 
 
-def check_case(sound: Path, folder: Path, seed: int, expected) -> str:
+def check_case(sound: Path, folder: Path, recovery: float | None, seed: int, expected) -> str:
     began = time.monotonic()
     try:
-        lines, rows, letters = outcome(sound, folder, seed)
+        lines, rows, letters = outcome(sound, folder, recovery, seed)
     except PenstockError:
         result = "refused"
     else:
@@ -122,12 +143,14 @@ def check_case(sound: Path, folder: Path, seed: int, expected) -> str:
     return result
 
 
-def test_damaged_checkpoints_are_refused_or_give_the_same_rows(sound, expected, tmp_path, record_property):
+def test_damaged_checkpoints_are_refused_or_give_the_same_rows(
+    sound, expected, recovery, tmp_path, record_property
+):
     results: Counter[str] = Counter()
     for seed in range(CASES):
         folder = tmp_path / str(seed)
         try:
-            results[check_case(sound, folder, seed, expected)] += 1
+            results[check_case(sound, folder, recovery, seed, expected)] += 1
         except BaseException as error:
             shutil.rmtree(folder / "checkpoint")
             shutil.copytree(sound / "checkpoint", folder / "checkpoint")
@@ -136,13 +159,14 @@ def test_damaged_checkpoints_are_refused_or_give_the_same_rows(sound, expected, 
         shutil.rmtree(folder)
     assert results["refused"] > CASES / 10
     assert results["harmless"] > CASES / 10
-    record_property("corruptions_by_readers", CASES)
-    record_property("corruptions_refused", results["refused"])
+    record_property(f"corruptions_by_readers_{SNAPSHOTS[recovery]}", CASES)
+    record_property(f"corruptions_refused_{SNAPSHOTS[recovery]}", results["refused"])
 
 
 # -- whole restarts, with Spark
 
-RESTARTS = count(3, soak=500)
+PARTS = count(1, soak=4)  # `make soak` runs each as a piece of its own
+RESTARTS = count(3, soak=125)  # of each part
 ROWS = "time TIMESTAMP, k INT, v INT"
 
 
@@ -180,8 +204,9 @@ def rows_in(folder: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(8 * 3600)
-def test_damaged_checkpoints_with_a_whole_restart(spark, tmp_path, record_property):
+@pytest.mark.timeout(7200 if SOAK else 600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_damaged_checkpoints_with_a_whole_restart(spark, tmp_path, part, record_property):
     source, half = tmp_path / "in", tmp_path / "half"
     for number in range(2):
         put(source, number)
@@ -191,7 +216,7 @@ def test_damaged_checkpoints_with_a_whole_restart(spark, tmp_path, record_proper
     for number in range(RESTARTS + 1):
         folder = tmp_path / str(number)
         shutil.copytree(half, folder)
-        done = damage(folder / "checkpoint", 1000 + number) if number else "nothing"
+        done = damage(folder / "checkpoint", 1000 * (part + 1) + number) if number else "nothing"
         try:
             run_on(spark, source, folder, close=True)
         except PenstockError:

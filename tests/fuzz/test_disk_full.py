@@ -6,14 +6,17 @@ import errno
 import os
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
-from fuzz.test_durability import deliveries, run, written
+import pytest
+
+from fuzz.test_durability import EVERY_TRAIN, deliveries, memory, run, written  # noqa: F401 - memory: a fixture
 from penstock.model.errors import PenstockError
 from penstock.store import durable
 from soak import count
 
-FILLINGS = count(6, soak=500)
+FILLINGS = count(4, soak=300)
 
 
 class FullDisk(durable.FileLayer):
@@ -35,29 +38,36 @@ class FullDisk(durable.FileLayer):
             raise
         super().write(path, data)
 
+    def write_pieces(self, path: Path, pieces: Iterable[durable.Piece], *, quietly: bool = False) -> None:
+        del quietly
+        self.write(path, b"".join(pieces))
+
     def link(self, path: Path, target: Path) -> None:
         self._full(target)  # a new name may need a new block
         super().link(path, target)
 
 
-def test_a_full_disk_loses_and_doubles_nothing(tmp_path, monkeypatch, record_property):
+@pytest.mark.parametrize("recovery", [None, EVERY_TRAIN])
+@pytest.mark.usefixtures("memory")
+def test_a_full_disk_loses_and_doubles_nothing(tmp_path, monkeypatch, recovery, record_property):
     dice = random.Random(8)
     deliveries(tmp_path)
     disk = FullDisk(None, dice)
     monkeypatch.setattr(durable, "layer", disk)
-    run(tmp_path, sync=False, epoch=1)
+    run(tmp_path, sync=False, epoch=1, recovery=recovery)
     expected, failed = written(tmp_path), 0
     for number in range(FILLINGS):
         folder = tmp_path / str(number)
         deliveries(folder)
         monkeypatch.setattr(durable, "layer", FullDisk(dice.randrange(1, disk.writes + 1), dice))
         try:
-            run(folder, sync=False, epoch=1)
+            run(folder, sync=False, epoch=1, recovery=recovery)
         except (OSError, PenstockError):
             failed += 1
         monkeypatch.setattr(durable, "layer", durable.FileLayer())
-        run(folder, sync=False, epoch=2)
+        run(folder, sync=False, epoch=2, recovery=recovery)
         assert written(folder) == expected, f"filling {number}"
         shutil.rmtree(folder)
-    assert failed == FILLINGS
+    # A snapshot that finds no space is tried again later: where it was the last write, the run ends well.
+    assert failed == FILLINGS if recovery is None else failed > FILLINGS // 2
     record_property("fillings_of_the_disk", failed)

@@ -141,6 +141,7 @@ def test_many_clients_at_once(url: str, service: ByHand, record_property) -> Non
     grown = memory.memory_info().rss - before
     statuses = sum((client.statuses for client in clients), Counter[int]())
     record_property("clients", many)
+    record_property("seconds_of_clients", seconds)
     record_property("statuses_of_clients", dict(sorted(statuses.items())))
     record_property("megabytes_grown_by_clients", grown >> 20)
     assert set(statuses) <= FINE | {0}

@@ -20,6 +20,7 @@ from penstock.http.access import Access, Token
 from penstock.http.api_page import add_api_page
 from penstock.http.error_bodies import answer_errors
 from penstock.http.guard import Guard
+from penstock.http.rates import ChangeRates
 from penstock.http.server import serving
 
 SECRET = "a-secret-of-board-0123"
@@ -229,3 +230,40 @@ def test_every_answer_tells_browsers_what_not_to_do(open_at: str) -> None:
         assert headers.getheader("Cache-Control") == "no-store"
         assert "frame-ancestors 'none'" in str(headers.getheader("Content-Security-Policy"))
         assert headers.getheader("Server") is None
+
+
+def test_a_token_for_looking_changes_nothing():
+    access = Access.of("127.0.0.1", [f"board={SECRET}"], read_tokens=[f"wall={OTHER}"])
+    with serving(small_app(access)) as url:
+        at = url.removeprefix("http://")
+        for secret, status in ((SECRET, 200), (OTHER, 403)):
+            headers = {"Authorization": f"Bearer {secret}", **JSON}
+            assert _status(at, "GET", "/owner", headers) == 200
+            assert _status(at, "POST", "/owner", headers) == status
+
+
+def test_changes_of_one_client_have_a_rate():
+    app = FastAPI(docs_url=None, redoc_url=None)
+    rates = ChangeRates(per_second=0.001, burst=2)
+    app.add_middleware(Guard, access=ACCESS, is_open=lambda path: path == "/change", rates=rates)
+
+    @app.get("/change")
+    @app.post("/change")
+    async def change() -> bool:
+        return True
+
+    with serving(app) as url:
+        at = url.removeprefix("http://")
+        assert [_status(at, "POST", "/change", JSON) for _ in range(3)] == [200, 200, 429]
+        assert _status(at, "GET", "/change", JSON) == 200
+        other = {"Authorization": f"Bearer {OTHER}", **JSON}
+        assert _status(at, "POST", "/change", other) == 200, "another client has its own"
+
+
+def _status(at: str, method: str, path: str, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection(at, timeout=10)
+    try:
+        connection.request(method, path, headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()

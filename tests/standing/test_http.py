@@ -48,6 +48,7 @@ def service_at(
         queries={},
         check=lambda: None,
         settings=SimpleNamespace(take_over=False),
+        on_train=lambda _listener: None,
     )
     return kind(runtime, limits=Limits(queries=queries, rows=100))
 

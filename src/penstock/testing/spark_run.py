@@ -10,20 +10,24 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from penstock.connectors.contract import Input, Taken
 from penstock.connectors.loading import input_for
 from penstock.connectors.rows import RowsPosition
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.contract.valve import Valve, valve_places
 from penstock.engine.local.engine import DropRates, LocalResult, Train
 from penstock.engine.local.rows import DeadLetter
+from penstock.engine.spark.jobs.forms import Form, form_of
+from penstock.engine.spark.layout.plan import Layout
 from penstock.engine.spark.session import local_session
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
@@ -34,6 +38,7 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
+from penstock.testing.dry_run import dry_job
 
 
 class CutByHand(Input[RowsPosition]):
@@ -57,19 +62,49 @@ class CutByHand(Input[RowsPosition]):
         return replace(taken, more=True)
 
 
+@dataclass(frozen=True)
+class InForm:
+    """All trains in one form, on a session; without one they run here and now."""
+
+    form: Form | None
+    session: Any = None
+
+    def always(self) -> Callable[[Ticket, Layout], Form] | None:
+        """The form of every train, if it is given."""
+        form = self.form
+        return None if form is None else lambda _ticket, _layout: form
+
+
+class Levers(TypedDict, total=False):
+    """What is set while trains run: for all of them, or one for each train.
+
+    `schemes`: of diffused joins. `valves`: what is shed from each train on; the last hold to the end.
+    """
+
+    drop_rates: DropRates | Sequence[DropRates] | None
+    schemes: Sequence[Mapping[str, str]] | None
+    valves: Sequence[Sequence[Valve]]
+
+
 def run_on_spark(
     network: Network,
     trains: Sequence[Train],
     spark: Any,
     *,
     final: bool = True,
-    drop_rates: DropRates | Sequence[DropRates] | None = None,
     fuse: bool = True,
     partitions: int = 2,
-    schemes: Sequence[Mapping[str, str]] | None = None,
+    tickets: list[Ticket] | None = None,
+    **levers: Unpack[Levers],
 ) -> LocalResult:
-    """Run the trains; the result looks like the local engine's. `schemes`: of diffused joins, by train."""
-    spark = spark or local_session()
+    """Run the trains; the result looks like the local engine's.
+
+    `spark`: a session, or `InForm`. Trains run in all forms in turn: state goes from one to the other.
+    `tickets` gets the tickets of all trains: what they say was shed can be given to the reference engine.
+    """
+    given = spark if isinstance(spark, InForm) else InForm(None, spark or local_session())
+    spark = given.session
+    chosen = given.always() or in_turn(sum(len(list(rows)) for rows in trains[0].values()) if trains else 0)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)
         net, sinks = with_memory_sinks(network)
@@ -87,35 +122,54 @@ def run_on_spark(
             }
             listen = partial(_add_accounts, accounts)
             settings = QuerySettings(
-                partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=listen
+                partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=listen, form=chosen
             )
             query = SubnetworkQuery(sub, spark, root, steering, settings)
-            crank(query, drop_rates, schemes)
+            if spark is None:
+                query.trains.train_run = dry_job
+            crank(query, **levers)
+            if tickets is not None:
+                known = (query.log.ticket(train) for train in range(query.last + 1))
+                tickets += [ticket for ticket in known if ticket is not None]
         return replace(_result(root, net, sinks), accounts=accounts)
+
+
+def in_turn(start: int) -> Callable[[Ticket, Layout], Form]:
+    """All forms in turn, train by train."""
+    forms = list(Form)
+
+    def form(ticket: Ticket, layout: Layout) -> Form:
+        if form_of(ticket, layout) is Form.FRAMES:
+            return Form.FRAMES
+        chosen = forms[(start + ticket.train) % len(forms)]
+        return Form.TASKS if chosen is Form.FRAMES and layout.rooted else chosen
+
+    return form
 
 
 def _add_accounts(accounts: dict[str, Counter[str]], done: TrainDone) -> None:
     for name, account in done.commit.accounts.items():
-        counts = {key: number for key, number in asdict(account).items() if key != "shed"}
-        accounts.setdefault(name, Counter()).update(counts)
+        accounts.setdefault(name, Counter()).update(asdict(account))
 
 
-def crank(
-    query: SubnetworkQuery,
-    drop_rates: DropRates | Sequence[DropRates] | None = None,
-    schemes: Sequence[Mapping[str, str]] | None = None,
-) -> None:
+def crank(query: SubnetworkQuery, **levers: Unpack[Levers]) -> None:
     """Run a sub-network's trains one after the other, here and now, until its input is used up."""
     while not query.finished.is_set():
-        number = query.last + 1
-        if isinstance(drop_rates, Mapping):
-            query.steering.drop_rates.update(drop_rates)
-        elif drop_rates is not None and number < len(drop_rates):
-            query.steering.drop_rates.update(drop_rates[number])
-        if schemes is not None and number < len(schemes):
-            query.steering.schemes = dict(schemes[number])
+        _steer(query, query.last + 1, levers)
         if query.next_ticket():
-            query.tick(None, query.last)
+            query.run_train(query.last)
+
+
+def _steer(query: SubnetworkQuery, number: int, levers: Levers) -> None:
+    rates, schemes, valves = levers.get("drop_rates"), levers.get("schemes"), levers.get("valves", ())
+    if isinstance(rates, Mapping):
+        query.steering.drop_rates.update(rates)
+    elif rates is not None and number < len(rates):
+        query.steering.drop_rates.update(rates[number])
+    if schemes is not None and number < len(schemes):
+        query.steering.schemes = dict(schemes[number])
+    if number < len(valves):
+        query.steering.valves = tuple(v for v in valves[number] if v.at in valve_places(query.sub))
 
 
 def with_memory_sinks(network: Network) -> tuple[Network, dict[str, Memory]]:

@@ -83,7 +83,7 @@ class Spark:
     def crank(self) -> None:
         for query in self.queries:
             while query.next_ticket():
-                query.tick(None, query.last)
+                query.run_train(query.last)
 
 
 @dataclass(frozen=True)
@@ -162,11 +162,11 @@ def test_the_idle_mark_is_part_of_the_train(spark_session, tmp_path, engine):
     running.restart()  # killed between the ticket and its train
     query = next(q for q in running.queries if q.sub.points == ("pb",))
     assert query.last == before
-    query.tick(None, before)
+    query.run_train(before)
     running.train(b=[(3,)])
     entries = PointReader(tmp_path, "pb").entries()
     marks = [entry.idle for entry in entries]
     assert (marks.count(True), marks[-1]) == (1, False)
-    query.tick(None, before)  # published again
+    query.run_train(before)  # published again
     compact(tmp_path, "pb", Sizes(min_entries=1))
     assert [entry.idle for entry in PointReader(tmp_path, "pb").entries()] == marks

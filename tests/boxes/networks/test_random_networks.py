@@ -13,6 +13,7 @@ from penstock.testing.spark_run import run_on_spark
 from penstock.testing.strategies import cases
 from soak import count
 
+PARTS = count(1, soak=4)  # `make soak` runs each as a piece of its own
 CHECKS = {
     "deadline": None,
     "suppress_health_check": list(HealthCheck),
@@ -50,10 +51,10 @@ def test_small_networks(spark):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_many_networks(spark, record_property):
-    networks = compare_many(
-        spark, count(40, soak=1900), cases(number_of_cuttings=1, max_boxes=5, max_size=16)
-    )
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_networks(spark, part, record_property):
+    del part  # hypothesis draws others in each
+    networks = compare_many(spark, count(40, soak=475), cases(number_of_cuttings=1, max_boxes=5, max_size=16))
     record_property("networks_on_spark", networks)
 
 

@@ -154,7 +154,7 @@ class Case:
 
 @pytest.mark.parametrize("tail", [False, True])
 def test_whatever_a_writer_does_nothing_is_lost_in_silence(tmp_path, monkeypatch, tail, record_property):
-    cases = count(40, soak=20_000)
+    cases = count(40, soak=10_000)
     monkeypatch.setattr(source_files, "_WATCH_SECONDS", 0.0)
     monkeypatch.setattr(source_files, "_QUICK", 1e9)
     for seed in range(cases):

@@ -111,7 +111,7 @@ def test_odd_names_on_spark(spark, tmp_path):
         outs[name] = tmp_path / f"out {name} [a] {{b}}:"
         kept = net.source(name, format_, timestamp="time").filter("v >= 0").connection_point(f"kept_{name}")
         kept.filter("v >= 0").output(f"{name}_out", to=ps.parquet(outs[name]))
-    with ps.Runtime(net, spark, tmp_path / "check [1] {a,b}", once=True) as running:
+    with ps.Runtime(net, spark, tmp_path / "check [1] {a,b}: c", once=True) as running:
         running.wait(timeout=120)
     assert running.checkpoint.stat().st_mode & 0o777 == 0o700
     for name, expected in {"odd": len(names), "plain": 5, "text": len(names)}.items():

@@ -1,4 +1,4 @@
-"""Five networks to be killed: their input, their process, and what they must have given in the end.
+"""Six networks to be killed: their input, their process, and what they must have given in the end.
 
 `python jobs.py NAME FOLDER` runs one over the input in the folder, and ends with 0 when everything is
 through. Trains are short, so that a run has many moments to be killed at.
@@ -13,9 +13,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 import penstock as ps
+from engine.spark.valves.replay import check_accounts, log_of, replayed
 from linear_road.golden_input import Case
 from linear_road.road_run import answers, delivered, odd_rows
 from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.contract.valve import Valve, lot_of
 from penstock.linear_road.network import road_network, road_runtime
 from penstock.model.formats.description import SourceFormat
 from penstock.standing import StandingQueries
@@ -74,7 +77,11 @@ class FileJob(Job):
             policy=AsSoonAsPossible(TRAIN),
             partitions=2,
         ) as running:
+            self.steer(running)
             running.wait()
+
+    def steer(self, running: ps.Runtime) -> None:
+        """Set levers while it runs."""
 
     def check(self) -> None:
         reference = self.network(**{name: rows_source(SCHEMA) for name in self.inputs})
@@ -106,6 +113,38 @@ class Latch(FileJob):
         best = cars.group_by("k").latch("10 seconds", best="max(v)", n="count(*)", name="best")
         best.output("out", to=self.to())
         return net
+
+
+class Shedding(FileJob):
+    """Valves that change with every train; the tickets on the reference engine know the truth."""
+
+    def network(self, **sources: SourceFormat) -> ps.Network:
+        net = ps.Network("shedding")
+        cars = net.source("cars", sources["cars"], timestamp="time")
+        cars.filter("v < 95", name="valid").output("some", to=ps.parquet(str(self.folder / "some")))
+        windows = cars.group_by("k", name="by_k").tumble("10 seconds", n="count(*)", name="tens")
+        windows.output("out", to=self.to())
+        return net
+
+    def steer(self, running: ps.Runtime) -> None:
+        windows = {"lot": lot_of("cars"), "size": 10_000_000, "every": 10_000_000}
+
+        def change(done: TrainDone) -> None:
+            share = (0.7, 0.2, 1.0, 0.5)[done.ticket.train % 4]
+            at_source = Valve("cars", share, "windows", **windows)
+            running.set_valves("some", [at_source, Valve("cars->valid", share / 2, "windows", **windows)])
+
+        running.on_train(change)
+
+    def check(self) -> None:
+        log = log_of(self.folder / "checkpoint", "some")
+        step, rows = SECONDS // FILES, self.rows("cars")
+        files = [str(self.folder / "cars" / f"{number}.csv") for number in range(FILES)]
+        lines = {path: rows[at * step : (at + 1) * step] for at, path in enumerate(files)}
+        truth = replayed(self.network(cars=rows_source(SCHEMA)), log, lines).outputs
+        for name in ("some", "out"):
+            assert_same_rows(parquet_rows(self.folder / name), truth[name], name)
+        assert check_accounts(log, "cars", SECONDS) > 0
 
 
 class DiffusedJoin(FileJob):
@@ -181,6 +220,7 @@ class Road(Job):
 JOBS: dict[str, type[Job]] = {
     "tumble": Tumble,
     "latch": Latch,
+    "shedding": Shedding,
     "join": DiffusedJoin,
     "standing": Standing,
     "linear_road": Road,

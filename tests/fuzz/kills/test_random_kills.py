@@ -1,4 +1,4 @@
-"""Driver, JVM or Python worker killed at random moments, over five networks: 0 lost, 0 doubled, 0 stuck."""
+"""Driver, JVM or Python worker killed at random moments, over six networks: 0 lost, 0 doubled, 0 stuck."""
 
 from __future__ import annotations
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
+
 import pytest
 
 from penstock.standing.errors import OutOfTimeError, QueryError
@@ -55,3 +59,17 @@ def test_it_ends_when_nobody_can_ask_any_more() -> None:
     process.stdin.close()
     assert process.wait(30) == 0
     parser._kill()
+
+
+def test_a_service_with_thousands_of_connections_still_reads_queries() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
+    try:
+        with contextlib.ExitStack() as taken:
+            for _ in range(1_100):
+                taken.callback(os.close, os.dup(0))
+            parser = ParserProcess()
+            assert parser.parse(TEXT, STREAMS, Limits()) == parse(TEXT, STREAMS)
+            parser._kill()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import select
+import selectors
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import IO
 
 from penstock.model.errors import PenstockError
 from penstock.standing.errors import OutOfTimeError, QueryError
@@ -65,7 +66,7 @@ class ParserProcess:
         try:
             pickle.dump(question, process.stdin)
             process.stdin.flush()
-            if not select.select([process.stdout], [], [], seconds)[0]:
+            if not _readable(process.stdout, seconds):
                 raise OutOfTimeError(
                     "the query takes too long to read",
                     expected=f"at most {seconds:g} seconds",
@@ -98,6 +99,13 @@ class ParserProcess:
             with contextlib.suppress(OSError):  # what was not sent is lost on purpose
                 if pipe is not None:
                     pipe.close()
+
+
+def _readable(pipe: IO[bytes], seconds: float) -> bool:
+    """Whether something arrives in time. `select.select` fails once a service has 1,024 connections."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 PARSER = ParserProcess()

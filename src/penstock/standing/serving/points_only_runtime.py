@@ -15,7 +15,7 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import split
 from penstock.runtime import Runtime
 from penstock.runtime.point_maintenance import PointMaintenance
-from penstock.runtime.train_records import TrainRecords
+from penstock.runtime.records.train_records import TrainRecords
 from penstock.standing.serving.freshness import Sign
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.durable import make_directory
@@ -40,7 +40,7 @@ class PointsOnlyRuntime(Runtime):
         """Start a session; sub-networks are attached later."""
         self._take_session()
         records_dir = self.checkpoint / "standing"
-        make_directory(records_dir, private=True)
+        make_directory(records_dir)
         self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
         self._maintenance = PointMaintenance(self).start()
         return self

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.model.errors import PenstockError
-from penstock.store.durable import make_directory
+from penstock.store.durable import FILE_MODE, make_directory
 
 _TABLE = """CREATE TABLE IF NOT EXISTS queries (
     handle TEXT PRIMARY KEY, owner TEXT NOT NULL, client TEXT NOT NULL, text TEXT NOT NULL, mode TEXT,
@@ -47,8 +47,8 @@ class Registry:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        make_directory(path.parent, private=True)
-        path.touch(mode=0o600)  # before SQLite makes it readable for all; its other files take the same mode
+        make_directory(path.parent)
+        path.touch(mode=FILE_MODE)  # before SQLite makes it; its other files take the same mode
         self._lock = threading.Lock()
         with self._readable():
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)

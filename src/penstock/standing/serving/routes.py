@@ -24,7 +24,7 @@ from penstock import __version__
 from penstock.http.access import Access
 from penstock.http.api_page import add_api_page
 from penstock.http.error_bodies import Statuses, answer_errors, json_response
-from penstock.http.guard import Guard
+from penstock.http.guard import OPEN_PATHS, Guard, IsOpen
 from penstock.http.limits import ServerLimits
 from penstock.http.slow_work import SlowWork
 from penstock.standing.answers.registered_query import QueryDescription
@@ -75,9 +75,20 @@ class NewQuery(BaseModel):
 
 
 def standing_app(
-    service: StandingQueries, access: Access | None = None, limits: ServerLimits | None = None
+    service: StandingQueries,
+    access: Access | None = None,
+    limits: ServerLimits | None = None,
+    is_open: IsOpen = OPEN_PATHS.__contains__,
 ) -> FastAPI:
-    """The web application on a service."""
+    """The web application on a service. `is_open`: which paths need no token."""
+    app = bare_standing_app(service)
+    app.add_middleware(Guard, access=access, limits=limits, is_open=is_open)
+    add_api_page(app)
+    return app
+
+
+def bare_standing_app(service: StandingQueries) -> FastAPI:
+    """The routes alone, for an application that has a guard of its own."""
     work = _Work(service)
 
     @asynccontextmanager
@@ -94,9 +105,7 @@ def standing_app(
         lifespan=lifespan,
     )
     app.state.at_end = [work.followers.end]
-    app.add_middleware(Guard, access=access, limits=limits)
     answer_errors(app, _STATUSES)
-    add_api_page(app)
     _add_query_routes(app, work)
     _add_answer_routes(app, work)
     _add_status_routes(app, work)

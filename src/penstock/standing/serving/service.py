@@ -164,7 +164,7 @@ class StandingQueries:
         with ExitStack() as undo:
             # One service has the registry and the feeds, beside whoever runs the network.
             folder = runtime.checkpoint / "standing"
-            make_directory(folder, private=True)  # the texts in it are clients' own
+            make_directory(folder)  # the texts in it are clients' own
             self._ownership = own(folder, take_over=runtime.settings.take_over)
             undo.callback(self._ownership.release)
             self.registry = Registry(folder / "registry.db")
