@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.run_folder import open_run_folder
 from penstock.linear_road.run.runner import run
+from penstock.store.ownership import Timing
 
 
 @pytest.fixture
@@ -86,6 +88,14 @@ def test_a_place_whose_run_cannot_begin_is_left_as_it_was(tmp_path: Path, rows: 
         run(RunPlan(rubbish(tmp_path), tmp_path / "out"))
     assert not (tmp_path / "out").exists()
     assert not open_run_folder(RunPlan(rows, tmp_path / "out")).resumed, "another input is welcome"
+
+
+def test_signs_of_life_do_not_disturb_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.store.ownership.Timing", partial(Timing, beat=0.0))
+    for name in map(str, range(10)):
+        with pytest.raises(InputError, match="no row that keeps to the format"):
+            run(RunPlan(rubbish(tmp_path), tmp_path / name))
+        assert not (tmp_path / name).exists()
 
 
 def rubbish(tmp_path: Path) -> Path:

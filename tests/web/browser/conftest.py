@@ -12,6 +12,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 _ROOT = Path(__file__).parents[3]
 OpenPage = Callable[..., Page]
 
+_PROVOKED = ("the server responded with a status of 4", "net::ERR_CONNECTION_")
+"""What the browser itself tells when a test provokes a refusal, or stops its server before the page is closed.
+
+Everything else is a fault of the page.
+"""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process of the suite has the browser; those that need a run on Spark go where the session is."""
@@ -54,8 +60,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
 
     yield opened
     context.close()
-    # A refusal that a test provokes is told by the browser too; everything else is a fault of the page.
-    assert [error for error in errors if "the server responded with a status of 4" not in error] == []
+    assert [error for error in errors if not any(words in error for words in _PROVOKED)] == []
 
 
 def _note(errors: list[str], message: ConsoleMessage) -> None:

@@ -87,13 +87,14 @@ def run(
         return folder.record()
     watcher, stop = watcher or Watcher(), stop or threading.Event()
     # The whole folder has one owner: a second run would cut slices and deliver rows beside the first.
-    with owned(folder.checkpoint / "run", take_over=plan.take_over):
+    with owned(folder.checkpoint / "run", take_over=plan.take_over) as ownership:
         try:
             slices = _slices(plan, folder, watcher.preparing, stop)
             drive, feed = whole_feed(_drive(plan, folder, slices), slices)
         except InputError:
             # A refused input must leave its --out free for another one.
             if not folder.resumed:
+                ownership.release()  # an owner gives signs of life into the folder
                 folder.discard()
             raise
         return _NetworkRun(plan, folder, drive, feed, stop, watcher).run(session)
