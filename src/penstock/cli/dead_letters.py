@@ -171,10 +171,16 @@ def _write_csv(letters: Iterable[Letter]) -> None:
 
 def _replay(checkpoint: Path, net: str) -> None:
     from penstock.connectors.files.replay import replay_letters
+    from penstock.engine.contract.train_log import TrainLog
 
     network = load_network(net)
     replayed: Counter[str] = Counter()
-    for result in replay_letters(checkpoint, list(network.sources.values())):
+    committed = {
+        path.name: TrainLog(path).last_commit()
+        for path in (checkpoint / "queries").glob("*")
+        if path.is_dir()
+    }
+    for result in replay_letters(checkpoint, list(network.sources.values()), committed):
         replayed[result.source] += result.lines
         for reason, letters in result.left.items():
             typer.echo(f"{result.source}: {letters:,} letters stay: {reason}", err=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -84,9 +84,16 @@ class DeadLetters:
         tables = [_read(path) for path in self._files(subnetwork, after, through)]
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
-    def names(self) -> list[str]:
-        """The tables of letters by name, one for each train and part of a sub-network."""
-        return [str(path.relative_to(self.path)) for path in self._files(None, -1, None)]
+    def names(self, through: Mapping[str, int] | None = None) -> list[str]:
+        """The tables of letters by name, one for each train and part of a sub-network.
+
+        `through`: only those of trains up to this one, by sub-network.
+        """
+        files = self._files(None, -1, None)
+        if through is not None:
+            last = {_quoted(name): train for name, train in through.items()}
+            files = [path for path in files if number_of(path.name) <= last.get(path.parent.name, -1)]
+        return [str(path.relative_to(self.path)) for path in files]
 
     def table(self, name: str) -> pa.Table:
         """The letters of one of `names()`."""

@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parents[3]
 OpenPage = Callable[..., Page]
 
 _PROVOKED = ("the server responded with a status of 4", "net::ERR_CONNECTION_")
-"""What the browser itself tells when a test provokes a refusal, or stops its server before the page is closed.
+"""What the browser itself tells when a test provokes a refusal, or stops its server before the page ends.
 
 Everything else is a fault of the page.
 """

@@ -1,13 +1,17 @@
 """Give refused lines to a network again: as a new file in the folder of their source, each line once.
 
-A batch is written down before its files appear, and marked as done after that. If a crash comes in between,
-the next call finishes the batch: a file that is there, or that the source already knows, is not made again.
+A batch is written down first, with the letters that it takes. Then its files are made under hidden names,
+which sources leave alone, and the batch is noted as ready. What gives the lines in is the rename of each
+file, and it is also the mark that they were given in: a hidden name that is gone was renamed. So there is no
+moment at which a crash loses lines or gives them in twice, whatever happens to the files meanwhile.
+
+Only letters of trains with a commit are taken. A train without one runs again, and then perhaps lets in what
+its first run refused: the lines would come twice.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -22,9 +26,9 @@ from penstock.connectors.files.text_file import Archive, BrokenArchiveError, Tex
 from penstock.connectors.tables import RAW_LIMIT
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files, Json
+from penstock.store import durable
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
-from penstock.store.durable import create, locked, read_record, write_record
 
 _RECORD = "replayed.json"
 
@@ -32,6 +36,7 @@ LATE = "they are late, and their windows are closed"
 WHOLE = "a whole file was refused; mend it and give it a new name"
 CUT = "their text was too long to keep; give in the original lines"
 NO_TEXT = "their bytes are no UTF-8; give in the original lines"
+UNFINISHED = "their train has no commit yet; run the network, then give them in"
 NO_HEADER = "the header of their file cannot be read any more, so nobody knows their columns"
 
 
@@ -47,55 +52,62 @@ class Replayed:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Letters that go in together: tables of letters by name, and the files they become."""
+    """Letters that go in together: tables of letters by name, and the files they become.
+
+    `ready`: the files exist, under hidden names or already under their own.
+    """
 
     source: str
     letters: list[str]
-    files: dict[str, str]  # path -> text
-    done: bool = False
+    files: dict[str, str]  # path -> text; not kept once the file exists
+    ready: bool = False
 
 
-def replay_letters(checkpoint: Path, sources: Iterable[Source]) -> Iterator[Replayed]:
-    """Give in again what these sources refused, as far as nobody has done so yet."""
-    with locked(checkpoint / "dead_letters" / ".replay.lock"):
+def replay_letters(
+    checkpoint: Path, sources: Iterable[Source], committed: Mapping[str, int]
+) -> Iterator[Replayed]:
+    """Give in again what these sources refused, as far as nobody has done so yet.
+
+    `committed`: the newest train with a commit, by sub-network.
+    """
+    with durable.locked(checkpoint / "dead_letters" / ".replay.lock"):
         _finish(checkpoint)
         for source in sources:
-            yield _replay(checkpoint, source)
+            yield _replay(checkpoint, source, committed)
 
 
 def _batches(checkpoint: Path) -> list[_Batch]:
     try:
-        return [_Batch(**plain) for plain in read_record(checkpoint / "dead_letters" / _RECORD)["batches"]]
+        record = durable.read_record(checkpoint / "dead_letters" / _RECORD)
     except FileNotFoundError:
         return []
+    return [_Batch(**plain) for plain in record["batches"]]
 
 
 def _save(checkpoint: Path, batches: list[_Batch]) -> None:
-    # The text of a batch that is done is in its files.
-    plain = [
-        asdict(b if not b.done else _Batch(b.source, b.letters, dict.fromkeys(b.files, ""), True))
-        for b in batches
-    ]
-    write_record(checkpoint / "dead_letters" / _RECORD, {"batches": plain})
+    record = {"batches": [asdict(batch) for batch in batches]}
+    durable.write_record(checkpoint / "dead_letters" / _RECORD, record)
 
 
-def _replay(checkpoint: Path, source: Source) -> Replayed:
+def _replay(checkpoint: Path, source: Source, committed: Mapping[str, int]) -> Replayed:
     problem = _problem(source)
     batches, letters = _batches(checkpoint), DeadLetters(checkpoint)
     known = {name for batch in batches for name in batch.letters if batch.source == source.name}
-    fresh = {name: letters.table(name) for name in letters.names() if name not in known}
+    fresh = {name: letters.table(name) for name in letters.names(committed) if name not in known}
+    unfinished = set(letters.names()) - set(letters.names(committed))
     rows = [row for table in fresh.values() for row in _of_source(table, source.name)]
     headers = {} if problem else _headers(source, {row["file"] for row in rows})
     why = [problem or _stays(row) or ("" if row["file"] in headers else NO_HEADER) for row in rows]
     left = Counter(filter(None, why))
+    left[UNFINISHED] += sum(len(_of_source(letters.table(name), source.name)) for name in unfinished)
     lines = [row for row, reason in zip(rows, why, strict=True) if not reason]
     if not lines:
-        return Replayed(source.name, left=left)
-    files = _files(source, lines, headers, len(batches))
+        return Replayed(source.name, left=+left)
+    files = _files(source, lines, headers)
     _save(checkpoint, [*batches, _Batch(source.name, sorted(fresh), files)])
     crash_point("replay-intended")
     _finish(checkpoint)
-    return Replayed(source.name, ", ".join(files), len(lines), left)
+    return Replayed(source.name, ", ".join(files), len(lines), +left)
 
 
 def _problem(source: Source) -> str:
@@ -122,7 +134,7 @@ def _stays(letter: Mapping[str, Any]) -> str:
 
 
 def _files(
-    source: Source, letters: list[dict[str, Any]], headers: Mapping[str | None, str], number: int
+    source: Source, letters: list[dict[str, Any]], headers: Mapping[str | None, str]
 ) -> dict[str, str]:
     """The files to make: one for each header that the letters' own files have."""
     assert isinstance(source.format, Files)
@@ -130,9 +142,9 @@ def _files(
     texts: dict[str, list[str]] = {}
     for letter in letters:
         texts.setdefault(headers[letter["file"]], []).append(f"{letter['raw']}\n")
-    folder = Path(source.format.path)
+    folder, batch = Path(source.format.path).resolve(), uuid.uuid4().hex[:12]
     return {
-        str(folder / f"replayed-{os.getpid()}-{number:06d}-{part}.{suffix}"): header + "".join(lines)
+        str(folder / f"replayed-{batch}-{part}.{suffix}"): header + "".join(lines)
         for part, (header, lines) in enumerate(texts.items())
     }
 
@@ -157,20 +169,22 @@ def _text(path: str) -> AbstractContextManager[TextFile]:
 
 
 def _finish(checkpoint: Path) -> None:
-    """Make the files of batches that are not done, unless they were made before."""
+    """Give in the files of all batches that were begun."""
     batches = _batches(checkpoint)
-    for batch in batches:
-        for path, text in batch.files.items() if not batch.done else ():
-            if not _was_made(checkpoint, Path(path)):
-                create(Path(path), text.encode())  # aside first, under a name that sources leave alone
-    crash_point("replay-made")
-    if not all(batch.done for batch in batches):
-        _save(checkpoint, [_Batch(b.source, b.letters, b.files, done=True) for b in batches])
+    if not all(batch.ready for batch in batches):
+        for batch in batches:
+            for path, text in batch.files.items() if not batch.ready else ():
+                durable.write_bytes(_hidden(Path(path)), text.encode())
+        crash_point("replay-written")
+        batches = [_Batch(b.source, b.letters, dict.fromkeys(b.files, ""), ready=True) for b in batches]
+        _save(checkpoint, batches)
+    crash_point("replay-ready")
+    for path in (Path(name) for batch in batches for name in batch.files):
+        with suppress(FileNotFoundError):  # renamed before
+            durable.layer.replace(_hidden(path), path)
+            durable.sync_directory(path.parent)
+    crash_point("replay-given")
 
 
-def _was_made(checkpoint: Path, path: Path) -> bool:
-    """Whether the file is there, or was: sources remember the files they have taken."""
-    if path.exists():
-        return True
-    name = json.dumps(path.name)[1:-1]
-    return any(name in log.read_text() for log in checkpoint.glob("queries/*/sources/**/files.jsonl"))
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}")
