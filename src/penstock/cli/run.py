@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.checkpoint_options import Durability, RecoveryOption, TakeOver
-from penstock.cli.console.beside import Beside
 from penstock.cli.console.options import (
     PORT,
     AllowHostOption,
@@ -21,6 +20,7 @@ from penstock.cli.console.options import (
     ReadTokenOption,
     TokenOption,
 )
+from penstock.cli.console.run_server import RunServer
 from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.measure_lines import load_lines, report_lines
@@ -176,17 +176,17 @@ def run(
             attempts=attempts,
         )
         options = ConsoleOptions(port, host, open_, token or (), read_token or (), allow_host or ())
-        beside = Beside(runtime, options, page=console, metrics=metrics)
+        server = RunServer(runtime, options, page=console, metrics=metrics)
         with StopSignal().on_signals() as stop:
             if is_supervised():
                 when_parent_is_gone(stop.set)
             try:
                 runtime.start()
                 stop.take_signals()  # Spark has installed its own handler
-                beside.start()
+                server.start()
                 _watch(runtime, stop, quiet=quiet)
             finally:
-                beside.stop()
+                server.stop()
                 status = runtime.status() if runtime.records is not None else None
                 runtime.stop()
         if status is not None:

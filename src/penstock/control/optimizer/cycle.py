@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.control.costs import boxes_of, subnetwork_of
-from penstock.control.optimizer.calm import unrest
 from penstock.control.optimizer.decide import Gain, Limits, cpu_used, gain, judged, objection
+from penstock.control.optimizer.swap_conditions import reason_to_wait
 from penstock.model.boxes import Source
 from penstock.model.costs import Line
 from penstock.model.errors import PenstockError, one_line
@@ -128,7 +128,7 @@ class Optimizer:
         """One round: judge the last swap, or look for the next one."""
         now = self._clock()
         reason = "a run with `once` is not changed" if self._runtime.once else None
-        reason = reason or unrest(self._runtime, self._catalog, now)
+        reason = reason or reason_to_wait(self._runtime, self._catalog, now)
         if reason is not None:
             self._object("network", f"nothing is optimized now: {reason}")
         elif self._memory.swap is not None:

@@ -30,7 +30,7 @@ from penstock.engine.spark.layout.plan import Stage, StageInput
 from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
-from penstock.engine.spark.tasks.worker_gc import calm
+from penstock.engine.spark.tasks.worker_gc import freeze_collector
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import Keys, Source
@@ -155,7 +155,7 @@ class PackedStageTask(StageTask):
         types = [pa.int32(), pa.string(), pa.string(), pa.binary()]
         arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, names=_NAMES)
-        calm()
+        freeze_collector()
 
     def _enter(self, stage_run: StageRun, rooted: _Rooted) -> None:
         assert self.root is not None
@@ -255,7 +255,7 @@ class ReadTask:
                     yield pa.RecordBatch.from_arrays(
                         [pa.array([""]), pa.array([b""])], names=["path", "chunk"]
                     )
-        calm()
+        freeze_collector()
 
 
 class PackedTrainRun(TrainRun):

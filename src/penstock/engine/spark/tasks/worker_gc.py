@@ -13,7 +13,7 @@ _AT = (1, 8, 64)  # by these tasks the worker has loaded what it needs
 _tasks = 0
 
 
-def calm() -> None:
+def freeze_collector() -> None:
     """Freeze the collector when it is time; call this at the end of a task."""
     global _tasks  # noqa: PLW0603 - one count for each worker process
     _tasks += 1

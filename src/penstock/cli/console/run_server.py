@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.web.console import Console
 
 
-class Beside:
+class RunServer:
     """What is served beside a run: nothing, a page, or figures for Prometheus alone."""
 
     def __init__(

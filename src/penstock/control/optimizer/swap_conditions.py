@@ -12,8 +12,8 @@ from penstock.store.catalog.catalog import Catalog
 _SECONDS = 10  # of delays that decide
 
 
-def unrest(runtime: Any, catalog: Catalog, now: float) -> str | None:
-    """Why nothing may be swapped now; None if all is calm."""
+def reason_to_wait(runtime: Any, catalog: Catalog, now: float) -> str | None:
+    """Why no form may be swapped now; None if nothing speaks against it."""
     for query in list(runtime.queries.values()):
         if query.steering.valves:
             return f"tuples of '{query.sub.name}' are shed"
