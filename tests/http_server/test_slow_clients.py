@@ -169,3 +169,21 @@ def test_no_more_waits_than_may() -> None:
 
     run(body())
     work.stop()
+
+
+def test_what_waits_is_bounded_in_bytes_too() -> None:
+    """So thousands of short requests may wait, and large ones still cannot fill the memory."""
+    work, gate = SlowWork("t", threads=1, waiting=100, waiting_bytes=1_000), threading.Event()
+
+    async def body() -> None:
+        jobs = [asyncio.create_task(work.run(gate.wait, 30, 300)) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError):
+            await work.run(gate.wait, 30, 300)
+        jobs.append(asyncio.create_task(work.run(gate.wait, 30, 100)))
+        gate.set()
+        assert await asyncio.gather(*jobs) == [True] * 4
+        assert await work.run(lambda: 1, 30, 1_000) == 1
+
+    run(body())
+    work.stop()

@@ -68,7 +68,8 @@ def answer_errors(app: FastAPI, statuses: Statuses) -> None:
         listed = (*statuses, *_COMMON)
         status = next((status for kind, status in listed if isinstance(error, kind)), None)
         if status is not None:
-            return json_response(error_body(error), status)
+            later = {"retry-after": "1"} if isinstance(error, BusyError) else None
+            return json_response(error_body(error), status, later)
         _LOG.error("a request failed: %s", error)
         return json_response(inner_error_body(error), _FAILED)
 

@@ -17,22 +17,27 @@ T = TypeVar("T")
 
 
 class SlowWork:
-    """Threads for one kind of work. `waiting` is how many may wait for a thread."""
+    """Threads for one kind of work.
 
-    def __init__(self, name: str, *, threads: int, waiting: int) -> None:
+    `waiting` is how many may wait for a thread, `waiting_bytes` what they may hold together.
+    """
+
+    def __init__(self, name: str, *, threads: int, waiting: int, waiting_bytes: int = 64 << 20) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._most, self._given = threads + waiting, 0
+        self._most_bytes, self._held = waiting_bytes, 0
 
-    async def run(self, function: Callable[[], T], seconds: float) -> T:
+    async def run(self, function: Callable[[], T], seconds: float, size: int = 0) -> T:
         """The result of a function, or an error when it has not come after so many seconds.
 
-        Nobody can stop a thread. Work that may take longer looks at a time limit itself.
+        Nobody can stop a thread. Work that may take longer looks at a time limit itself. `size`: the bytes
+        that a request holds while it waits.
         """
-        if self._given >= self._most:
+        if self._given >= self._most or self._held + size > self._most_bytes:
             raise BusyError("the service is busy", hint="try again a little later")
-        self._given += 1
+        self._given, self._held = self._given + 1, self._held + size
         future = self._pool.submit(function)
-        future.add_done_callback(self._done(asyncio.get_running_loop()))
+        future.add_done_callback(self._done(asyncio.get_running_loop(), size))
         result = asyncio.wrap_future(future)
         result.add_done_callback(_look_at)
         try:
@@ -45,9 +50,9 @@ class SlowWork:
                 hint="ask for less, or try again a little later",
             ) from None
 
-    def _done(self, loop: asyncio.AbstractEventLoop) -> Callable[[object], None]:
+    def _done(self, loop: asyncio.AbstractEventLoop, size: int) -> Callable[[object], None]:
         def one_less() -> None:
-            self._given -= 1
+            self._given, self._held = self._given - 1, self._held - size
 
         def tell(_: object) -> None:
             if not loop.is_closed():

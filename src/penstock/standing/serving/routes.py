@@ -57,6 +57,7 @@ _EXAMPLE = (
     "SELECT vid, spd FROM reports WHERE spd < 20 AND seg BETWEEN 40 AND 60 BEGIN now - 10 minutes END now"
 )
 _LOADING = 600.0  # seconds: the first query on a stream waits until its history is loaded
+_WAITING = ServerLimits().connections
 _WAIT = 2  # a request may wait for a thread about as long as it may take
 _LISTED = 500  # descriptions that are written together
 T = TypeVar("T")
@@ -117,9 +118,11 @@ class _Work:
 
     def __init__(self, service: StandingQueries) -> None:
         self.service, self.limits = service, service.engine.limits
-        self._parsing = SlowWork("parse", threads=1, waiting=1_000)
-        self._registering = SlowWork("register", threads=2, waiting=1_000)
-        self._answering = SlowWork("answer", threads=4, waiting=4_000)
+        # As many may wait as can be connected: a crowd of honest clients waits, it is not refused. What
+        # hostile ones make the service hold is bounded in bytes.
+        self._parsing = SlowWork("parse", threads=1, waiting=_WAITING)
+        self._registering = SlowWork("register", threads=2, waiting=_WAITING)
+        self._answering = SlowWork("answer", threads=4, waiting=_WAITING)
         self.followers = Followers(service, SlowWork("follow", threads=2, waiting=self.limits.followers))
         self.outgoing = OutgoingAnswers(4 * self.limits.answer_bytes)
 
@@ -128,16 +131,17 @@ class _Work:
         service = self.service
         service.add_streams()
         query = await self._parsing.run(
-            lambda: PARSER.parse(new.query, service.engine.streams, self.limits), _LOADING
+            lambda: PARSER.parse(new.query, service.engine.streams, self.limits), _LOADING, len(new.query)
         )
         handle = await self.change(
-            lambda: self.service.register(query, owner=owner, client=new.client, mode=new.mode)
+            lambda: self.service.register(query, owner=owner, client=new.client, mode=new.mode),
+            len(new.query),
         )
         return dict(handle.describe())
 
-    async def change(self, function: Callable[[], T]) -> T:
+    async def change(self, function: Callable[[], T], size: int = 0) -> T:
         """Do something that changes the registry."""
-        return await self._registering.run(function, _LOADING)
+        return await self._registering.run(function, _LOADING, size)
 
     async def answer(self, function: Callable[[], T]) -> T:
         """Compute something for a client within its time."""
