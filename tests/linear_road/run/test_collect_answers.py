@@ -21,6 +21,7 @@ from penstock.linear_road.run.collect_answers import (
     LETTER_COLUMNS,
     Letter,
     Origins,
+    count_answers,
     gather_answers,
     write_letters,
 )
@@ -141,3 +142,13 @@ def test_answers_become_one_file_and_are_timed(tmp_path: Path) -> None:
     assert figures["1"]["answers"] == 1
     assert figures["1"]["scored"] == 0
     assert responses.by_second(0.5, 59, 62) == [None, pytest.approx(0.1, abs=0.05), None]
+
+
+def test_answers_may_stay_in_parts(tmp_path: Path) -> None:
+    parts = [tmp_path / f"part-{number}.csv" for number in range(2)]
+    for part in parts:
+        part.write_text("0,7,60,61.5,-1,0\n")
+    responses = ResponseTimes()
+    assert count_answers(parts, responses) == sum(part.stat().st_size for part in parts)
+    assert responses.figures()["0"]["answers"] == 2
+    assert sorted(tmp_path.iterdir()) == parts

@@ -31,7 +31,7 @@ from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.rating_record import NextWall, PlanFigures, Rating, Trial
 from penstock.linear_road.run.record import READ_BY, Cost, RunRecord, Series
 from penstock.linear_road.run.resource_use import machine, versions
-from penstock.linear_road.run.run_folder import ANSWERS, RUN
+from penstock.linear_road.run.run_folder import ANSWERS, CHECKPOINT, RUN, answers_of
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
 from penstock.store.durable import make_directory, write_text
@@ -164,7 +164,7 @@ class TrialRun:
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
         if not self.plan.keep:
             # The answers of a large L take gigabytes, and the next trial needs the room.
-            for path in (self.folder / ANSWERS, self.folder / "_checkpoint"):
+            for path in (self.folder / ANSWERS, self.folder / CHECKPOINT):
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return trial
 
@@ -193,6 +193,8 @@ class TrialRun:
             most_behind=_MOST_BEHIND,
             delivery=self.plan.delivery,
             recovery=self.plan.recovery,
+            # Joining would need the room of all answers a second time: tens of gigabytes at a large L.
+            one_file=self.plan.keep,
         )
 
     def _verdict(self) -> ShiftedVerdict:
@@ -205,7 +207,7 @@ class TrialRun:
         span = self.prepared.slices.span
         assert span is not None
         shift = copies_of(span, count=whole + (1 if rest else 0))
-        return validate_copies(self.folder / ANSWERS, parts, shift, history=self.prepared.history)
+        return validate_copies(answers_of(self.folder), parts, shift, history=self.prepared.history)
 
 
 def fresh_folder(wanted: Path) -> Path:

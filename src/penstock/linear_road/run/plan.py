@@ -50,6 +50,8 @@ class RunPlan:
     """Take over the folder from a process that still uses it."""
     durability: Durability = "process"
     delivery: Delivery = "packed"
+    one_file: bool = True
+    """Join the answers as `answers.csv`. Otherwise they stay as the tasks have written them."""
     recovery: str = RECOVERY
     """How long trains may have to run again after the machine went down; "off": each writes its state."""
 

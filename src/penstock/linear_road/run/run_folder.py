@@ -23,6 +23,8 @@ ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"
 """Under --out; the underscore keeps readers of the answers out of it."""
 
+_PARTS = "answers"
+
 _OPTIONS = {
     "out": "--out",
     "input": "--input",
@@ -62,7 +64,7 @@ class RunFolder:
 
     @property
     def parts(self) -> Path:
-        return self.checkpoint / "answers"
+        return self.checkpoint / _PARTS
 
     @property
     def log(self) -> Path:
@@ -106,6 +108,12 @@ class RunFolder:
         # The current attempt has not ended yet.
         starts, stops = events.count("started"), events.count("stopped")
         return {"starts": starts, "clean_stops": stops, "kills": max(0, starts - 1 - stops)}
+
+
+def answers_of(out: Path) -> Path:
+    """The answers of a run that has its checkpoint under --out: one file, or the folder of its parts."""
+    joined = out / ANSWERS
+    return joined if joined.is_file() else out / CHECKPOINT / _PARTS
 
 
 def open_run_folder(plan: RunPlan) -> RunFolder:

@@ -39,7 +39,7 @@ from penstock.linear_road.rows.copies import Copies, span_of
 from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.rows.progress import Progress as Bar
 from penstock.linear_road.rows.progress import silent
-from penstock.linear_road.run.collect_answers import Origins, gather_answers, write_letters
+from penstock.linear_road.run.collect_answers import Origins, count_answers, gather_answers, write_letters
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import RunProgress
 from penstock.linear_road.run.record import READ_BY, Cost, InputFigures, Rates, RunRecord, Series
@@ -318,7 +318,7 @@ class _NetworkRun:
         self.watcher.say("gathering the answers")
         scored_from = self.plan.scored_from or 0
         responses = ResponseTimes(scored_from)
-        size = gather_answers(answer_files(self.folder.parts), self.folder.out / ANSWERS, responses)
+        size = self._gather(responses)
         letters = Origins(self.feed, self._source()).trace(dead_letters(self.folder.checkpoint))
         refused = write_letters(letters, self.folder.out / LETTERS)
         report = driver.note().get("report") or DriveFigures()
@@ -330,9 +330,17 @@ class _NetworkRun:
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
             # The finished files replace these working folders.
-            for path in (self.folder.feed, self.folder.slices, self.folder.parts):
+            replaced = (self.folder.parts,) if self.plan.one_file else ()
+            for path in (self.folder.feed, self.folder.slices, *replaced):
                 shutil.rmtree(path, ignore_errors=True)
         return record
+
+    def _gather(self, responses: ResponseTimes) -> int:
+        """Count response times, and join the answers if that is wanted; returns their bytes."""
+        files = answer_files(self.folder.parts)
+        if self.plan.one_file:
+            return gather_answers(files, self.folder.out / ANSWERS, responses)
+        return count_answers(files, responses)
 
     def _source(self) -> Input | None:
         stated = Path(str(self.feed.slices.manifest.get("source", "")))
