@@ -23,6 +23,7 @@ from penstock.linear_road.rows.copies import Copies
 from penstock.linear_road.run.record import READ_BY
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
+from penstock.store.ownership import owned
 
 
 def plan(tmp_path: Path, **more: Any) -> RatePlan:
@@ -121,6 +122,11 @@ def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Pa
     assert [t.expressways for t in rating._Trials.open(plan(tmp_path)).counted()] == [4]
     with pytest.raises(InputError, match="holds a rating with minutes 2, not 3"):
         rating._Trials.open(plan(tmp_path, minutes=3))
+
+
+def test_a_second_rating_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with owned(plan(tmp_path).out), pytest.raises(InputError, match="Another rating still works in"):
+        rating.rate(plan(tmp_path))
 
 
 # -- shifted copies

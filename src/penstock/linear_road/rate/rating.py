@@ -35,6 +35,8 @@ from penstock.linear_road.run.run_folder import ANSWERS, CHECKPOINT, RUN, answer
 from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
 from penstock.store.durable import make_directory, write_text
+from penstock.store.errors import OwnedError
+from penstock.store.ownership import owned
 
 RATING = "rating.json"
 _TRIALS = "trials.json"
@@ -66,7 +68,17 @@ class Watcher:
 
 def rate(plan: RatePlan, watcher: Watcher | None = None) -> Rating:
     """Search, confirm, and return the contents of `rating.json`; an interrupted rating resumes."""
-    watcher = watcher or Watcher()
+    try:
+        # A second rating in the same folder would remove the trials of the first.
+        with owned(plan.out):
+            return _rate(plan, watcher or Watcher())
+    except OwnedError:
+        raise InputError(
+            f"Another rating still works in --out {plan.out}; wait for it, or choose another --out."
+        ) from None
+
+
+def _rate(plan: RatePlan, watcher: Watcher) -> Rating:
     trials = _Trials.open(plan)
     prepared = prepare_set(plan, watcher.step, os.cpu_count() or 1)
     # The trials on disk are all that the search knows, so a killed rating loses one trial at most.
