@@ -117,7 +117,8 @@ def letter_line(letter: Letter) -> str:
     at = f"{letter['file']}:{letter['line']}" if letter["file"] and letter["line"] else letter["file"]
     at = at or f"{letter['source'] or '?'} #{letter['offset']}"
     late = late_text(letter["reason"] or "")
-    parts = [at, late, one_line(letter["raw"] or "", _RAW)]
+    raw = "" if letter["raw"] == letter["file"] else letter["raw"] or ""  # of a file refused as a whole
+    parts = [at, late, one_line(raw, _RAW)]
     if letter["tuples"] > 1:
         parts.insert(1, f"{letter['tuples']:,} tuples")
     return printable_line("  ".join(part for part in parts if part))

@@ -41,9 +41,9 @@ def read_header(text: TextFile, path: str, schema: Schema, options: Options) -> 
     try:
         fields = field_splitter(given.get("sep", ","), given.get("quote", '"'))(line.decode())
     except ValueError as error:
-        raise WrongHeaderError(f"the header of {shown_path(path)} cannot be read: {error}") from None
+        raise WrongHeaderError(f"the header cannot be read: {error}") from None
     names = tuple(name.strip() for name, _ in fields)
-    _check(names, path, schema)
+    _check(names, schema)
     if names == schema.names:
         return Header(lines, end)
     _say(names, path, schema)
@@ -71,13 +71,13 @@ def _first_line(text: TextFile, comment: bytes) -> tuple[int, bytes, int]:
     return number, b"", len(top)
 
 
-def _check(names: tuple[str, ...], path: str, schema: Schema) -> None:
+def _check(names: tuple[str, ...], schema: Schema) -> None:
     for column in schema.names:
         if names.count(column) != 1:
             problem = "missing" if column not in names else "twice"
             raise WrongHeaderError(
-                f"column '{column}' is {problem} in the header of {shown_path(path)}; "
-                f"it has: {', '.join(names)}"
+                # Neither the path nor a list of quoted names: letters are grouped by this text.
+                f"column '{column}' is {problem} in the header, which is '{', '.join(names)}'"
             )
 
 
