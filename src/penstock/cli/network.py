@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.checkpoint_options import RecoveryOption
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.optimize import plan_for
 from penstock.cli.refusals import refusals
+from penstock.cli.shared_options import RecoveryOption
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
 from penstock.model.writing.network import Network

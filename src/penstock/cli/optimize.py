@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import refusals
+from penstock.cli.shared_options import parse_rate
 from penstock.model.boxes import Node, Source
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import NetworkError, PenstockError, did_you_mean
@@ -72,13 +72,7 @@ def _measured(checkpoint: Path | None) -> MeasuredCosts:
 
 
 def _rate(network: Network, text: str) -> tuple[str, float]:
-    name, equals, number = text.partition("=")
-    try:
-        rate = float(number.replace(",", "").replace("_", ""))
-    except ValueError:
-        rate = math.nan
-    if not equals or not math.isfinite(rate) or rate < 0:
-        raise PenstockError(f"--rate {text}: no rate", expected="SOURCE=TUPLES_PER_SECOND, as in cars=50000")
+    name, rate = parse_rate(text)
     if name not in network.sources:
         hint = did_you_mean(name, network.sources)
         raise PenstockError(f"--rate {text}: no source '{name}' in network '{network.name}'", hint=hint)

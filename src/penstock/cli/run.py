@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.checkpoint_options import Durability, RecoveryOption, TakeOver
 from penstock.cli.console.options import (
     PORT,
     AllowHostOption,
@@ -25,6 +24,7 @@ from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.measure_lines import load_lines, report_lines
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
+from penstock.cli.shared_options import Durability, RecoveryOption, TakeOver
 from penstock.cli.status import account_lines
 from penstock.control.overload import overload_now
 from penstock.model.errors import PenstockError, one_line

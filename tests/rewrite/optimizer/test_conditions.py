@@ -12,7 +12,7 @@ from penstock.rewrite.optimize import RULES, optimize
 from penstock.rewrite.rules import (
     columns,
     look_up,
-    merge_filters,
+    merge_neighbours,
     prune_columns,
     push_filters,
     share_prefixes,
@@ -70,7 +70,7 @@ def test_a_map_that_fails_must_see_all_its_tuples(monkeypatch):
 def test_a_filter_that_fails_keeps_its_name_in_dead_letters(monkeypatch):
     net = network(lambda s: s.filter("k < 9").filter("10 / v > 1").output("out", to=collect()))
     trains = [{"in_0": rows({"v": 0}, {"v": 2})}]
-    needed(monkeypatch, net, "merge filters", trains, merge_filters, "never_fails")
+    needed(monkeypatch, net, "merge filters", trains, merge_neighbours, "never_fails")
 
 
 def test_a_map_that_fails_is_no_map_that_nobody_reads(monkeypatch):

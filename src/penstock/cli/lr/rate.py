@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from penstock.cli.checkpoint_options import RecoveryOption
 from penstock.cli.refusals import FAILED, STOPPED, refusals, refuse
+from penstock.cli.shared_options import RecoveryOption
 from penstock.linear_road import RatePlan, rate_machine
 from penstock.linear_road.errors import RateError
 from penstock.linear_road.rate.rating import RATING, Watcher

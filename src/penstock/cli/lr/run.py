@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.checkpoint_options import Durability, RecoveryOption
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
+from penstock.cli.shared_options import Durability, RecoveryOption
 from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view

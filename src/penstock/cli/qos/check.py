@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals
+from penstock.cli.shared_options import parse_rate
 from penstock.control.analysis import Analysis, analyse
 from penstock.control.costs import costs_in
 from penstock.model.costs import MeasuredCosts
@@ -47,7 +47,7 @@ def check(
         _known_form(form)
         network = load_network(net)
         check_network(network)
-        rates = dict(_rate(text) for text in rate)
+        rates = dict(map(parse_rate, rate))
         if not 0 < headroom <= 1:
             raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
         costs = _costs(network, checkpoint, seconds if calibrate else None)
@@ -61,17 +61,6 @@ def check(
 def _known_form(form: str) -> None:
     if form not in ("text", "json"):
         raise PenstockError(f"no format '{form}'", expected="text or json")
-
-
-def _rate(text: str) -> tuple[str, float]:
-    name, equals, number = text.partition("=")
-    try:
-        rate = float(number.replace(",", "").replace("_", ""))
-    except ValueError:
-        rate = math.nan
-    if not equals or not math.isfinite(rate) or rate < 0:
-        raise PenstockError(f"--rate {text}: no rate", expected="SOURCE=TUPLES_PER_SECOND, as in cars=50000")
-    return name, rate
 
 
 def _costs(network: Network, checkpoint: Path | None, seconds: float | None) -> MeasuredCosts:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.checkpoint_options import Durability, TakeOver
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals, refuse
+from penstock.cli.shared_options import Durability, TakeOver
 from penstock.cli.standing.commands import PORT
 from penstock.http import require_web
 from penstock.model.errors import PenstockError

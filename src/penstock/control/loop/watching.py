@@ -15,7 +15,8 @@ from penstock.control.utility import in_good_zone
 from penstock.engine.contract.valve import Valve
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
-from penstock.store.catalog.record_types import InputLoad, OutputSecond
+from penstock.runtime.measuring import loads_of
+from penstock.store.catalog.record_types import OutputSecond
 
 RECENT = 5
 """Seconds: what an output did longer ago does not tell how it is now."""
@@ -43,19 +44,7 @@ def picture_of(
 
 
 def _subnetwork(query: Any, book: CostBook, wall: float) -> SubnetworkPicture:
-    inputs = tuple(
-        InputLoad(
-            name,
-            query.sub.name,
-            wall,
-            known.taken_tuples,
-            known.offered_rate,
-            known.waiting_tuples,
-            known.waiting_bytes,
-            known.oldest_age,
-        )
-        for name, known in query.situation().inputs.items()
-    )
+    inputs = tuple(loads_of(query, wall))
     name = query.sub.name
     return SubnetworkPicture(name, inputs, bool(query.steering.held), not query.drained(), book.trains(name))
 

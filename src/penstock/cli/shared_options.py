@@ -1,10 +1,13 @@
-"""Options about a checkpoint that several commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import typer
+
+from penstock.model.errors import PenstockError
 
 TakeOver = Annotated[
     bool,
@@ -26,3 +29,19 @@ Durability = Annotated[
         "costs a flush to disk for each record."
     ),
 ]
+
+
+def parse_rate(text: str) -> tuple[str, float]:
+    """The name of a source and its rate, of `--rate SOURCE=TUPLES_PER_SECOND`.
+
+    >>> parse_rate("cars=50_000")
+    ('cars', 50000.0)
+    """
+    name, equals, number = text.partition("=")
+    try:
+        rate = float(number.replace(",", "").replace("_", ""))
+    except ValueError:
+        rate = math.nan
+    if not equals or not math.isfinite(rate) or rate < 0:
+        raise PenstockError(f"--rate {text}: no rate", expected="SOURCE=TUPLES_PER_SECOND, as in cars=50000")
+    return name, rate
