@@ -1,7 +1,8 @@
 """Counts under the names of the boxes as written, whatever form of the network made them (`origin`).
 
 A box may have been merged with others, copied, or put in by a rule. Where two boxes run as one, what passes
-between them is not counted; it is then estimated and marked as such.
+between them is not counted; it is then estimated and marked as such. So is a box of which a part stands in
+front of others and a part behind them: what lies between is not its own work.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _part(mine: Counts, share: Share) -> dict[str, int]:
     part["out"] = round(came * passed ** ((share.at + 1) / share.of)) if share.last else 0
     if share.at + 1 == share.of:
         part |= {key: value for key, value in mine.items() if key not in ("in", "out")}
-    if share.of > 1:
+    if share.of > 1 or not (share.first and share.last):
         part[ESTIMATED] = 1
     return part
 

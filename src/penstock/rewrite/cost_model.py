@@ -87,11 +87,13 @@ class CostModel:
 
     def selectivity(self, node: Node) -> float:
         """Tuples out for each tuple in: measured, or by rule of thumb."""
-        known = [self._box(name).selectivity for name in node.origins]
-        given = [share for share in known if share is not None]
-        if len(given) < len(known):
+        known = {name: self._box(name).selectivity for name in node.origins}
+        missing = [name for name, share in known.items() if share is None]
+        if len(missing) == len(known) or not all(name in self.written for name in missing):
             return _default_share(node)
-        return float(prod(given) ** self._part(node))
+        guessed = [predicate_share(self.written[name]) for name in missing]
+        given = [share for share in known.values() if share is not None]
+        return float(prod([*given, *guessed]) ** self._part(node))
 
     def _part(self, node: Node) -> float:
         """How much of the predicates as written a filter still holds: 1 for all, towards 0 for none."""
@@ -107,15 +109,25 @@ class CostModel:
         return _default(node) if measured is None else measured
 
     def _measured(self, node: Node) -> float | None:
-        """Boxes in one work one behind the other: the next sees what the one before let through."""
-        total, share = 0.0, 1.0
-        for box in (self._box(name) for name in node.origins):
+        """Boxes in one work one behind the other: the next sees what the one before let through.
+
+        Of several filters in one, those that were not measured count by default. The whole by default might
+        be more than its parts, and boxes would stay apart that are cheaper as one.
+        """
+        total, share, measured = 0.0, 1.0, False
+        for name in node.origins:
+            box, text = self._box(name), self.written.get(name, "")
             cpu = cpu_a_tuple(box)
+            measured = measured or cpu is not None
             if cpu is None:
-                return None
+                if not isinstance(node, Filter) or not text:
+                    return None
+                cpu = BOX + OPERATION * _predicate_operations(text)
             total += share * cpu
-            share *= 1.0 if box.selectivity is None else box.selectivity
-        return total
+            share *= (
+                box.selectivity if box.selectivity is not None else predicate_share(text) if text else 1.0
+            )
+        return total if measured else None
 
     def _box(self, name: str) -> MeasuredBox:
         return self.boxes.get(name, MeasuredBox(name))

@@ -52,6 +52,15 @@ def test_a_merged_box_costs_what_its_parts_cost():
     assert costs.selectivity(both) == pytest.approx(0.05)
 
 
+def test_filters_merge_though_one_was_not_measured():
+    """In long trains some boxes have no cost of their own; the parts then count one by one."""
+    net = two_filters()
+    costs = cost_model(net, measured(first=(0.001, 50)))
+    (both,) = [node for node in RULE["merge filters"](net, costs).nodes.values() if node.is_box]
+    assert costs.logic(both) == pytest.approx(0.001 + 0.5 * 0.03)
+    assert costs.selectivity(both) == pytest.approx(0.5 / 3)
+
+
 def test_a_part_of_a_filter_lets_more_through_than_the_whole():
     net = ps.Network("n")
     cars = net.source("cars", rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time")
