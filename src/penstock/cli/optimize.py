@@ -90,7 +90,8 @@ def as_text(plan: Plan) -> str:
     for number, step in enumerate(plan.steps, start=1):
         change = f"{_cost(plan, step.before)} -> {_cost(plan, step.after)}"
         lines += [f"{number:>3}. {step.says}", f"     {step.rule}: {change}"]
-    return "\n".join([*lines, "", *moved_lines(plan), "", figures_text(plan)])
+    moved = moved_lines(plan)
+    return "\n".join([*lines, "", *moved, *[""] * bool(moved), figures_text(plan)])
 
 
 def moved_lines(plan: Plan) -> list[str]:

@@ -89,6 +89,32 @@ def test_a_sub_network_that_gets_no_more_tuples_does_not_stop_the_cycle(tmp_path
     assert plant.optimizer._memory.swap is None
 
 
+def test_a_form_that_somebody_else_has_changed_is_not_judged(tmp_path):
+    """`replace` in between: the trains since then say nothing about the swap."""
+    plant = Plant(tmp_path, network(), COSTLY)
+    plant.look()
+    plant.rewrite(plant.name, Form())
+    plant.look()
+    assert plant.optimizer._memory.swap is None
+    assert len(plant.swaps) == 2  # ours and theirs; none undone
+    assert plant.decisions.last()[0].realised == {}
+
+
+def test_a_way_back_that_is_refused_does_not_stop_the_cycle(tmp_path):
+    plant = Plant(tmp_path, network(), COSTLY)
+    plant.look()
+    plant.truth = {"odd": (40.0, 0.9), "large": (60.0, 0.1)}
+
+    def refuse(*_):
+        raise PenstockError("cannot run in this form with the state that it has")
+
+    plant.rewrite = refuse
+    plant.look()
+    assert "alarms stays in its form, though it saved" in plant.said()[-1]
+    plant.look()
+    assert plant.optimizer.failure is None
+
+
 def test_a_swap_is_judged_after_a_restart_too(tmp_path):
     plant = Plant(tmp_path, network(), COSTLY)
     plant.look()

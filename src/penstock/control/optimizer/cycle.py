@@ -210,21 +210,33 @@ class Optimizer:
     def _judge(self, swap: Swap, now: float) -> None:
         """Undo a swap that did not keep its promise."""
         name = swap.subnetwork
-        found = judged(swap.before, self._trains(name, swap.at), swap.expected, self.limits)
-        if name not in self._runtime.queries or (found is None and now - swap.at > self.limits.repaid):
-            self._memory.swap = None  # nobody can say: it is gone, or nothing comes
-        if found is None or self._memory.swap is None:
+        query = self._runtime.queries.get(name)
+        if query is None or identity(query.sub.network) != swap.form:
+            self._memory.swap = None  # somebody else has changed it since: nothing to compare
+            self._remember(now)
             return
-        self._decisions.realised(swap.decision, {"cpu_share": found.realised})
+        found = judged(swap.before, self._trains(name, swap.at), swap.expected, self.limits)
+        if found is None and now - swap.at <= self.limits.repaid:
+            return
         self._memory.swap = None
-        if found.undo:
-            self._memory.refused.setdefault(name, []).append(swap.form)
-            self._runtime.rewrite(name, replace(swap.back, settled=frozenset()))
-            said = f"saved {found.realised:.0%} of its CPU, not {swap.expected:.0%}; not tried again"
-            self._tell(name, f"{name} runs as before: the other form {said}", expected={"cpu_share": 0.0})
-            self._memory.last = now
-            self._since = self._clock()
+        if found is not None:  # else nothing came, and nobody can say
+            self._decisions.realised(swap.decision, {"cpu_share": found.realised})
+            if found.undo:
+                self._undo(swap, found.realised, now)
         self._remember(now)
+
+    def _undo(self, swap: Swap, realised: float, now: float) -> None:
+        name = swap.subnetwork
+        self._memory.refused.setdefault(name, []).append(swap.form)
+        said = f"saved {realised:.0%} of its CPU, not {swap.expected:.0%}; not tried again"
+        try:
+            self._runtime.rewrite(name, replace(swap.back, settled=frozenset()))
+        except PenstockError as error:
+            self._tell(name, f"{name} stays in its form, though it {said}: {one_line(error)}")
+            return
+        self._tell(name, f"{name} runs as before: the other form {said}", expected={"cpu_share": 0.0})
+        self._memory.last = now
+        self._since = self._clock()
 
     # -- queries before they start
 
