@@ -83,7 +83,7 @@ FOLDER = object()
 WRONG = {
     "nowhere.py": (None, "there is no file"),
     "net.txt": ("x", "is neither a Python nor a YAML file; NET is file.py:name or a YAML file"),
-    "none.py": ("x = 1\n", "has no Network named ''; it has: none"),
+    "none.py": ("x = 1\n", "has no Network at its top level"),
     "column.py": (
         NETWORK.replace("v < 90", "speed < 90"),
         "box 'valid': predicate 'speed < 90': unknown column 'speed'",

@@ -57,10 +57,23 @@ def _from_python(path: Path, name: str) -> Network:
         with _users_file(path):
             chosen = chosen()
     if not isinstance(chosen, Network):
-        known = ", ".join(networks) or "none"
-        hint = did_you_mean(name, networks) if name else ""
-        raise PenstockError(f"{path} has no Network named '{name}'; it has: {known}. {hint}".rstrip(". "))
+        raise _no_network(path, name, list(networks))
     return chosen
+
+
+def _no_network(path: Path, name: str, known: list[str]) -> PenstockError:
+    if name:
+        hint = did_you_mean(name, known)
+        has = ", ".join(known) or "none"
+        return PenstockError(f"{path} has no Network named '{name}'; it has: {has}. {hint}".rstrip(". "))
+    if known:
+        return PenstockError(
+            f"{path} has several Networks: {', '.join(known)}", expected=f"{path}:{known[0]}"
+        )
+    return PenstockError(
+        f"{path} has no Network at its top level",
+        expected="`net = Network(...)` there, or file.py:name with a function `name` without parameters",
+    )
 
 
 @contextmanager

@@ -9,8 +9,10 @@ import pytest
 from benchmarks.engine.optimizer_networks import PAIRS
 
 from penstock.engine.local import LocalEngine
+from penstock.model.text.yaml_form import from_yaml, to_yaml
 from penstock.model.types import Schema
 from penstock.rewrite.check import check
+from penstock.rewrite.optimize import optimize
 from penstock.testing import assert_same_result
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,3 +48,15 @@ def test_the_best_by_hand_gives_the_same_rows(pair):
     expected = LocalEngine(written).run([rows])
     assert_same_result(LocalEngine(by_hand).run([rows]), expected)
     assert any(rows for rows in (*expected.outputs.values(), *expected.points.values()))
+
+
+@pytest.mark.parametrize("pair", RUNNABLE, ids=lambda pair: pair.name)
+def test_the_optimized_form_written_down_gives_the_same_rows(pair):
+    """As `penstock optimize NET -o NEW.yaml` writes it, and anybody reads it back."""
+    written = pair.as_written()
+    plan = optimize(written)
+    assert plan.steps
+    again = from_yaml(to_yaml(plan.network))
+    check(again)
+    rows = {name: rows_for(source.schema) for name, source in written.sources.items()}
+    assert_same_result(LocalEngine(again).run([rows]), LocalEngine(written).run([rows]))
