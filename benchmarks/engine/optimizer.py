@@ -1,8 +1,8 @@
 """What the optimizer saves: eight networks as users write them, as it rewrites them, and the best by hand.
 
-Each network runs once as written, uncounted; its measured costs are what the optimizer gets. Then the three
-forms run in turn, in an order that changes, over the same CSV files, until the input is used up and all
-windows are closed. Linear Road's network runs without Spark (`penstock.testing.dry_run`): the same tasks,
+Each form of a network runs once uncounted; the costs measured as written are what the optimizer gets. Then
+the three forms run in turn, in an order that changes, over the same CSV files, until the input is used up and
+all windows are closed. Linear Road's network runs without Spark (`penstock.testing.dry_run`): the same tasks,
 state and files. Of the ad-hoc query only its own sub-network counts, not the one that fills the point. All
 three forms must give the same rows.
 
@@ -125,12 +125,14 @@ Runner = Callable[[ps.Network], OneRun]
 
 
 def measure(pair: Pair, run: Runner, pairs: int, record: Record) -> Measured:
-    """The three forms in turn, after one run that is not counted."""
+    """The three forms in turn, after one run of each that is not counted."""
     first = run(pair.as_written())
     written = pair.as_written()
     plan = optimize(written, cost_model(written, first.costs))
     forms = {"written": written, "optimized": plan.network, "by_hand": pair.by_hand()}
     measured = Measured(steps=[step.says for step in plan.steps])
+    for form in FORMS[1:]:
+        run(forms[form])
     for number in range(pairs):
         turn = number % len(FORMS)
         for form in (*FORMS[turn:], *FORMS[:turn]):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Slice
@@ -20,13 +21,14 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footers_tell
 from penstock.engine.spark.entry.by_reference import by_reference
+from penstock.engine.spark.entry.early import NOTHING_EARLY, Early, only_reader
 from penstock.engine.spark.entry.lateness import late_case
 from penstock.engine.spark.entry.slice_placement import spread
-from penstock.engine.spark.entry.source_valves import enter
+from penstock.engine.spark.entry.source_valves import Entered, enter
 from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.expressions import to_spark
-from penstock.engine.spark.layout.plan import Layout, behind
-from penstock.engine.spark.trains.watch import OFFERED, SHED, LetterSql, Watch
+from penstock.engine.spark.layout.plan import Layout
+from penstock.engine.spark.trains.watch import OFFERED, REMOVED, SHED, TOLD, LetterSql, Watch
 from penstock.model.boxes import Filter, Map, Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network
@@ -65,7 +67,7 @@ class Guards:
 def guards_of(net: Network, layout: Layout, source: str) -> Guards:
     """Collect the filters and the first map that are the source's only readers."""
     chain, cases, passed, at = [], [], ["true"], source
-    while (node := _only_reader(net, at)) is not None and node.name in layout.native:
+    while (node := only_reader(net, at)) is not None and node.name in layout.native:
         texts = [node.predicate] if isinstance(node, Filter) else [text for _, text in node.columns]
         sqls = [to_spark(text, net.types[source].schema) for text in texts]
         failures = [sql.failure for sql in sqls if sql.failure is not None]
@@ -78,13 +80,6 @@ def guards_of(net: Network, layout: Layout, source: str) -> Guards:
         passed.append(sqls[0].value)
         at = node.name
     return Guards(tuple(chain), tuple(cases))
-
-
-def _only_reader(net: Network, name: str) -> Filter | Map | None:
-    readers = [node for node in net.nodes.values() if any(behind(net, up) == name for up in node.inputs)]
-    if len(readers) != 1 or not isinstance(readers[0], Filter | Map) or readers[0].function is not None:
-        return None
-    return readers[0]
 
 
 # -- Parquet, by Spark
@@ -189,7 +184,8 @@ def _guarded(
     why = "CASE " + " ".join(f"WHEN {when} THEN {text}" for when, text in cases) + " END"
     raw = raw_text(source.schema)
     own_first = [
-        f"coalesce({DEAD}.raw, {raw})",
+        # Tasks send the text of what they refuse. Without guards nobody else refuses: no column is needed.
+        f"coalesce({DEAD}.raw, {raw})" if guards.cases else f"{DEAD}.raw",
         f"coalesce({DEAD}.offset, {SEQ})",
         f"coalesce({DEAD}.tuples, 1L)",
     ]
@@ -201,9 +197,8 @@ def _guarded(
         else f"CASE WHEN {{why}} IS NULL OR NOT startswith({{why}}, '0:') THEN {STAMP} END"
     )
     boxes = (source.name, *(box for box, _, _ in guards.cases))
-    rows = (
-        f"count_if({DEAD} IS NULL OR {DEAD}.reason NOT IN ('{OFFERED}', '{SHED}'))" if packed else "count(1)"
-    )
+    told = ", ".join(map(_text, TOLD))
+    rows = f"count_if({DEAD} IS NULL OR {DEAD}.reason NOT IN ({told}))" if packed else "count(1)"
     return watch.guard(frame, source.name, why, letter, boxes, more, rows=rows, newest=f"max({let_in})")
 
 
@@ -225,7 +220,7 @@ def _text(value: str) -> str:
 # -- packed, by tasks
 
 
-def admit_packed(
+def admit_packed(  # noqa: PLR0913 - a train's part at one source
     spark: SparkSession,
     source: Source,
     slices: Sequence[Slice],
@@ -235,13 +230,22 @@ def admit_packed(
     *,
     parallelism: int,
     valves: Sequence[Valve] = (),
+    early: Early = NOTHING_EARLY,
 ) -> DataFrame:
-    """Admit the tuples of packed slices, except those that a task has marked as dead, or shed."""
+    """Admit the tuples of packed slices, except those that a task has marked as dead, shed or removed."""
     parts = spread(slices, parallelism)
     tasks = spark.range(0, len(parts), 1, len(parts))
     frame = tasks.mapInArrow(
-        Unpack(source, horizon, parts, valves), f"{ddl(source.schema)}, {DEAD} {_DEAD_DDL}"
+        Unpack(source, horizon, parts, valves, early),
+        f"{ddl(early.narrow(source.schema))}, {DEAD} {_DEAD_DDL}",
     )
+    if early.unread:
+        # Nobody reads them, but every box behind knows its columns. Spark leaves such literals out.
+        all_columns = [
+            f"CAST(NULL AS {c.type}) AS `{c.name}`" if c.name in early.unread else f"`{c.name}`"
+            for c in source.schema
+        ]
+        frame = frame.selectExpr(*all_columns, STAMP, SEQ, DEAD)
     own = [(f"{DEAD} IS NOT NULL", f"concat('0:', {DEAD}.reason)")]
     return _guarded(frame, source, own, guards, watch, packed=True)
 
@@ -259,8 +263,10 @@ class Unpack:
         horizon: int,
         parts: Sequence[Sequence[Slice]],
         valves: Sequence[Valve] = (),
+        early: Early = NOTHING_EARLY,
     ) -> None:
         self.source, self.horizon, self.parts, self.valves = source, horizon, parts, valves
+        self.early = early
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -269,20 +275,23 @@ class Unpack:
                     yield from self._tuples(slice_, (part << _SLICE_BITS) + i)
 
     def _tuples(self, slice_: Slice, number: int) -> Iterator[pa.RecordBatch]:
-        types = arrow_schema(self.source.schema)
+        types = arrow_schema(self.early.narrow(self.source.schema))
         dead_type = pa.struct(list(DEAD_SCHEMA))
         full = pa.schema([*types, pa.field(DEAD, dead_type)])
         entered = enter(self.source, slice_, self.horizon, self.valves)
-        table = entered.tuples.cast(types)
-        told = [_told(OFFERED, number, entered.offered)]
+        passed, removed = self.early.passed(entered.tuples)
+        table = passed.select(types.names).cast(types)
+        told = [_told(REMOVED, number, tuples, box) for box, tuples in removed.items()]
         told += [_told(SHED, number, entered.shed)] if entered.shed else []
+        told += [_told(OFFERED, number, entered.offered)]
         dead = pa.concat_tables([entered.dead, *told])
         tuples = table.append_column(DEAD, pa.nulls(table.num_rows, dead_type)).cast(full)
         yield from tuples.to_batches(max_chunksize=_rows_of_a_batch(tuples))
         blank = [pa.nulls(dead.num_rows, f.type) for f in types]
-        if entered.newest is not None:
-            # The time of what was shed counts as seen: the row that tells of it has it.
-            times = pa.array([None] * (dead.num_rows - 1) + [entered.newest], pa.int64())
+        newest = _newest_of(entered) if removed else entered.newest
+        if newest is not None:
+            # The time of what was shed or removed counts as seen: the last row has it.
+            times = pa.array([None] * (dead.num_rows - 1) + [newest], pa.int64())
             blank[types.get_field_index(STAMP)] = times
         yield pa.RecordBatch.from_arrays([*blank, dead.to_struct_array().combine_chunks()], schema=full)
 
@@ -292,10 +301,16 @@ def _rows_of_a_batch(table: pa.Table) -> int:
     return max(1, int(_BATCH_BYTES * table.num_rows / max(1, table.nbytes)))
 
 
-def _told(what: str, number: int, tuples: int) -> pa.Table:
-    """How many tuples a slice offers, or how many of it are shed, sent along with its letters.
+def _newest_of(entered: Entered) -> int | None:
+    """The largest time of all tuples that entered, shed ones included."""
+    times = [entered.newest, pc.max(entered.tuples.column(STAMP)).as_py()]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _told(what: str, number: int, tuples: int, box: str = "") -> pa.Table:
+    """How many tuples a slice offers, how many of it are shed, or removed by a box; sent with its letters.
 
     The number of the slice makes the row unique: if a task ran twice, the row comes twice and shows it.
     """
-    row = {"raw": "", "reason": what, "offset": number, "box": "", "tuples": tuples}
+    row = {"raw": box, "reason": what, "offset": number, "box": "", "tuples": tuples}
     return pa.Table.from_pylist([row], schema=DEAD_SCHEMA)

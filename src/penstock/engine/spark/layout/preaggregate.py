@@ -21,6 +21,7 @@ from penstock.engine.spark.layout.expressions import fits_spark, to_spark
 from penstock.engine.spark.layout.plan import FED, Layout, StageInput
 from penstock.model.boxes import Windowed
 from penstock.model.durations import Time
+from penstock.model.expressions.expression import columns_of
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.model.writing.network import Network
 
@@ -84,6 +85,14 @@ def _shaper(net: Network, entry: StageInput) -> Shaper:
 def partial_schema(net: Network, entry: StageInput) -> pa.Schema:
     """The Arrow schema of the partials that reach the stage, with the number of tuples in each."""
     return _shaper(net, entry).partial_schema.append(pa.field(FED, pa.int64()))
+
+
+def columns_read(net: Network, entry: StageInput) -> set[str]:
+    """The columns from which the partial aggregates are made."""
+    shaper, schema = _shaper(net, entry), net.types[entry.tail].schema
+    texts = [slot.call.argument for slot in shaper.slots if slot.call.argument is not None]
+    used = {name for text in texts for name in columns_of(text)}
+    return {name for name in (*shaper.keys, *used) if name in schema}
 
 
 def preaggregated(frame: DataFrame, net: Network, entry: StageInput) -> DataFrame:

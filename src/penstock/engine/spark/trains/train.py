@@ -26,6 +26,7 @@ from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.contract.valve import ValveFlow
 from penstock.engine.spark.entry.admission import guards_of
+from penstock.engine.spark.entry.early import early_of
 from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.jobs.forms import Form, form_of
@@ -97,6 +98,9 @@ class Trains:
         self._numbered: dict[int, Any] = {}
         self.guards = {
             name: guards_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
+        }
+        self.early = {
+            name: early_of(self.net, self.layout, name) for name in sub.inputs if name in self.net.sources
         }
         self.guarded = frozenset().union(*(g.boxes for g in self.guards.values()))
         last = self.log.commit(self.log.last_commit())

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from penstock.connectors.contract import Slice
 from penstock.connectors.files.parquet import WholeParquet
@@ -21,6 +20,7 @@ from penstock.engine.arrow.boxes.diffused_join import OWNER
 from penstock.engine.arrow.samples import SampleTask, Watched
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
+from penstock.engine.spark.entry.early import NOTHING_EARLY
 from penstock.engine.spark.entry.points import PointEntries, point_frame
 from penstock.engine.spark.entry.train_valves import TrainValves
 from penstock.engine.spark.exits.frame_writer import FrameWriter
@@ -28,6 +28,7 @@ from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
 from penstock.engine.spark.layout.native import NativeBox, apply_box
 from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind, guarded
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
+from penstock.engine.spark.layout.tagging import common, tagged
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import VALVE, Watch
@@ -55,6 +56,9 @@ class TrainRun:
         # Counting after every native box breaks the generated code into pieces, and selectivities need only a
         # sample.
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
+        # Valves and monitors want the tuples on each arrow.
+        self.early = {} if ticket.valves or ticket.monitors else trains.early
+        self._done_early = {box.name: name for name, early in self.early.items() for box in early.filters}
         trains.loaded += not ticket.empty
 
     def run(self) -> None:
@@ -144,8 +148,9 @@ class TrainRun:
                 spark, node, files, horizon, guards, watch, counted=self.sampled, valves=valves
             )
         parallelism = self.trains.partitions
+        early = self.early.get(node.name, NOTHING_EARLY)
         return admit_packed(
-            spark, node, slices, horizon, guards, watch, parallelism=parallelism, valves=valves
+            spark, node, slices, horizon, guards, watch, parallelism=parallelism, valves=valves, early=early
         )
 
     def _arrow(self, head: str, index: int) -> DataFrame:
@@ -157,6 +162,9 @@ class TrainRun:
         return self.trains.spark.createDataFrame([], ddl(self.net.types[name].schema))
 
     def _native(self, node: Node) -> None:
+        if node.name in self._done_early:
+            self._keep(node.name, self.frames[behind(self.net, node.inputs[0])])
+            return
         frames = [self._arrow(node.name, index) for index in range(len(node.inputs))]
         watch = None if node.name in self.trains.guarded else self.watch
         types = self.net.input_types(node.name), self.net.types[node.name]
@@ -313,7 +321,7 @@ class TrainRun:
             frame = frames[0]
             keys = [F.col(f"`{k}`") for k in stage.entries[0].keys]
         else:
-            frame = _tagged(frames, stage.entries)
+            frame = tagged(frames, stage.entries)
             keys = [F.col("_p")] if stage.entries[0].keys else []
         if not stage.stateful:
             return frame
@@ -328,11 +336,11 @@ class TrainRun:
         roles = self.ticket.joins[stage.name]
         sides = [
             routed(
-                frame, side, [_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys], roles
+                frame, side, [common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys], roles
             )
             for side, (frame, entry) in enumerate(zip(frames, stage.entries, strict=True))
         ]
-        return _tagged(sides, stage.entries, spread=True).repartitionById(roles.servers, F.col(SERVER))
+        return tagged(sides, stage.entries, spread=True).repartitionById(roles.servers, F.col(SERVER))
 
     def _entry_frame(self, entry: StageInput, partial: bool) -> DataFrame:
         frame = self._arrow(entry.head, entry.index)
@@ -399,7 +407,8 @@ class TrainRun:
         # Boxes in stages have counted their output; they may feed a native box.
         out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
         for name in self.trains.sub.inputs:
-            out[name] = self.watch.counts(name).get("rows", 0) - letters[name]
+            removed = sum(self.watch.removed(name).values())
+            out[name] = self.watch.counts(name).get("rows", 0) - letters[name] + removed
             offered = {}
             if name in self.net.sources:
                 offered = {"offered": self.watch.offered(name), "shed": self.watch.shed(name)}
@@ -434,6 +443,8 @@ class TrainRun:
     def _passed(self, node: Node, sound: int, refused: Counter[str]) -> int | None:
         """What a native box let through of the tuples it did not refuse, if known."""
         name = node.name
+        if name in self._done_early:
+            return sound - self.watch.removed(self._done_early[name]).get(name, 0)
         # What boxes further down would refuse never got here, see Guards.
         chain = next((g.chain for g in self.trains.guards.values() if name in g.chain), ())
         taken = sum(refused[box] for box in chain[chain.index(name) + 1 :]) if chain else 0
@@ -460,38 +471,3 @@ def _tuples_by_box(dead: pa.Table) -> Counter[str]:
     for box, number in zip(dead.column("box").to_pylist(), dead.column("tuples").to_pylist(), strict=True):
         tuples[box] += number
     return tuples
-
-
-def _tagged(frames: list[DataFrame], entries: list[StageInput], *, spread: bool = False) -> DataFrame:
-    """Several entries as one stream: a tag, the hash of the keys, and one struct for each entry.
-
-    Only one of the structs is filled. `spread`: the server takes the place of the hash.
-    """
-    inner = [[c for c in frame.columns if c != SERVER] for frame in frames]
-    schemas = [StructType([f for f in frame.schema if f.name != SERVER]) for frame in frames]
-    sides = []
-    for i, (frame, entry) in enumerate(zip(frames, entries, strict=True)):
-        keys = (
-            F.col(SERVER)
-            if spread
-            else F.xxhash64(*[_common(F.col(f"`{k}`"), frame.schema[k].dataType) for k in entry.keys])
-            if entry.keys
-            else F.lit(0).cast("bigint")
-        )
-        structs = [
-            F.struct(*[F.col(f"`{c}`") for c in inner[i]]).alias(f"_s{j}")
-            if i == j
-            else F.lit(None).cast(schema).alias(f"_s{j}")
-            for j, schema in enumerate(schemas)
-        ]
-        sides.append(frame.select(F.lit(i).alias("_tag"), keys.alias(SERVER), *structs))
-    merged = sides[0]
-    for frame in sides[1:]:
-        merged = merged.unionByName(frame)
-    return merged
-
-
-def _common(column: Any, type_: Any) -> Any:
-    """Cast keys to a common type: equal keys of different widths must meet in one partition."""
-    wide = {"tinyint": "double", "smallint": "double", "int": "double", "bigint": "double", "float": "double"}
-    return column.cast(wide[type_.simpleString()]) if type_.simpleString() in wide else column

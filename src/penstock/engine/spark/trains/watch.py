@@ -21,7 +21,9 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 
 _PATIENCE = 1.0  # seconds to wait for counts after a job
 LETTERS = "letters"
-OFFERED, SHED = "#offered", "#shed"
+OFFERED, SHED, REMOVED = "#offered", "#shed", "#removed"
+TOLD = (OFFERED, SHED, REMOVED)
+"""Reasons of letters that are none: what a task tells about a slice, as a number of tuples."""
 VALVE = "#valve"  # behind the name of an arrow or input: the counts of its valves
 
 
@@ -70,7 +72,7 @@ class Watch:
 
         `why` is SQL: NULL, or the number of a box in `boxes`, a colon and the reason. `letter`: SQL of the
         letter's fields. `more`: columns to be added on the way. `{why}` in a metric stands for the reason's
-        column. A letter whose reason is OFFERED or SHED is none: it says how many tuples a task got, or shed.
+        column. A letter whose reason is one of TOLD is none: it says what a task did with how many tuples.
         """
         column = f"_why{len(self._on)}"
         marked = frame.selectExpr("*", *more, f"{why} AS {column}")
@@ -102,6 +104,14 @@ class Watch:
         """How many tuples the valves at a source shed, in tasks or in Spark."""
         return self._told(name, SHED) + int(self.counts(f"{name}{VALVE}").get("shed", 0))
 
+    def removed(self, name: str) -> Counter[str]:
+        """How many tuples of a source each filter removed that ran where they were read."""
+        by_box: Counter[str] = Counter()
+        for row in self.counts(name).get(LETTERS, ()):
+            if _reason(row) == REMOVED:
+                by_box[row["raw"]] += row["tuples"]
+        return by_box
+
     def _told(self, name: str, what: str) -> int:
         letters = self.counts(name).get(LETTERS, ())
         return sum(row["tuples"] for row in letters if _reason(row) == what)
@@ -112,7 +122,7 @@ class Watch:
             (row, observed.boxes)
             for name, observed in self._on.items()
             for row in self.counts(name).get(LETTERS, ())
-            if _reason(row) not in (OFFERED, SHED)
+            if _reason(row) not in TOLD
         ]
         columns = [
             [row["raw"] for row, _ in letters],
