@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -118,3 +120,27 @@ def test_the_port_is_free_again_when_the_server_has_ended():
     with serving(small_app()) as address:
         port = int(address.rpartition(":")[2])
     take_port("127.0.0.1", port).close()
+
+
+def test_many_may_connect_while_the_loop_is_busy() -> None:
+    """One turn accepts a few, but the system keeps the others: no client is turned away meanwhile."""
+    app, gate, busy = FastAPI(), threading.Event(), threading.Event()
+
+    @app.get("/stall")
+    async def stall() -> str:
+        busy.set()
+        gate.wait(60)
+        return "done"
+
+    with serving(app) as url:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        first = socket.create_connection(address, timeout=60)
+        first.sendall(b"GET /stall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert busy.wait(60)
+        others = [socket.create_connection(address, timeout=60) for _ in range(200)]
+        gate.set()
+        for client in others:
+            client.sendall(b"GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert all(b" 404 " in client.recv(4096) for client in others)
+        for client in (first, *others):
+            client.close()

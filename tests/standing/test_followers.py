@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,36 @@ def _silent(port: int, handle: str) -> socket.socket:
     client.connect(("127.0.0.1", port))
     client.sendall(f"GET /queries/{handle}/changes HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return client
+
+
+def test_a_turn_of_the_loop_wakes_only_some(tmp_path: Path) -> None:
+    """A thousand at once would hold up `/health` for as long as all of them take."""
+    service, all_, handle = followers(tmp_path)
+    turn, woken, all_here = 0, Counter[int](), asyncio.Event()
+
+    async def one() -> None:
+        follower = all_.join(handle)
+        for _ in range(2):  # the whole answer, then a change
+            await event_of(follower)
+            woken[turn] += 1
+            if woken.total() == 300:
+                all_here.set()
+        all_.leave(handle, follower)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    async def body() -> None:
+        counting = asyncio.create_task(count_turns())
+        many = [asyncio.create_task(one()) for _ in range(300)]
+        await all_here.wait()
+        put(service, 10, 20)
+        await asyncio.gather(*many)
+        counting.cancel()
+
+    run(body())
+    assert woken.total() == 600
+    assert max(woken.values()) <= 64

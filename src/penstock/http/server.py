@@ -18,6 +18,8 @@ from penstock.process.stop_signal import StopSignal
 
 _GRACE = 3  # seconds that open requests get at the end
 _OTHER_FILES = 1_024  # open files beside connections
+_WAITING = 2_048  # connections that the system keeps until they are accepted
+_ACCEPTED = 16  # connections that one turn of the event loop accepts
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -100,6 +102,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
             await super().startup(sockets)
+            for listener in sockets or ():
+                # asyncio takes one number for what waits and for what one turn accepts. A turn that accepts
+                # two thousand lets everybody else wait for it.
+                listener.listen(_WAITING)
         finally:
             self.begun.set()
 
@@ -116,6 +122,7 @@ def _server(app: FastAPI, limits: ServerLimits) -> _Server:
         app,
         http=timed_connection(limits),
         ws="none",
+        backlog=_ACCEPTED,
         log_level="error",  # a malformed request is the client's affair
         h11_max_incomplete_event_size=limits.header_bytes,
         timeout_keep_alive=limits.idle_seconds,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,10 +27,12 @@ from penstock.standing.deadline import time_limit
 from penstock.standing.errors import LimitError, QueryError, UnknownHandleError
 from penstock.standing.limits import Limits
 from penstock.standing.serving.json_rows import json_object
+from penstock.standing.serving.outgoing import in_steps
 from penstock.standing.serving.service import StandingQueries
 from penstock.standing.serving.wakeups import Wakeups
 
 _BEAT = 1.0  # seconds after which a silent stream of changes sends a sign of life
+_A_TURN = 16  # followers that one turn of the event loop wakes
 _PATIENCE = 2  # times the limit of an invocation: also the wait for a thread has an end
 _SIGN_OF_LIFE = b": nothing new\n\n"
 _END = b"event: end\ndata: {}\n\n"
@@ -77,7 +80,8 @@ class Follower:
         if self.whole is None and not self.waiting and not self.ended:
             self.news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), _BEAT)
+                # Not all at the same moment: they were woken together by the last change.
+                await asyncio.wait_for(self.news.wait(), _BEAT * (1 + random.random()))
         if self.whole is not None:
             event, self.whole = self.whole, None
             return event
@@ -150,7 +154,8 @@ class Followers:
     async def events(self, follower: Follower) -> AsyncIterator[bytes]:
         """The events for one follower."""
         while (event := await follower.next()) is not None:
-            yield event
+            for part in in_steps(event):
+                yield part
 
     async def _drive(self, handle: str, answer: _FollowedAnswer) -> None:
         """Compute the changes of one answer while somebody follows it."""
@@ -181,7 +186,7 @@ class Followers:
             event = await self._slow(lambda: _event_of(following.step(), self._limits))
             if event is not None:
                 answer.whole = event if first else None
-                for member in answer.members:
+                async for member in _in_turns(answer.members):
                     if member.begun and not member.ended:
                         member.offer(event, self._limits)
             await self._welcome(answer)
@@ -195,10 +200,11 @@ class Followers:
             answer.whole = None
             return
         if answer.whole is None:
-            whole = Change(answer.following.version, known, known.slice(0, 0))
-            answer.whole = await self._slow(lambda: _event_of(whole, self._limits)) or b""
-        for member in newcomers:
-            member.begin(answer.whole)
+            change = Change(answer.following.version, known, known.slice(0, 0))
+            answer.whole = await self._slow(lambda: _event_of(change, self._limits)) or b""
+        whole = answer.whole
+        async for member in _in_turns(newcomers):
+            member.begin(whole)
 
     async def _slow(self, function: Callable[[], bytes | None]) -> bytes | None:
         def work() -> bytes | None:
@@ -234,6 +240,14 @@ class EventsResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._followers.leave(self._handle, self._follower)
+
+
+async def _in_turns(members: Iterable[Follower]) -> AsyncIterator[Follower]:
+    """The members, a few in each turn of the event loop: all at once would hold up everybody else."""
+    for number, member in enumerate(list(members)):
+        if number % _A_TURN == 0:
+            await asyncio.sleep(0)
+        yield member
 
 
 async def _first_of(*events: asyncio.Event) -> None:

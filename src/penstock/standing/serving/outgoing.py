@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from penstock.http.errors import BusyError
+
+_STEP = 256 << 10  # bytes that the event loop hands over at a time; it copies them
+
+
+def in_steps(body: bytes) -> Iterator[bytes]:
+    """A body in parts that are short enough for the event loop.
+
+    >>> [len(part) for part in in_steps(bytes(300_000))]
+    [262144, 37856]
+    """
+    return (body[first : first + _STEP] for first in range(0, len(body), _STEP))
 
 
 class OutgoingAnswers:
@@ -40,8 +51,8 @@ class PiecesResponse(Response):
         del scope, receive
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            for piece in self._pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            for part in (part for piece in self._pieces for part in in_steps(piece)):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self._outgoing.remove(self._size)
