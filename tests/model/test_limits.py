@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.spark.jobs.forms import Form, form_of
 from penstock.engine.spark.layout.plan import NATIVE_DEPTH, lay_out
 from penstock.engine.spark.trains.letters import LetterOrigins, sources_of
 from penstock.model.checks.topology import LONGEST_NAME
@@ -13,6 +15,7 @@ from penstock.model.expressions.binding import DEEPEST
 from penstock.rewrite.check import check
 from penstock.rewrite.subnetworks import split
 from penstock.testing import collect, rows_source, run_network, values
+from penstock.testing.spark_run import InForm, run_on_spark
 
 SCHEMA = "time TIMESTAMP, k INT, v BIGINT"
 
@@ -115,3 +118,33 @@ def test_a_lattice_is_walked_once():
     stream.group_by("k").tumble("1 minute", n="count(*)").output("out", to=collect())
     assert sources_of(stream.network)["out"] == {"cars"}
     assert lay_out(split(stream.network)[0]).stages
+
+
+def re_keyed(windows):
+    """Windows in a row, each grouped by another column than the one before."""
+    stream = source()
+    for number in range(windows):
+        keys, other = ("k", "v") if number % 2 else ("v", "k")
+        stream = stream.group_by(keys).tumble("1 second", {other: f"max({other})"})
+    stream.output("out", to=collect())
+    return stream.network
+
+
+def test_many_windows_with_other_keys():
+    """80 stages; a train that would be one of DataFrames took minutes, though `check` said sound."""
+    net, rows = re_keyed(80), [(n, n % 7, n % 11) for n in range(50)]
+    check(net)
+    layout = lay_out(split(net)[0])
+    assert len(layout.stages) == 80
+    assert form_of(Ticket(0, 0.0, rows=10**6), layout) is Form.TASKS
+    expected = run_network(net, [{"cars": rows}]).outputs["out"]
+    assert expected
+    assert run_on_spark(net, [{"cars": rows}], InForm(Form.TASKS)).outputs["out"] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_many_windows_with_other_keys_on_spark(spark):
+    net, rows = re_keyed(80), [(n // 50, n % 7, n % 11) for n in range(2_500)]
+    expected = run_network(net, [{"cars": rows}]).outputs["out"]
+    assert run_on_spark(net, [{"cars": rows}], InForm(Form.TASKS, spark)).outputs["out"] == expected

@@ -17,6 +17,7 @@ from penstock.testing import collect, rows_source
 
 PLAIN = Layout((), (), {})
 PACKED = Layout((), (), {}, rooted=True)
+MANY = Layout((), tuple(Stage(str(n), ("k",)) for n in range(LIMITS.frame_stages + 1)), {})
 DIFFUSED = Layout((), (Stage("pairs", ("_server",), 4),), {})
 
 
@@ -49,6 +50,7 @@ def ticket(rows: int, size: int = 0) -> Ticket:
 def test_by_tuples_and_bytes(rows, size, form):
     assert form_of(ticket(rows, size), PLAIN) is form
     assert form_of(ticket(rows, size), PACKED) is (Form.TASKS if form is Form.FRAMES else form)
+    assert form_of(ticket(rows, size), MANY) is (Form.TASKS if form is Form.FRAMES else form)
     assert form_of(ticket(rows, size), DIFFUSED) is Form.FRAMES
 
 
@@ -64,4 +66,5 @@ def test_explain_says_it():
     assert text.startswith("trains: one task up to 2,000 tuples")
     assert text.endswith("longer ones DataFrames")
     assert forms_text(PACKED).endswith("longer ones tasks; packed")
+    assert forms_text(MANY).endswith("longer ones tasks, because of 9 stages")
     assert forms_text(DIFFUSED) == "trains: DataFrames"

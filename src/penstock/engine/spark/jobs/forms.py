@@ -2,8 +2,9 @@
 
 A train of DataFrames is analysed, planned and compiled anew, which costs hundreds of milliseconds of
 processor time, whatever it carries. A job of plain tasks costs a fraction of that, but has no generated code.
-So short trains are jobs, and long ones are DataFrames. The ticket alone decides, so a replay runs the same
-way.
+So short trains are jobs, and long ones are DataFrames. A DataFrame that goes through dozens of stages is
+planned anew after each of them, which takes minutes; such sub-networks run as tasks, however long the train.
+Ticket and network alone decide, so a replay runs the same way.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class FormLimits:
     one_task_bytes: int = 512 << 10
     job_tuples: int = 20_000
     job_bytes: int = 8 << 20
+    frame_stages: int = 8  # of a sub-network; with more of them no train is one of DataFrames
 
 
 LIMITS = FormLimits()
@@ -49,6 +51,8 @@ def forms_text(layout: Layout, limits: FormLimits = LIMITS) -> str:
     one = f"one task up to {limits.one_task_tuples:,} tuples and {limits.one_task_bytes >> 10} kB"
     if layout.rooted:
         return f"trains: {one}, longer ones tasks; packed"
+    if len(layout.stages) > limits.frame_stages:
+        return f"trains: {one}, longer ones tasks, because of {len(layout.stages)} stages"
     many = f"tasks up to {limits.job_tuples:,} and {limits.job_bytes >> 20} MB"
     return f"trains: {one}, {many}, longer ones DataFrames"
 
@@ -56,14 +60,16 @@ def forms_text(layout: Layout, limits: FormLimits = LIMITS) -> str:
 def form_of(ticket: Ticket, layout: Layout, limits: FormLimits = LIMITS) -> Form:
     """The form of a train.
 
-    A packed train is never one of DataFrames. One with a diffused join always is: its roles say where tuples
-    go.
+    A packed train is never one of DataFrames, nor one through many stages. One with a diffused join always
+    is: its roles say where tuples go.
     """
     if any(stage.spread for stage in layout.stages):
         return Form.FRAMES
     size = sum(s.weight() for pieces in ticket.slices.values() for s in pieces if isinstance(s, Slice))
     if ticket.rows <= limits.one_task_tuples and size <= limits.one_task_bytes:
         return Form.ONE_TASK
-    if layout.rooted or (ticket.rows <= limits.job_tuples and size <= limits.job_bytes):
+    if layout.rooted or len(layout.stages) > limits.frame_stages:
+        return Form.TASKS
+    if ticket.rows <= limits.job_tuples and size <= limits.job_bytes:
         return Form.TASKS
     return Form.FRAMES
