@@ -77,14 +77,14 @@ def places(network: Network) -> tuple[Place, ...]:
 def sub_places(network: Network, sub: SubNetwork) -> tuple[Place, ...]:
     """The places of one sub-network; `network`: the whole one, to see what lies behind its points."""
     grains: dict[str, Place] = {}
-    found = []
+    judged = []
     for at in valve_places(sub):
         inputs = _inputs_above(sub, at)
         place = _judged(network, sub, at, inputs, grains)
         if at in sub.inputs:
             grains[at] = place
-        found.append(place)
-    return tuple(found)
+        judged.append(place)
+    return tuple(judged)
 
 
 def _inputs_above(sub: SubNetwork, at: str) -> list[str]:
@@ -152,14 +152,14 @@ def _refusal(node: Node) -> str:
 def _with_grain(network: Network, blank: Place, starts: Sequence[str], nodes: Sequence[Node]) -> Place:
     """The leftmost grain that keeps answers exact; if none does, tuples, where outputs may be approximate."""
     said = [node.shed_by for node in nodes if node.shed_by]
-    found = {
+    kept_exact = {
         grain: place
         for grain in (TUPLES, WINDOWS, KEYS)
         if (place := _exact(network, blank, starts, grain)) is not None
     }
-    for grain in said or found:
-        if grain in found:
-            return found[grain]
+    for grain in said or kept_exact:
+        if grain in kept_exact:
+            return kept_exact[grain]
     if said and said[0] != TUPLES:
         return replace(blank, why=f"boxes behind mix what shed: {said[0]} would keep apart")
     return _approximate(network, blank, nodes)

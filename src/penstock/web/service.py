@@ -91,10 +91,10 @@ class ConsoleService:
     def versions(self) -> list[Json]:
         """All versions, the newest first, with who made them."""
         catalog = self.watched.catalog
-        made = {event.detail.get("version"): event for event in catalog.events("edit", last=1000)}
+        edits = {event.detail.get("version"): event for event in catalog.events("edit", last=1000)}
         shown = []
         for each in reversed(catalog.networks()):
-            event = made.get(each.version)
+            event = edits.get(each.version)
             words = event.detail["words"] if event is not None else []
             by = event.detail["by"] if event is not None else None
             about = {"version": each.version, "time": each.time, "form": each.form}

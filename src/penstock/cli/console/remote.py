@@ -77,10 +77,10 @@ def _refused(error: HTTPError) -> PenstockError:
         told = json.load(error)
     except json.JSONDecodeError:
         told = {}
-    place = f"line {told['line']}, column {told.get('column', 1)}: " if told.get("line") else ""
+    position = f"line {told['line']}, column {told.get('column', 1)}: " if told.get("line") else ""
     more = "; ".join(told.get("difference", ()))
     found = "; ".join(part for part in (told.get("found", ""), more) if part)
-    problem = place + told.get("problem", f"the console answered {error.code}")
+    problem = position + told.get("problem", f"the console answered {error.code}")
     return PenstockError(problem, found=found, expected=told.get("expected", ""), hint=told.get("hint", ""))
 
 
@@ -158,17 +158,17 @@ def apply(
             return
         if not yes and not typer.confirm("apply?", err=True):
             raise typer.Exit(1)
-        made = client.post("/api/edit/apply", {**body, "fresh_state": fresh_state})
-        blips = ", ".join(f"{sub} {seconds:.2f} s" for sub, seconds in made["blips"].items())
-        typer.echo(f"version {made['version']} runs; pauses: {blips or 'none'}")
+        applied = client.post("/api/edit/apply", {**body, "fresh_state": fresh_state})
+        blips = ", ".join(f"{sub} {seconds:.2f} s" for sub, seconds in applied["blips"].items())
+        typer.echo(f"version {applied['version']} runs; pauses: {blips or 'none'}")
 
 
 def _must_be_good(plan: Mapping[str, Any]) -> None:
     error = plan.get("error")
     if error:
-        place = f"line {error['line']}: " if error.get("line") else ""
+        position = f"line {error['line']}: " if error.get("line") else ""
         raise PenstockError(
-            place + error["problem"],
+            position + error["problem"],
             found=error.get("found", ""),
             expected=error.get("expected", ""),
             hint=error.get("hint", ""),

@@ -122,12 +122,12 @@ def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport
 
 
 def _prepared(slices: Slices) -> str:
-    found = slices.manifest
+    listed = slices.manifest
     return (
-        f"{slices.path}: {found['rows']:,} rows of seconds {slices.t0}..{slices.t1 - 1} in {slices.groups} "
+        f"{slices.path}: {listed['rows']:,} rows of seconds {slices.t0}..{slices.t1 - 1} in {slices.groups} "
         "group(s), "
-        f"{found['bytes'] / 1e6:,.1f} MB of {slices.format}, {found['copies']['count']} copies, "
-        f"{found['refused_rows_passed_on']} rows that break the format."
+        f"{listed['bytes'] / 1e6:,.1f} MB of {slices.format}, {listed['copies']['count']} copies, "
+        f"{listed['refused_rows_passed_on']} rows that break the format."
     )
 
 

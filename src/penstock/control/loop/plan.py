@@ -131,7 +131,7 @@ def usable_part(structure: Structure, costs: MeasuredCosts, headroom: float) -> 
 def _furthest_behind(structure: Structure, picture: Picture) -> tuple[SubnetworkPicture, float] | None:
     """The sub-network whose input is oldest by the threshold of its ends, and that threshold."""
     subs = by_name(structure.subs)
-    found = [
+    thresholds = [
         (seen, min(end.qos.threshold - end.below for end in ends))
         for seen in picture.subnetworks
         if not seen.held
@@ -139,7 +139,7 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
         and (ends := structure.ends(subs[seen.name], picture.costs))
         and seen.trains >= _WARM_TRAINS
     ]
-    return max(found, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
+    return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
 def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Shedding:

@@ -28,18 +28,18 @@ class Structure:
 
     def ends(self, sub: SubNetwork, costs: MeasuredCosts) -> tuple[RatedEnd, ...]:
         """The outputs and views with a QoS that get what a sub-network gives, through points too."""
-        found: dict[str, RatedEnd] = {}
+        rated_ends: dict[str, RatedEnd] = {}
         stack: list[tuple[SubNetwork, float]] = [(sub, 0.0)]
         seen = {sub.name}
         while stack:
             at, below = stack.pop()
             for name, qos in rated(at).items():
-                found[name] = RatedEnd(name, qos, below)
+                rated_ends[name] = RatedEnd(name, qos, below)
             for reader in self.readers(at):
                 if reader.name not in seen:
                     seen.add(reader.name)
                     stack.append((reader, below + 2 * _fixed(costs, reader.name)))
-        return tuple(found[name] for name in sorted(found))
+        return tuple(rated_ends[name] for name in sorted(rated_ends))
 
     def fixed_on_the_way(self, sub: SubNetwork, costs: MeasuredCosts) -> float:
         """Seconds that trains take without tuples, on the longest way that leads to a sub-network (A59)."""

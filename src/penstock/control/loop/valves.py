@@ -32,8 +32,8 @@ class Places:
         places = {}
         for sub in structure.subs:
             known = all(name in network.nodes for name in sub.network.nodes)
-            found = sub_places(network if known else sub.network, sub)
-            places[sub.name] = tuple(place for place in found if place.grain is not None)
+            candidates = sub_places(network if known else sub.network, sub)
+            places[sub.name] = tuple(place for place in candidates if place.grain is not None)
         return cls(places)
 
     def sheddable(self, qos: Mapping[str, QoS]) -> dict[str, QoS]:
@@ -44,18 +44,18 @@ class Places:
     def valves(self, sub: SubNetwork, shares: Mapping[str, float]) -> tuple[Valve, ...]:
         """The valves of a sub-network for these shares of outputs; none where nothing is shed."""
         places = self.by_subnetwork.get(sub.name, ())
-        found = [_valve(sub, place, places, shares) for place in places]
-        return tuple(valve for valve in found if valve is not None)
+        opened = [_valve(sub, place, places, shares) for place in places]
+        return tuple(valve for valve in opened if valve is not None)
 
     def memory(self, network: Network, sub: SubNetwork, output: str) -> int | None:
         """How long boxes behind a place remember on the way to an output, in us; None: for ever."""
-        found = [
+        memories = [
             memory_behind(network, place.at, output)
             for place in self.by_subnetwork.get(sub.name, ())
             if output in place.outputs
         ]
-        known = [each for each in found if each is not None]
-        return None if len(known) < len(found) else max(known, default=0)
+        known = [each for each in memories if each is not None]
+        return None if len(known) < len(memories) else max(known, default=0)
 
 
 def _share(place: Place, shares: Mapping[str, float]) -> float:

@@ -199,11 +199,11 @@ class Optimizer:
         )
         numbers = {"saved": offered.saved, "used": used, "blip": blip, "steps": steps}
         number = self._tell(name, sentence, numbers, {"cpu_share": offered.share})
-        made = identity(other.network)
+        form_id = identity(other.network)
         self._since = self._clock()
         self._memory.last = now
         if before is not None:
-            self._memory.swap = Swap(name, number, self._since, before, offered.share, back, made)
+            self._memory.swap = Swap(name, number, self._since, before, offered.share, back, form_id)
         self._remember(now)
         return True
 
@@ -215,14 +215,14 @@ class Optimizer:
             self._memory.swap = None  # somebody else has changed it since: nothing to compare
             self._remember(now)
             return
-        found = judged(swap.before, self._trains(name, swap.at), swap.expected, self.limits)
-        if found is None and now - swap.at <= self.limits.repaid:
+        verdict = judged(swap.before, self._trains(name, swap.at), swap.expected, self.limits)
+        if verdict is None and now - swap.at <= self.limits.repaid:
             return
         self._memory.swap = None
-        if found is not None:  # else nothing came, and nobody can say
-            self._decisions.realised(swap.decision, {"cpu_share": found.realised})
-            if found.undo:
-                self._undo(swap, found.realised, now)
+        if verdict is not None:  # else nothing came, and nobody can say
+            self._decisions.realised(swap.decision, {"cpu_share": verdict.realised})
+            if verdict.undo:
+                self._undo(swap, verdict.realised, now)
         self._remember(now)
 
     def _undo(self, swap: Swap, realised: float, now: float) -> None:

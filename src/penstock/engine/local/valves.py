@@ -112,12 +112,12 @@ class Valves:
         """The valves between a box and the boxes with memory, or sources, above it."""
         if not self._at:
             return []
-        found: list[Valve] = []
+        between: list[Valve] = []
         for tail in self.network.nodes[box].inputs:
-            found += [*self._at.get(f"{tail}->{box}", ()), *self.at(tail)]
+            between += [*self._at.get(f"{tail}->{box}", ()), *self.at(tail)]
             if Trait.STATEFUL not in self.network.nodes[tail].traits:
-                found += self._above(tail)
-        return found
+                between += self._above(tail)
+        return between
 
 
 def key_hash(lot: int, values: Sequence[Value]) -> int:

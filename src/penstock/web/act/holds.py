@@ -179,10 +179,10 @@ class Holds:
         if len(self._breakpoints) >= _MOST_BREAKPOINTS:
             raise RefusedChangeError(f"there are {_MOST_BREAKPOINTS} breakpoints already", hint="remove some")
         check_condition(self._runtime.queries[subnetwork].sub.network.types[tail], condition)
-        made = Breakpoint(f"b{next(self._numbers)}", arrow, tail, condition, subnetwork, by)
-        self._breakpoints[made.id] = made
+        breakpoint_ = Breakpoint(f"b{next(self._numbers)}", arrow, tail, condition, subnetwork, by)
+        self._breakpoints[breakpoint_.id] = breakpoint_
         self._install(subnetwork)
-        return made
+        return breakpoint_
 
     def remove(self, number: str) -> None:
         """Forget a breakpoint."""

@@ -179,10 +179,10 @@ def _newest_rows(
         if len(rows) >= monitor.most:
             break
         table = sample(reader.read(entry.number, entry.number), monitor, type_)
-        found = [
+        of_entry = [
             {"n": entry.number, "train": entry.number, "at": entry.arrival, "tuple": row}
             for row in json_rows(table)
         ]
-        rows = [*found, *rows]
+        rows = [*of_entry, *rows]
     latest = reader.latest()
     return rows[-monitor.most :], -1 if latest is None else latest.number

@@ -52,9 +52,9 @@ def placed(error: PenstockError, text: str) -> dict[str, int]:
     if getattr(error, "line", 0):
         return {"line": error.line, "column": getattr(error, "column", 1) or 1}  # type: ignore[attr-defined]
     for name in _QUOTED.findall(str(error)):
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-        if found:
-            before = text[: found.start()]
+        match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+        if match:
+            before = text[: match.start()]
             return {"line": before.count("\n") + 1, "column": len(before) - before.rfind("\n")}
     where = getattr(error, "where", None)
     return {"line": where.line, "column": 1} if where is not None and where.line else {}

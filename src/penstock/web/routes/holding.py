@@ -68,8 +68,10 @@ def _add_breakpoints(app: FastAPI, work: Work) -> None:
                 kept = network is not None and tail in network.points
                 # Tuples of a point are looked at where they are read.
                 home = homes.get(head if kept else tail, "")
-                made = service.holds.break_at(body.arrow, tail, home, body.condition, who or "somebody here")
-                return asdict(made)
+                breakpoint_ = service.holds.break_at(
+                    body.arrow, tail, home, body.condition, who or "somebody here"
+                )
+                return asdict(breakpoint_)
 
         return json_answer(await work.change(do), 201)
 

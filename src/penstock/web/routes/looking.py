@@ -70,8 +70,8 @@ def _add_past(app: FastAPI, work: Work) -> None:
         after: Annotated[int, Query(ge=0, description="Only those with a larger id.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     ) -> Response:
-        found = await work.look(lambda: decisions_json(watched.catalog, limit, after))
-        return json_answer({"decisions": found})
+        decided = await work.look(lambda: decisions_json(watched.catalog, limit, after))
+        return json_answer({"decisions": decided})
 
     @app.get("/api/road-map", summary="What the shedder would drop, row by row; null while no control runs")
     async def road_map() -> Response:

@@ -52,7 +52,7 @@ def stage_levels(net: Network, layout: Layout) -> dict[str, int]:
 
 def _levels_of(net: Network, layout: Layout, name: str, levels: dict[str, int]) -> set[int]:
     """The phases in which tuples after a node come about."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -61,12 +61,12 @@ def _levels_of(net: Network, layout: Layout, name: str, levels: dict[str, int]) 
             continue
         seen.add(box)
         if box in layout.home:
-            found.add(levels[layout.home[box].name])
+            numbers.add(levels[layout.home[box].name])
         elif net.nodes[box].is_box:
             waiting += [behind(net, up) for up in net.nodes[box].inputs]
         else:
-            found.add(0)
-    return found
+            numbers.add(0)
+    return numbers
 
 
 def _phase(run: TrainRun, levels: dict[str, int], number: int) -> Phase:
