@@ -35,10 +35,12 @@ from penstock.control.report import MEMORY, REPORT, ROAD_MAP, QosReport
 from penstock.control.roadmap import RoadMap
 from penstock.control.shedder import Shedding
 from penstock.control.utility import utility
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve
 from penstock.model.control_settings import ControlSettings, Scheme
 from penstock.model.errors import PenstockError, one_line
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
 
@@ -73,7 +75,7 @@ class Control:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
-        self._runtime: Any = None
+        self._runtime: Any = None  # a Runtime, from `begin` on
         self._optimizer = Optimizer() if optimize and not observe else None
 
     @classmethod
@@ -89,12 +91,12 @@ class Control:
 
     # -- begin and end
 
-    def prepare(self, runtime: Any) -> None:
+    def prepare(self, runtime: Runtime) -> None:
         """Choose the forms of sub-networks without state, before the checkpoint is claimed for them."""
         if self._optimizer is not None:
             self._optimizer.prepare(runtime)
 
-    def begin(self, runtime: Any) -> None:
+    def begin(self, runtime: Runtime) -> None:
         """Take over a run that starts. Refuses an output whose delay no rate can meet."""
         if self._runtime is not None:
             raise PenstockError("this control has a run already", hint="make a Control for each Runtime")
@@ -139,7 +141,7 @@ class Control:
         self._memory = Memory(Shedding(kept=share, tightened=0.0))
         self._shares: Mapping[str, float] = dict(body.get("shares", {})) if acts else {}
 
-    def _begin_to_act(self, runtime: Any) -> None:
+    def _begin_to_act(self, runtime: Runtime) -> None:
         ranking = Ranking(self.settings.priority)
         self._dispatcher = Dispatcher(
             runtime.settings.policy, ranking, unrated=max(0.02, 1 - self.settings.headroom)
@@ -299,7 +301,7 @@ class Control:
 
     # -- what trains tell
 
-    def _train_done(self, done: Any) -> None:
+    def _train_done(self, done: TrainDone) -> None:
         """Called in the thread of the train: whatever goes wrong here must not become its failure."""
         if self.failure is None:
             try:
@@ -307,7 +309,7 @@ class Control:
             except Exception as error:
                 self._fail(error)
 
-    def _note_train(self, done: Any) -> None:
+    def _note_train(self, done: TrainDone) -> None:
         self._dispatcher.ended(done.subnetwork)
         record = self._runtime.running_records().newest.get(done.subnetwork)
         if record is not None:
@@ -316,7 +318,7 @@ class Control:
         if query is not None and (done.kept or self._exact):
             self._note_exactness(query.sub, done)
 
-    def _note_exactness(self, sub: Any, done: Any) -> None:
+    def _note_exactness(self, sub: SubNetwork, done: TrainDone) -> None:
         newest = newest_of(done.commit.newest, sub)
         changed = False
         for name in (*sub.outputs, *sub.points):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.dispatcher import SubnetworkFacts, age_of, waiting_of
@@ -13,6 +12,7 @@ from penstock.control.loop.structure import Structure, scaled
 from penstock.control.priority import Candidate
 from penstock.control.utility import in_good_zone
 from penstock.engine.contract.valve import Valve
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
 from penstock.runtime.measuring import loads_of
@@ -23,7 +23,7 @@ RECENT = 5
 
 
 def picture_of(
-    queries: Mapping[str, Any],
+    queries: Mapping[str, SubnetworkQuery],
     book: CostBook,
     seconds: Mapping[str, Sequence[OutputSecond]],
     qos: Mapping[str, QoS],
@@ -43,7 +43,7 @@ def picture_of(
     )
 
 
-def _subnetwork(query: Any, book: CostBook, wall: float) -> SubnetworkPicture:
+def _subnetwork(query: SubnetworkQuery, book: CostBook, wall: float) -> SubnetworkPicture:
     inputs = tuple(loads_of(query, wall))
     name = query.sub.name
     return SubnetworkPicture(name, inputs, bool(query.steering.held), not query.drained(), book.trains(name))
@@ -77,7 +77,9 @@ def facts_of(
     return facts
 
 
-def candidates_of(queries: Mapping[str, Any], facts: Mapping[str, SubnetworkFacts]) -> list[Candidate]:
+def candidates_of(
+    queries: Mapping[str, SubnetworkQuery], facts: Mapping[str, SubnetworkFacts]
+) -> list[Candidate]:
     """The sub-networks as candidates for the next train."""
     candidates = []
     for query in queries.values():

@@ -18,6 +18,7 @@ from typing import Any
 from penstock.control.costs import boxes_of, subnetwork_of
 from penstock.control.optimizer.decide import Gain, Limits, cpu_used, gain, judged, objection
 from penstock.control.optimizer.swap_conditions import reason_to_wait
+from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import Source
 from penstock.model.costs import Line
 from penstock.model.errors import PenstockError, one_line
@@ -26,6 +27,7 @@ from penstock.rewrite.forms import Form, stateful
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.box_facts import configuration
 from penstock.runtime.checkpoint_identity import known_subnetworks
+from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision, InputLoad, TrainRecord
 
@@ -82,7 +84,7 @@ class Optimizer:
 
     # -- begin and end
 
-    def prepare(self, runtime: Any) -> None:
+    def prepare(self, runtime: Runtime) -> None:
         """Before the first train: keep columns that nobody reads out of state; later it is too late."""
         known = known_subnetworks(runtime.checkpoint)
         form = Form(pruned=True)
@@ -90,7 +92,7 @@ class Optimizer:
             if sub.name not in known and not _packed(sub) and form.of(sub) is not sub:
                 runtime.forms.keep(sub, form)
 
-    def begin(self, runtime: Any) -> None:
+    def begin(self, runtime: Runtime) -> None:
         """Begin to cycle through the sub-networks of a run that starts."""
         self._runtime, self._catalog = runtime, runtime.running_records().catalog
         self._decisions = Decisions(self._catalog)
@@ -164,7 +166,9 @@ class Optimizer:
             return False
         return self._swap(query, candidate, other, offered, used, now)
 
-    def _candidate(self, query: Any, full: list[TrainRecord], recent: list[TrainRecord], now: float) -> Form:
+    def _candidate(
+        self, query: SubnetworkQuery, full: list[TrainRecord], recent: list[TrainRecord], now: float
+    ) -> Form:
         form = self._runtime.forms.form(query.sub.name) or Form()
         ticket = query.log.ticket(query.last)
         if form.rewritten and ticket is not None and ticket.horizons:
@@ -181,7 +185,7 @@ class Optimizer:
         )
 
     def _swap(
-        self, query: Any, form: Form, other: SubNetwork, offered: Gain, used: float, now: float
+        self, query: SubnetworkQuery, form: Form, other: SubNetwork, offered: Gain, used: float, now: float
     ) -> bool:
         name = query.sub.name
         before = subnetwork_of(name, self._trains(name, self._since)).cpu
@@ -324,7 +328,7 @@ def _packed(sub: SubNetwork) -> bool:
     return any(isinstance(node, Source) and node.format.partitioned_by is not None for node in nodes)
 
 
-def _may_change(query: Any) -> bool:
+def _may_change(query: SubnetworkQuery) -> bool:
     """Not one that is held or watched arrow by arrow, nor one whose trains or inputs are of another kind."""
     watched = query.steering.held or query.steering.monitors
     return query.settings.usual and not watched and not _packed(query.sub)

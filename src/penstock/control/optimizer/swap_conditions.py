@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.control.overload import overload_now
 from penstock.control.utility import in_good_zone
 from penstock.model.writing.network import Network
+from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.catalog import Catalog
 
 _SECONDS = 10  # of delays that decide
 
 
-def reason_to_wait(runtime: Any, catalog: Catalog, now: float) -> str | None:
+def reason_to_wait(runtime: Runtime, catalog: Catalog, now: float) -> str | None:
     """Why no form may be swapped now; None if nothing speaks against it."""
     for query in list(runtime.queries.values()):
         if query.steering.valves:
