@@ -1,13 +1,13 @@
 """What the optimizer saves: eight networks as users write them, as it rewrites them, and the best by hand.
 
 Each form of a network runs once uncounted; the costs measured as written are what the optimizer gets. Then
-the three forms run in turn, in an order that changes, over the same CSV files, until the input is used up and
-all windows are closed. Linear Road's network runs without Spark (`penstock.testing.dry_run`): the same tasks,
-state and files. Of the ad-hoc query only its own sub-network counts, not the one that fills the point. All
-three forms must give the same rows.
+rounds follow: in each, the three forms of each network run in turn, in an order that changes, over the same
+CSV files, until the input is used up and all windows are closed. Linear Road's network runs without Spark
+(`penstock.testing.dry_run`): the same tasks, state and files. Of the ad-hoc query only its own sub-network
+counts, not the one that fills the point. All three forms must give the same rows.
 
 Figure: CPU-seconds a million tuples of each form, and their ratios with an upper 95 % bound.
-Time:   about 45 minutes; --quick about 4; --only NAME for one network.
+Time:   about 45 minutes; --quick about 4; --only NAME for one network; --minutes N begins no round after N.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from penstock.testing.dry_run import DryRun
 FORMS = ("written", "optimized", "by_hand")
 ONE_SIDED_T = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83)  # 95 %, by degrees of freedom from 1
 ROAD = "linear_road"
+LEAST_ROUNDS = 2
 
 
 @dataclass
@@ -124,23 +126,28 @@ def _road_node(node: Any, root: Path, work: Path) -> Any:
 Runner = Callable[[ps.Network], OneRun]
 
 
-def measure(pair: Pair, run: Runner, pairs: int, record: Record) -> Measured:
-    """The three forms in turn, after one run of each that is not counted."""
-    first = run(pair.as_written())
-    written = pair.as_written()
-    plan = optimize(written, cost_model(written, first.costs))
-    forms = {"written": written, "optimized": plan.network, "by_hand": pair.by_hand()}
-    measured = Measured(steps=[step.says for step in plan.steps])
-    for form in FORMS[1:]:
-        run(forms[form])
-    for number in range(pairs):
+class Contest:
+    """The three forms of one network, against each other."""
+
+    def __init__(self, pair: Pair, run: Runner) -> None:
+        """Run each form once, uncounted."""
+        self.pair, self._run = pair, run
+        self._first = run(pair.as_written())
+        written = pair.as_written()
+        plan = optimize(written, cost_model(written, self._first.costs))
+        self._forms = {"written": written, "optimized": plan.network, "by_hand": pair.by_hand()}
+        self.measured = Measured(steps=[step.says for step in plan.steps])
+        for form in FORMS[1:]:
+            run(self._forms[form])
+
+    def round(self, number: int, record: Record) -> None:
+        """Each form once more; which one begins changes from round to round."""
         turn = number % len(FORMS)
         for form in (*FORMS[turn:], *FORMS[:turn]):
-            one = run(forms[form])
-            measured.cpu[form].append(one.cpu)
-            if one.rows != first.rows:
-                record.found_wrong(f"{pair.name}: {form} gives other rows in pair {number}")
-    return measured
+            one = self._run(self._forms[form])
+            self.measured.cpu[form].append(one.cpu)
+            if one.rows != self._first.rows:
+                record.found_wrong(f"{self.pair.name}: {form} gives other rows in round {number}")
 
 
 def figures_of(pair: Pair, measured: Measured) -> dict[str, Any]:
@@ -171,6 +178,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=[pair.name for pair in PAIRS], help="one network")
     parser.add_argument("--rows", type=int, help="tuples of each source (default: 1,000,000)")
     parser.add_argument("--pairs", type=int, help="runs of each form (default: 10)")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no further round after so many")
     chosen = parser.parse_args()
     chosen.rows = chosen.rows or (100_000 if chosen.quick else 1_000_000)
     chosen.pairs = chosen.pairs or (2 if chosen.quick else 10)
@@ -187,23 +195,37 @@ def bars(rows: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
+def told(contests: list[Contest]) -> dict[str, Any]:
+    """All figures so far."""
+    rows = [figures_of(each.pair, each.measured) for each in contests]
+    runs = {
+        each.pair.name: {"cpu_s_a_million": each.measured.cpu, "steps": each.measured.steps}
+        for each in contests
+    }
+    return {"networks": rows, "bars": bars(rows), "runs": runs}
+
+
 def main() -> int:
-    chosen = parse()
+    chosen, began = parse(), time.monotonic()
     pairs = [pair for pair in PAIRS if not chosen.only or pair.name in chosen.only]
-    with recording("engine-optimizer", chosen, rows=chosen.rows, pairs=chosen.pairs) as record:
-        rows: list[dict[str, Any]] = []
-        details: dict[str, Any] = {}
+    with (
+        recording("engine-optimizer", chosen, rows=chosen.rows, pairs=chosen.pairs) as record,
+        ExitStack() as folders,
+    ):
         spark = session() if any(pair.name != ROAD for pair in pairs) else None
-        for pair in pairs:
-            with scratch() as root:
-                measured = measure(pair, runner(pair, spark, root, chosen), chosen.pairs, record)
-            rows.append(figures_of(pair, measured))
-            details[pair.name] = {"cpu_s_a_million": measured.cpu, "steps": measured.steps}
-            record.figures = {"networks": rows, "bars": bars(rows), "runs": details}
+        contests = [
+            Contest(pair, runner(pair, spark, folders.enter_context(scratch()), chosen)) for pair in pairs
+        ]
+        for number in range(chosen.pairs):
+            if number >= LEAST_ROUNDS and time.monotonic() - began > chosen.minutes * 60:
+                break
+            for contest in contests:
+                contest.round(number, record)
+        record.figures = told(contests)
         if spark is not None:
             spark.stop()
-        show("CPU-seconds a million tuples", rows)
-        show("Bars", [bars(rows)])
+        show("CPU-seconds a million tuples", record.figures["networks"])
+        show("Bars", [record.figures["bars"]])
     return record.exit_code
 
 

@@ -1,12 +1,9 @@
 """What Spark's own optimizer does not do: for each rule a case with boxes that it cannot see into.
 
-Boxes in a stage run in Python, which is opaque to Catalyst. Native chains it merges and prunes by itself;
-there our rules change nothing that runs.
+Boxes in a stage run in Python, which is opaque to Catalyst. `test_spark_plans.py` compares its plans.
 """
 
 from __future__ import annotations
-
-import re
 
 import pytest
 
@@ -119,16 +116,3 @@ def test_a_look_up_drops_rows_before_they_enter_the_join():
 
 def test_every_rule_has_a_case():
     assert {*CASES, "look up"} == RULE.keys()
-
-
-def test_native_chains_are_left_to_catalyst(spark):
-    """As written and merged: Spark makes one plan of both, so nothing is won and nothing done twice."""
-    rows = spark.range(10).selectExpr("id", "id % 3 AS k", "id * 2 AS v")
-    written = rows.filter("k = 1").filter("v > 3").selectExpr("*", "v + 1 AS x").selectExpr("id", "x")
-    merged = rows.filter("k = 1 AND v > 3").selectExpr("id", "v + 1 AS x")
-    assert plan_of(written) == plan_of(merged)
-
-
-def plan_of(frame):
-    text = frame._jdf.queryExecution().optimizedPlan().toString()
-    return re.sub(r"#\d+L?", "", text)
