@@ -31,6 +31,7 @@ from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import show
 from benchmarks.engine.optimizer_input import answers, placed, write_input
 from benchmarks.engine.optimizer_networks import PAIRS, Pair
+from benchmarks.engine.optimizer_networks.short_trains import run_short
 from benchmarks.linear_road.network import prepared
 from penstock.control.costs import costs_in
 from penstock.linear_road import road_network
@@ -96,6 +97,15 @@ def run_on_spark(spark: Any, pair: Pair, network: ps.Network, root: Path, tuples
     return OneRun(
         cpu / tuples * 1e6, answers(here, work / "out", work / "checkpoint"), costs_in(work / "checkpoint")
     )
+
+
+def run_as_tasks(pair: Pair, network: ps.Network, root: Path, tuples: int) -> OneRun:
+    work = root / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    here = placed(network, root, work / "out")
+    counted_here = ["asked"] if pair.name == "point_query" else []
+    cpu, costs = run_short(here, work / "checkpoint", counted_here)
+    return OneRun(cpu / tuples * 1e6, answers(here, work / "out", work / "checkpoint"), costs)
 
 
 def run_road(network: ps.Network, root: Path) -> OneRun:
@@ -170,6 +180,8 @@ def runner(pair: Pair, spark: Any, root: Path, chosen: argparse.Namespace) -> Ru
         prepared(None, root, 2 if chosen.quick else 20, 60 if chosen.quick else 120)
         return lambda network: run_road(network, root)
     tuples = write_input(pair.as_written(), root, chosen.rows, chosen.seed)
+    if chosen.trains == "short":
+        return lambda network: run_as_tasks(pair, network, root, tuples)
     return lambda network: run_on_spark(spark, pair, network, root, tuples)
 
 
@@ -178,6 +190,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=[pair.name for pair in PAIRS], help="one network")
     parser.add_argument("--rows", type=int, help="tuples of each source (default: 1,000,000)")
     parser.add_argument("--pairs", type=int, help="runs of each form (default: 10)")
+    parser.add_argument(
+        "--trains",
+        choices=("long", "short"),
+        default="long",
+        help="long: DataFrames of Spark; short: 20,000 tuples each, as tasks, without Spark",
+    )
     parser.add_argument("--minutes", type=float, default=math.inf, help="no further round after so many")
     chosen = parser.parse_args()
     chosen.rows = chosen.rows or (100_000 if chosen.quick else 1_000_000)
@@ -209,10 +227,13 @@ def main() -> int:
     chosen, began = parse(), time.monotonic()
     pairs = [pair for pair in PAIRS if not chosen.only or pair.name in chosen.only]
     with (
-        recording("engine-optimizer", chosen, rows=chosen.rows, pairs=chosen.pairs) as record,
+        recording(
+            "engine-optimizer", chosen, rows=chosen.rows, pairs=chosen.pairs, trains=chosen.trains
+        ) as record,
         ExitStack() as folders,
     ):
-        spark = session() if any(pair.name != ROAD for pair in pairs) else None
+        on_spark = chosen.trains == "long" and any(pair.name != ROAD for pair in pairs)
+        spark = session() if on_spark else None
         contests = [
             Contest(pair, runner(pair, spark, folders.enter_context(scratch()), chosen)) for pair in pairs
         ]

@@ -59,7 +59,9 @@ def placed(network: ps.Network, inputs: Path, out: Path) -> ps.Network:
     def moved(node: Any) -> Any:
         if isinstance(node, Source):
             file_format: Any = node.format
-            return replace(node, format=replace(file_format, path=str(inputs / "in" / node.name)))
+            options = (*file_format.options, ("settle", "0 seconds"))  # the files are whole
+            path = str(inputs / "in" / node.name)
+            return replace(node, format=replace(file_format, path=path, options=options))
         if isinstance(node, Output):
             sink: Any = node.to
             return replace(node, to=replace(sink, path=str(out / node.name)))
