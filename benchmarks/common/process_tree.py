@@ -41,6 +41,16 @@ def memory_mb(pid: int | None = None, exclude: int | None = None) -> dict[str, f
     return by_role
 
 
+def worker_count(pid: int | None = None, exclude: int | None = None) -> int:
+    """How many Python processes there are beside the driver: Spark's daemons, and the workers they fork."""
+    others = [p for p in tree(pid) if p.pid != exclude][1:]
+    count = 0
+    for process in others:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            count += "java" not in process.name()
+    return count
+
+
 @dataclass
 class Spent:
     """What a stretch of work took, in seconds."""

@@ -25,14 +25,21 @@ import pyarrow.parquet as pq
 
 import penstock as ps
 from benchmarks.common.command_line import options
-from benchmarks.common.process_tree import memory_mb
+from benchmarks.common.process_tree import memory_mb, worker_count
 from benchmarks.common.results import recording
 from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import show
 from benchmarks.engine.jobs import START, running
 
 KEYS = 20_000
-PARTS = {"driver": "driver", "jvm": "JVM resident", "heap": "JVM heap after gc", "workers": "workers"}
+PARTS = {
+    "driver": "driver",
+    "jvm": "JVM resident",
+    "heap": "JVM heap after gc",
+    "workers": "workers",
+    # Spark forks another worker when more tasks run at once than before, and keeps it.
+    "a_worker": "workers, each",
+}
 
 
 def network(source: Path, out: Path) -> ps.Network:
@@ -89,10 +96,12 @@ def sample(spark: Any, runtime: Any, feeder: int, begun: float) -> dict[str, flo
     pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     after = [p.getCollectionUsage() for p in pools if p.getType().toString() == "Heap memory"]
     heap = sum(usage.getUsed() for usage in after if usage is not None)
+    memory = memory_mb(exclude=feeder)
     tuples = max((sub.rows for sub in runtime.status().subnetworks), default=0)
     return {
         "second": time.time() - begun,
-        **memory_mb(exclude=feeder),
+        **memory,
+        "a_worker": memory["workers"] / max(1, worker_count(exclude=feeder)),
         "heap": heap / 1e6,
         "tuples": tuples,
     }
