@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from penstock.model.errors import PenstockError, did_you_mean
 from penstock.model.text.yaml_form import from_yaml
@@ -19,12 +19,12 @@ from penstock.web.act.monitors import PageMonitors, point_tuples
 from penstock.web.act.questions import Questions
 from penstock.web.errors import LookingOnlyError, UnknownNameError, VersionMovedError
 from penstock.web.events import Events
+from penstock.web.json_object import Json
 from penstock.web.look.network_json import arrow_id, network_json, topology_json
 from penstock.web.look.status_json import StatusLook, arrows_of
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
 _LOG = logging.getLogger("penstock.console")
-Json = dict[str, Any]
 
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from typing import Any
 
 from penstock.store.durable import make_directory, read_record, write_record
 from penstock.web.errors import RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 _MOST, _BYTES, _NAME = 200, 4_096, 100
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
@@ -20,8 +19,8 @@ from penstock.runtime.checkpoint_identity import must_fit, settled
 from penstock.web.act.difference import differences
 from penstock.web.act.named import must_name_nothing_new
 from penstock.web.errors import EditingOffError, RefusedChangeError
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 _FILE = "<edit>"
 _BLIPS = 5  # measured ones that an estimate is made of
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from penstock.engine.contract.steering import Monitor
 from penstock.engine.contract.train_done import TrainDone
@@ -19,9 +18,9 @@ from penstock.model.errors import did_you_mean
 from penstock.runtime import Runtime
 from penstock.web.act.monitors import Tell, check_condition
 from penstock.web.errors import RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
-Json = dict[str, Any]
 LONGEST = 3_600.0  # seconds of one hold
 _WAIT = 10.0  # seconds that a step waits for input
 _TRAIN = 120.0  # seconds more that it waits for a train that has left

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -29,9 +28,9 @@ from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
 from penstock.web.act.named import must_be_shallow
 from penstock.web.errors import LookingOnlyError, RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
-Json = dict[str, Any]
 Tell = Callable[[str, Json, str], None]
 """Sends an event to pages: its name, its body, and the key of which the newest counts."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.control.utility import mean_utility, utility
 from penstock.model.errors import ExpressionError, NetworkError
 from penstock.model.qos import QoS
 from penstock.store.catalog.catalog import Catalog
 from penstock.web.errors import RefusedChangeError
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 _KEYS = ("delay", "loss", "value", "column", "weight")
 _SAME = 1e-9
 

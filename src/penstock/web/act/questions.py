@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,9 +22,9 @@ from penstock.runtime import Runtime
 from penstock.web.act.monitors import Tell
 from penstock.web.act.query_text import build_of
 from penstock.web.errors import RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
-Json = dict[str, Any]
 _KEPT = 2_000  # rows that wait for a client
 _PATIENCE = 600.0  # seconds
 _MOST = 20  # queries of clients at once

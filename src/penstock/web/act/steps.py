@@ -9,8 +9,8 @@ import yaml
 
 from penstock.model.errors import did_you_mean
 from penstock.web.errors import RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 _MANY = ("union", "join")  # boxes whose main argument names their inputs
 
 

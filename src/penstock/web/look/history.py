@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from penstock.control.utility import delay_at, utility
 from penstock.model.qos import QoS
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 MOST_SECONDS = 7_200
 _MOST_TRAINS = 500
 _MOST_EVENTS = 200

@@ -7,11 +7,10 @@ import io
 from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from penstock.store.dead_letters import SCHEMA, DeadLetters, reason_shape
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 _LONGEST = 400  # characters of raw text on the page; the download has all of it
 
 

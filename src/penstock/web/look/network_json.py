@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.model.boxes import ConnectionPoint, Node, Output, Trait, View
 from penstock.model.pictures.diagram import Card, Diagram, DiagramArrow, closed, diagram_of, group_name
@@ -12,8 +11,8 @@ from penstock.model.pictures.layout import Picture, Rect, arrow_points, curve, l
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.store.catalog.record_types import NodeRecord, Topology
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 GroupPath = tuple[str, ...]
 
 

@@ -16,8 +16,8 @@ from penstock.model.writing.network import Network
 from penstock.store.catalog.record_types import OutputSecond
 from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
+from penstock.web.json_object import Json
 
-Json = dict[str, Any]
 POINT = "figures"
 _COLUMNS = {"XWay", "Dir", "Seg", "Lav", "Cars"}
 _SLOW, _CROWDED = 40, 50  # a toll is due below this speed, above so many cars

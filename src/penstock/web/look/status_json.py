@@ -16,11 +16,11 @@ from penstock.runtime import Runtime
 from penstock.runtime.records.train_records import Status
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
+from penstock.web.json_object import Json
 from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
 from penstock.web.look.point_figures import PointFigures
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
-Json = dict[str, Any]
 More = Callable[[], Json]
 """What other parts of the console add to a status, such as who holds what."""
 

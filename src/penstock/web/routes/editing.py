@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import FastAPI, Request, Response
 
 from penstock.http.error_bodies import error_body
@@ -12,13 +10,12 @@ from penstock.web.act.qos_graphs import judged, qos_of
 from penstock.web.act.query_text import placed
 from penstock.web.act.steps import edited, python_text
 from penstock.web.errors import EditingOffError, LookingOnlyError, RefusedChangeError, UnknownNameError
+from penstock.web.json_object import Json
 from penstock.web.look.network_json import qos_json
 from penstock.web.look.status_json import graphs_of
 from penstock.web.routes.bodies import BookmarkBody, EditBody, JudgeBody, QosBody, UndoBody
 from penstock.web.routes.work import Work, client, json_answer
 from penstock.web.service import ConsoleService
-
-Json = dict[str, Any]
 
 
 def add_editing(app: FastAPI, work: Work) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from penstock.web.json_object import Json
 from penstock.web.routes.bodies import BreakpointBody, HoldBody, ReleaseBody, StepBody
 from penstock.web.routes.work import Work, client, json_answer
-
-Json = dict[str, Any]
 
 
 def add_holding(app: FastAPI, work: Work) -> None:

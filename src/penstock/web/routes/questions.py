@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 
@@ -11,10 +11,9 @@ from penstock.model.errors import ExpressionError, NetworkError, PenstockError
 from penstock.web.act.query_text import QueryTextError, placed
 from penstock.web.act.questions import checked
 from penstock.web.errors import LookingOnlyError
+from penstock.web.json_object import Json
 from penstock.web.routes.bodies import AttachBody, DetachBody, QueryBody
 from penstock.web.routes.work import Work, client, json_answer
-
-Json = dict[str, Any]
 
 
 def add_questions(app: FastAPI, work: Work) -> None:

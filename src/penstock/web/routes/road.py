@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Response
 
 from penstock.web.errors import LookingOnlyError, UnknownNameError
+from penstock.web.json_object import Json
 from penstock.web.look.road import is_road, road_json, vehicle_json
 from penstock.web.routes.work import Work, json_answer
 from penstock.web.service import ConsoleService
 
-Json = dict[str, Any]
 _MINUTES = 2  # minutes that an accident is shown after its last sign
 
 
