@@ -122,9 +122,16 @@ def test_the_port_is_free_again_when_the_server_has_ended():
     take_port("127.0.0.1", port).close()
 
 
-def test_many_may_connect_while_the_loop_is_busy() -> None:
-    """One turn accepts a few, but the system keeps the others: no client is turned away meanwhile."""
+def asked(address: tuple[str, int], path: str) -> socket.socket:
+    client = socket.create_connection(address, timeout=60)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return client
+
+
+def test_health_is_told_while_the_loop_is_busy() -> None:
+    """Neither for a turn of the event loop nor behind hundreds that have just connected does it wait."""
     app, gate, busy = FastAPI(), threading.Event(), threading.Event()
+    app.add_middleware(Guard)
 
     @app.get("/stall")
     async def stall() -> str:
@@ -132,15 +139,37 @@ def test_many_may_connect_while_the_loop_is_busy() -> None:
         gate.wait(60)
         return "done"
 
+    @app.get("/health")
+    async def health() -> str:
+        return "well"
+
     with serving(app) as url:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        first = socket.create_connection(address, timeout=60)
-        first.sendall(b"GET /stall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        clients = [asked(address, "/stall")]
         assert busy.wait(60)
-        others = [socket.create_connection(address, timeout=60) for _ in range(200)]
-        gate.set()
-        for client in others:
-            client.sendall(b"GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert all(b" 404 " in client.recv(4096) for client in others)
-        for client in (first, *others):
+        clients += [asked(address, "/none") for _ in range(200)]
+        with asked(address, "/health") as client:
+            answer = b"".join(iter(lambda: client.recv(4096), b""))
+        assert b" 200 " in answer
+        assert b"well" in answer
+        assert b"connection: close" in answer
+        with (
+            asked(address, "/health?x") as client,
+            asked(address, "/healthy") as other,
+        ):  # no business of the door
+            gate.set()
+            assert b" 200 " in client.recv(4096)
+            assert b" 404 " in other.recv(4096)
+        assert all(b" 404 " in client.recv(4096) for client in clients[1:])
+        for client in clients:
             client.close()
+
+
+def test_the_door_guards_too() -> None:
+    app = FastAPI()
+    app.add_middleware(Guard)
+    with serving(app) as url:
+        client = socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60)
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        assert b" 421 " in client.recv(4096)
+        client.close()

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from penstock.http.connections import timed_connection
+from penstock.http.front_door import FrontDoor
 from penstock.http.limits import ServerLimits
 from penstock.model.errors import PenstockError
 from penstock.process.stop_signal import StopSignal
 
 _GRACE = 3  # seconds that open requests get at the end
 _OTHER_FILES = 1_024  # open files beside connections
-_WAITING = 2_048  # connections that the system keeps until they are accepted
-_ACCEPTED = 16  # connections that one turn of the event loop accepts
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -92,28 +92,62 @@ def serving_on(app: FastAPI, listener: socket.socket, limits: ServerLimits | Non
 
 
 class _Server(uvicorn.Server):
-    """Tells when clients can connect, or that they never will. At its end it calls `app.state.at_end`."""
+    """Takes connections from its front door. At its end it calls `app.state.at_end`.
+
+    `begun` tells when clients can connect, or that they never will.
+    """
 
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.app = app
         self.begun = threading.Event()
+        self._door: FrontDoor | None = None
+        self._taking: set[asyncio.Task[object]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
-            await super().startup(sockets)
-            for listener in sockets or ():
-                # asyncio takes one number for what waits and for what one turn accepts. A turn that accepts
-                # two thousand lets everybody else wait for it.
-                listener.listen(_WAITING)
+            await super().startup([])  # the door listens
+            loop = asyncio.get_running_loop()
+            self._door = FrontDoor(
+                sockets or [], self.config, lambda client: _hand_over(loop, self._take, client)
+            )
+            self._door.open()
         finally:
             self.begun.set()
 
+    def _take(self, client: socket.socket) -> None:
+        """Serve a connection that the door has accepted."""
+        loop = asyncio.get_running_loop()
+        task: asyncio.Task[object] = loop.create_task(loop.connect_accepted_socket(self._protocol, client))
+        self._taking.add(task)
+        task.add_done_callback(self._taken)
+
+    def _taken(self, task: asyncio.Task[object]) -> None:
+        self._taking.discard(task)
+        if not task.cancelled():
+            task.exception()  # a client that is gone already is no news
+
+    def _protocol(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg, return-value]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._door is not None:
+            self._door.close()
         # Answers without end, such as streams of events, end now; uvicorn would wait and then break them.
         for end in getattr(self.app.state, "at_end", ()):
             end()
         await super().shutdown(sockets)
+
+
+def _hand_over(
+    loop: asyncio.AbstractEventLoop, take: Callable[[socket.socket], None], client: socket.socket
+) -> None:
+    try:
+        loop.call_soon_threadsafe(take, client)
+    except RuntimeError:  # the service has ended
+        client.close()
 
 
 def _server(app: FastAPI, limits: ServerLimits) -> _Server:
@@ -122,7 +156,6 @@ def _server(app: FastAPI, limits: ServerLimits) -> _Server:
         app,
         http=timed_connection(limits),
         ws="none",
-        backlog=_ACCEPTED,
         log_level="error",  # a malformed request is the client's affair
         h11_max_incomplete_event_size=limits.header_bytes,
         timeout_keep_alive=limits.idle_seconds,
