@@ -22,7 +22,7 @@ def test_files_proven_in_time_have_stamp_and_place(spark: Any, tmp_path: Path) -
     net = Network("n")
     net.source("s", parquet(str(tmp_path), "time TIMESTAMP, v INT"), timestamp="time")
     slices = [WholeParquet(str(path), 3, rows=2, least=1_000_000, latest=2_000_000, nulls=0)]
-    found = admit_files(spark, net.nodes["s"], slices, 0, Guards(), Watch(), counted=True)  # type: ignore[arg-type]
+    found = admit_files(spark, net.nodes["s"], slices, 0, Guards(), Watch())  # type: ignore[arg-type]
     assert [(r["v"], r["_ts"], r["_seq"]) for r in found.collect()] == [
         (1, 1_000_000, 3 << 40),
         (2, 2_000_000, (3 << 40) + 1),

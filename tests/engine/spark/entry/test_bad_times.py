@@ -43,7 +43,7 @@ def taken(source: Any, tmp_path: Path) -> list[Any]:
 
 def admitted(spark: Any, source: Any, slices: list[Any]) -> tuple[list[Any], list[Any], Any]:
     watch = Watch()
-    frame = admit_files(spark, source, slices, HORIZON, Guards(), watch, counted=False)
+    frame = admit_files(spark, source, slices, HORIZON, Guards(), watch)
     rows = frame.select("v", "t", "_ts", "_seq").collect()
     letters = [
         (json.loads(raw)["v"], json.loads(raw)["t"], reason, offset, box)
@@ -89,3 +89,14 @@ def test_where_all_are_late_nothing_is_the_newest(source: Any, tmp_path: Path) -
     slices = taken(source, tmp_path)
     assert admission._newest(slices, HORIZON) == 28
     assert admission._newest(slices, 29) is None
+
+
+def test_spark_itself_counts_what_comes(spark: Any, tmp_path: Path) -> None:
+    """What the footer says is no count: the account would hold whatever Spark made of the file."""
+    times = pa.array(range(1_000), pa.int64()).cast(pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"time": times}), tmp_path / "a.parquet")
+    net, watch = Network("n"), Watch()
+    net.source("s", parquet(str(tmp_path), "time TIMESTAMP"), timestamp="time")
+    frame = admit_files(spark, net.nodes["s"], taken(net.nodes["s"], tmp_path), 0, Guards(), watch)  # type: ignore[arg-type]
+    assert len(frame.limit(3).collect()) == 3
+    assert watch.counts("s")["rows"] < 1_000

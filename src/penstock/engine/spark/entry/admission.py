@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Slice
-from penstock.connectors.files.parquet import WholeParquet, rows_now
+from penstock.connectors.files.parquet import WholeParquet
 from penstock.connectors.files.parquet_decode import FIRST_DAY, FIRST_MICRO, LAST_DAY, LAST_MICRO
 from penstock.connectors.tables import first_seq
 from penstock.engine.arrow.logic import DEAD_SCHEMA
@@ -93,14 +93,12 @@ def admit_files(
     guards: Guards,
     watch: Watch,
     *,
-    counted: bool,
     valves: Sequence[Valve] = (),
 ) -> DataFrame:
     """Admit the tuples of whole Parquet files.
 
-    If the footers give the number of null timestamps and their range, Spark checks no tuple. It then counts
-    them only if `counted`: counting breaks its generated code into pieces. Where something is shed, Spark
-    checks and counts all that is left.
+    If the footers give the number of null timestamps and their range, Spark checks no tuple. It counts them
+    in every train: the account at entry compares that with the footers.
     """
     for piece in slices:
         piece.check()
@@ -125,10 +123,7 @@ def admit_files(
             watch.know(source.name, newest=_newest(slices, horizon))
             watch.tell(letters)
             plain = frame.selectExpr(*(f"`{c.name}`" for c in source.schema), *hidden)
-            if counted:
-                plain = watch.on(plain, source.name, rows="count(1)")
-            else:
-                watch.know(source.name, rows=sum(rows_now(s.path) for s in slices))
+            plain = watch.on(plain, source.name, rows="count(1)")
             return plain.where(f"NOT ({_bad(slices, horizon)})") if letters.num_rows else plain
     proven = source.timestamp is None or (known and all(all_in_time(s, horizon) for s in slices))
     own = [] if in_range else _out_of_range(source.schema)

@@ -144,9 +144,7 @@ class TrainRun:
         valves, watch = self.valves.at_input(node.name), self.watch
         if files:
             self.outcome.count(node.name, offered=sum(s.rows for s in files))
-            return admit_files(
-                spark, node, files, horizon, guards, watch, counted=self.sampled, valves=valves
-            )
+            return admit_files(spark, node, files, horizon, guards, watch, valves=valves)
         parallelism = self.trains.partitions
         early = self.early.get(node.name, NOTHING_EARLY)
         return admit_packed(
