@@ -37,6 +37,7 @@ def with_share(share):
         ({"grain": "windows"}, "size 0, every 0"),
         ({"grain": "windows", "size": 10, "every": 20}, "size 10, every 20"),
         ({"grain": "values"}, "no predicate"),
+        ({"part": 2.0}, "part 2.0"),
     ],
 )
 def test_a_valve_that_cannot_be_is_refused(given, problem):

@@ -67,6 +67,11 @@ VALVES = st.one_of(
     st.sampled_from(["v > 2", "10 / v > 3", "k = 'a' OR v < 0"]).map(
         lambda text: Valve("s", grain="values", predicate=text)
     ),
+    st.builds(
+        lambda text, part: Valve("s", grain="values", predicate="v > 5", partly=text, part=part, lot=3),
+        st.sampled_from(["v > 2", "10 / v > 3", "k = 'a'"]),
+        SHARES,
+    ),
 )
 
 

@@ -127,12 +127,23 @@ def _text_hashes(values: np.ndarray, valid: np.ndarray | None, seeds: np.ndarray
 
 def _by_value(valve: Valve, table: pa.Table, schema: Schema) -> np.ndarray:
     """Where the predicate is unknown, or fails, the tuple stays: nobody said that it is worth less."""
-    values, failures = compile_arrow(valve.predicate, schema)(table.select(list(schema.names)))
+    mask = _holds(valve.predicate, table, schema, otherwise=True)
+    if not valve.partly or not valve.part_bar:
+        return mask
+    spared = drop_hash(valve.lot, integers(table, SEQ)) % np.uint64(PARTS) < valve.part_bar
+    both: np.ndarray = mask | (_holds(valve.partly, table, schema, otherwise=False) & spared)
+    return both
+
+
+def _holds(predicate: str, table: pa.Table, schema: Schema, *, otherwise: bool) -> np.ndarray:
+    """Where a predicate is true; `otherwise`: where it is unknown or fails."""
+    values, failures = compile_arrow(predicate, schema)(table.select(list(schema.names)))
     passing, valid = to_numpy(values)
-    mask: np.ndarray = passing.astype(bool) if valid is None else passing.astype(bool) | ~valid
+    mask: np.ndarray = passing.astype(bool)
+    mask = mask if valid is None else np.where(valid, mask, otherwise)
     if failures:
         mask = mask.copy()
-        mask[list(failures)] = True
+        mask[list(failures)] = otherwise
     return mask
 
 

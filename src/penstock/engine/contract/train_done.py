@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,5 +35,9 @@ class TrainDone:
     direct: frozenset[str] = frozenset()  # of `delivered`, those with no box with memory in front of them
     # By output and point: what valves kept of what was due; empty if nothing was shed.
     kept: Mapping[str, float] = field(default_factory=dict)
+    # The same by what tuples are worth, for outputs with a value graph; empty if no valve drops by values.
+    worth: Mapping[str, float] = field(default_factory=dict)
+    # By node, for semantic shedding: a sample of its tuples, see `engine/arrow/value_samples.py`.
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     samples: Mapping[str, pa.Table] = field(default_factory=dict)  # what its monitors saw
     cpu: CpuUsed | None = None  # of everything that the train used; None if it was not measured

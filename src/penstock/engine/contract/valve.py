@@ -15,7 +15,7 @@ drop at the source serves all branches at once.
 | tuples | `_seq` | the same |
 | windows | k, the window that begins at k * every | always, in front of Tumble and Slide over time |
 | keys | the hash of the columns `keys` | if later boxes group by these |
-| values | none: the predicate tells what stays | as for tuples |
+| values | none: the predicate tells what stays; of some others a part, by `_seq` | as for tuples |
 
 With grain `keys` and no columns, the groups stay or go in which the source delivers (`Slice.key_group`).
 
@@ -74,8 +74,11 @@ class Valve:
 
     `keys`: the columns of grain keys. `size` and `every`: of the windows, in microseconds. `predicate`: what
     stays with grain values (Spark SQL over the columns of the arrow); `share` then only tells how much that
-    is. `slice_bits`: a slice's number is `_seq` without so many bits. `steps`: the shares of open windows,
-    filled in by the conductor. So a window once chosen stays chosen.
+    is. `partly` and `part`: of the tuples that the predicate refuses and for which `partly` is true, this
+    part stays, by the hash of `_seq`: so any share can be kept, however many tuples have the same value.
+    `worth`: what a shed tuple is worth by the value graph, the mean of all tuples being 1. `slice_bits`: a
+    slice's number is `_seq` without so many bits. `steps`: the shares of open windows, filled in by the
+    conductor. So a window once chosen stays chosen.
     """
 
     at: str
@@ -86,6 +89,9 @@ class Valve:
     size: int = 0
     every: int = 0
     predicate: str = ""
+    partly: str = ""
+    part: float = 0.0
+    worth: float = 1.0
     slice_bits: int = 40
     steps: tuple[Step, ...] = ()
 
@@ -98,6 +104,8 @@ class Valve:
             raise self._wrong(f"size {self.size}, every {self.every}", "windows: 0 < every <= size")
         if self.grain == "values" and not self.predicate:
             raise self._wrong("no predicate", "values: what stays, as Spark SQL")
+        if not 0 <= self.part <= 1:
+            raise self._wrong(f"part {self.part}", "0 to 1")
 
     def _wrong(self, found: str, expected: str) -> PenstockError:
         return PenstockError(f"the valve at '{self.at}' cannot be", found=found, expected=expected)
@@ -110,6 +118,11 @@ class Valve:
         250000
         """
         return round(self.share * PARTS)
+
+    @property
+    def part_bar(self) -> int:
+        """A tuple that is shed only partly stays if its hash, modulo a million, is below this."""
+        return round(self.part * PARTS)
 
     @property
     def bits(self) -> int | None:

@@ -35,6 +35,7 @@ class Valve:
         self.grain, self.lot, self.bar = plain["grain"], plain["lot"], round(plain["share"] * _MILLION)
         self.bits = {"tuples": 0, "blocks": 10, "slices": plain["slice_bits"]}.get(self.grain)
         self.predicate = compile_row(plain["predicate"], schema) if self.grain == "values" else None
+        self.partly = compile_row(plain["partly"], schema) if plain.get("partly") else None
 
     def block(self, place: int) -> int:
         """What is shed at once with the tuple at this place: a block, or the tuple alone."""
@@ -54,9 +55,18 @@ class Valve:
             return not keys or self._below(key_hash(self.lot, [row[key] for key in keys]), self.bar)
         try:
             assert self.predicate is not None
-            return self.predicate(row) is not False
+            stays = self.predicate(row) is not False
         except ExpressionFailure:
             return True
+        return stays or self._spared(row)
+
+    def _spared(self, row: Row) -> bool:
+        """Of what the predicate refuses, a part may stay."""
+        try:
+            chosen = self.partly is not None and self.partly(row) is True
+        except ExpressionFailure:
+            return False
+        return chosen and self._below(drop_hash(self.lot, row[SEQ]), round(self.plain["part"] * _MILLION))
 
     @staticmethod
     def _below(hashed: int, bar: int) -> bool:

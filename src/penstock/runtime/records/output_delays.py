@@ -42,7 +42,8 @@ class OutputDelays:
     def _note_kept(self, done: TrainDone) -> None:
         for output in {*done.outputs, *done.delivered, *done.kept}:
             kept, rows = self._kept.get(output, (0.0, 0))
-            share, tuples = done.kept.get(output, 1.0), done.ticket.rows
+            # Where there is a value graph, the share is of what tuples are worth.
+            share, tuples = done.worth.get(output, done.kept.get(output, 1.0)), done.ticket.rows
             self._kept[output] = kept + share * tuples, rows + tuples
 
     def end_second(self, second: int, ages: Mapping[str, float | None]) -> list[OutputSecond]:

@@ -47,6 +47,7 @@ VALVES = [
     Valve("cars", 0.5, "keys", 11, keys=("k",)),
     Valve("cars", 0.5, "windows", 7, size=100 * SECOND, every=100 * SECOND),
     Valve("cars", 0.5, "values", predicate="v < 2000"),
+    Valve("cars", 0.5, "values", 7, predicate="v < 1000", partly="v < 2000", part=0.3),
 ]
 
 

@@ -84,6 +84,7 @@ def compared(engine, net, *valves, given=None, **options):
         Valve("cars", 0.5, "keys", LOT, keys=("k",)),
         Valve("cars", 0.4, **TEN),
         Valve("cars", 0.5, "values", predicate="v > 10"),
+        Valve("cars", 0.5, "values", LOT, predicate="v > 25.5", partly="v >= 10.0", part=0.5),
         Valve("cars", 0.0, "blocks", LOT),
     ],
     ids=lambda valve: valve.grain,

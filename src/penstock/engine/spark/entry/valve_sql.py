@@ -35,7 +35,7 @@ def let_through(
 def keeps_sql(valve: Valve, schema: Schema) -> str:
     """SQL that is true for a tuple that stays, false for one that is shed, and never null."""
     if valve.grain == "values":
-        return f"coalesce({to_spark(valve.predicate, schema).value}, true)"
+        return _values(valve, schema)
     if valve.grain == "windows":
         return _windows(valve)
     if valve.grain == "keys":
@@ -43,6 +43,19 @@ def keeps_sql(valve: Valve, schema: Schema) -> str:
         return _below(_hash(valve.lot, *keys), by_reference(valve.bar, SEQ)) if keys else "true"
     number = f"shiftright({SEQ}, {valve.bits})" if valve.bits else SEQ
     return _below(_hash(valve.lot, number), by_reference(valve.bar, SEQ))
+
+
+def _values(valve: Valve, schema: Schema) -> str:
+    stays = f"coalesce({to_spark(valve.predicate, schema).value}, true)"
+    if not valve.partly or not valve.part_bar:
+        return stays
+    spared = _below(_hash(valve.lot, SEQ), by_reference(valve.part_bar, SEQ))
+    return f"{stays} OR (coalesce({to_spark(valve.partly, schema).value}, false) AND {spared})"
+
+
+def hashed_below(lot: int, number: str, bar: str) -> str:
+    """SQL that is true where the hash of a number, in parts of a million, is below the bar."""
+    return _below(_hash(lot, number), bar)
 
 
 def _hash(lot: int, *numbers: str) -> str:

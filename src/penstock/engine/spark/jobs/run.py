@@ -85,6 +85,7 @@ class JobRun(TrainRun):
             self._entry_valves(),
             self.valves.on_arrows(boxes),
             self.valves.choosing(),
+            self.sampled_columns([*self.trains.sub.inputs, *boxes]),
         )
 
     def _entry_valves(self) -> dict[str, EntryValves]:

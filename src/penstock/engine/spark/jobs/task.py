@@ -66,6 +66,7 @@ class TrainPart:
     entry_valves: Mapping[str, EntryValves] = field(default_factory=dict)  # by input
     valves: dict[tuple[str, int], tuple[Valve, ...]] = field(default_factory=dict)  # by arrow: box, index
     choosing: dict[str, tuple[Valve, ...]] = field(default_factory=dict)  # by box with windows
+    sampled: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by node: columns of a sample
 
     def of(self, task: StageTask, inputs: Collection[str] = ()) -> StageTask:
         """The stage in this train; `inputs` are watched there, too."""
@@ -82,6 +83,7 @@ class TrainPart:
             final=self.final,
             valves=self.valves,
             choosing=self.choosing,
+            sampled={name: each for name, each in self.sampled.items() if name in nodes},
         )
 
     def share(self, partition: int) -> dict[str, Sequence[Piece]]:

@@ -317,6 +317,7 @@ class PackedTrainRun(TrainRun):
             plain.leaving.append(self.leaving(root.name))
         if root is not None:
             plain.monitors = {**plain.monitors, **self.monitors([root.name])}
+            plain.sampled = self.sampled_columns([root.name, *stage.nodes])
         plain.valves = self.valves.on_arrows(stage.nodes)
         return PackedStageTask(
             **vars(plain),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from penstock.connectors.contract import TaskSink
 from penstock.engine.arrow.logic import Logic, logic_for
 from penstock.engine.arrow.samples import Watched, sample
+from penstock.engine.arrow.value_samples import sampled
 from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.tasks.stage_run import StageRun, keeps_key
 from penstock.engine.spark.tasks.state import NO_STATE, Kept, PartitionState, Resident
@@ -75,6 +76,8 @@ class StageTask:
     # On arrows (box, index) that the stage itself must thin out; others were thinned before.
     valves: dict[tuple[str, int], tuple[Valve, ...]] = field(default_factory=dict)
     choosing: dict[str, tuple[Valve, ...]] = field(default_factory=dict)  # see `engine/arrow/valves.py`
+    # By node: the columns of a sample of its tuples, see `engine/arrow/value_samples.py`.
+    sampled: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -159,6 +162,7 @@ class StageTask:
             "points": {},
             "joins": stage_run.joins,
             "valves": {at: asdict(flow) for at, flow in stage_run.valves.items()},
+            "values": {name: sampled(stage_run.tables[name], each) for name, each in self.sampled.items()},
         }
         rows: list[tuple[str, str, bytes]] = []
         for leaving in self.leaving:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.arrow.value_samples import PlainSample
 from penstock.engine.contract.commit import Move
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.valve import ValveFlow
@@ -33,6 +34,7 @@ class Outcome:
     samples: dict[str, list[pa.Table]] = field(default_factory=dict)  # by monitor
     joins: dict[str, list[Report]] = field(default_factory=dict)  # reports of diffused joins, by server
     valves: dict[str, ValveFlow] = field(default_factory=dict)  # by place
+    values: dict[str, list[PlainSample]] = field(default_factory=dict)  # by node, see `value_samples.py`
 
     def take(self, record: Mapping[str, Any]) -> None:
         """Add one task's report."""
@@ -48,6 +50,8 @@ class Outcome:
             self.joins.setdefault(name, []).append(Report.of(report))
         for at, flow in record["valves"].items():
             self.pass_valve(at, ValveFlow(**flow))
+        for name, values in record["values"].items():
+            self.values.setdefault(name, []).append(values)
         for name, cost in record["costs"].items():
             self.costs[name] = self.costs.get(name, BoxCost()) + BoxCost(**cost)
 

@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, TicketPart
 from penstock.connectors.loading import input_for
+from penstock.engine.arrow.value_samples import together
 from penstock.engine.contract.commit import Commit
-from penstock.engine.contract.kept_share import kept_shares
+from penstock.engine.contract.kept_share import kept_shares, kept_worth
 from penstock.engine.contract.situation import Situation, TrainCost
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
@@ -272,6 +273,8 @@ class SubnetworkQuery:
             samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
             needed=self._needed(ticket),
             kept=kept_shares(self.sub, commit.valves),
+            worth=kept_worth(self.sub, commit.valves, ticket.valves),
+            values={name: together(samples) for name, samples in outcome.values.items()},
         )
 
     def _rated(self, commit: Commit) -> dict[str, int]:

@@ -30,10 +30,12 @@ from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind,
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.layout.tagging import common, tagged
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
+from penstock.engine.spark.trains.frame_samples import watch_values, watched_values
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import VALVE, Watch
 from penstock.model.boxes import Drop, Node, Source, Trait
 from penstock.model.types import SEQ, STAMP, arrow_schema
+from penstock.rewrite.value_ways import sampled_columns
 from penstock.store.ipc import from_ipc
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class TrainRun:
         for piece in self._whole_files():
             piece.check()  # Spark has read them by now
         self._count()
+        self._take_values()
         self._watch_frames()
 
     def _whole_files(self) -> list[WholeParquet]:
@@ -177,6 +180,8 @@ class TrainRun:
 
     def _keep(self, name: str, frame: DataFrame) -> None:
         """Compute tuples only once if several jobs need them."""
+        for node, columns in self.sampled_columns([name]).items():
+            frame = watch_values(self.watch, frame, node, columns, self.ticket.rows)
         if self._consumers(name) > 1:
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self.cached.append(frame)
@@ -201,6 +206,17 @@ class TrainRun:
             for name, monitor in given.items()
             if monitor.node in nodes
         }
+
+    def sampled_columns(self, nodes: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """By node, of which a sample is wanted: its columns."""
+        wanted = {} if self.trains.rebuilding else sampled_columns(self.trains.sub)
+        return {name: columns for name, columns in wanted.items() if name in nodes}
+
+    def _take_values(self) -> None:
+        for name, columns in self.sampled_columns(set(self.frames) - set(self.layout.home)).items():
+            values = watched_values(self.watch, name, columns)
+            if values is not None:
+                self.outcome.values.setdefault(name, []).append(values)
 
     def _watch_frames(self) -> None:
         """Show what monitors see outside of stages. The frames are persisted: they are counted only once."""
@@ -295,6 +311,7 @@ class TrainRun:
             monitors=self.monitors(stage.nodes),
             valves=self.valves.inside(stage),
             choosing=self.valves.choosing(),
+            sampled=self.sampled_columns(stage.nodes),
         )
 
     def _entry_schema(self, entry: StageInput, partial: bool) -> Any:

@@ -96,6 +96,14 @@ class Watch:
             self._fetched[name] = self._fetch(self._on[name])
         return {**self._fetched.get(name, {}), **self._known.get(name, {})}
 
+    def told(self, name: str) -> dict[str, Any] | None:
+        """The counts, if Spark has told them by now; they are not worth waiting for."""
+        observed = self._on.get(name)
+        if observed is None or observed.observation._jo is None:
+            return None
+        done = observed.observation._jo.future().isCompleted()
+        return dict(observed.observation.get) if done else None
+
     def offered(self, name: str) -> int:
         """How many tuples the tasks of a source got, by their own count."""
         return self._told(name, OFFERED)
