@@ -23,23 +23,27 @@ from penstock.control.loop.deployment import must_be_possible, warnings_about
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.exactness import Exactness, newest_of
 from penstock.control.loop.picture import Picture
-from penstock.control.loop.plan import Memory, Plan, decide
+from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
 from penstock.control.loop.reporting import ShedRates, output_report, report_of, source_reports
 from penstock.control.loop.sentences import differs, exhausted_decision, length_decision, share_decisions
 from penstock.control.loop.structure import Structure, outputs_of
+from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places
 from penstock.control.loop.watching import candidates_of, facts_of, picture_of
 from penstock.control.optimizer.cycle import Optimizer
 from penstock.control.priority import Ranking, priorities, train_length
-from penstock.control.report import MEMORY, REPORT, ROAD_MAP, QosReport
+from penstock.control.report import MEMORY, REPORT, ROAD_MAP, VALUES, QosReport
 from penstock.control.roadmap import RoadMap
+from penstock.control.semantic.bins import Cut
 from penstock.control.shedder import Shedding
 from penstock.control.utility import utility
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve
 from penstock.model.control_settings import ControlSettings, Scheme
 from penstock.model.errors import PenstockError, one_line
+from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.rewrite.value_ways import value_ways
 from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
@@ -47,6 +51,8 @@ from penstock.store.catalog.record_types import Decision
 _LOG = logging.getLogger("penstock")
 _EVERY = 0.25  # seconds between two looks
 _REPORT_EVERY = 1.0
+_KEEP_VALUES_EVERY = 10.0
+_BUSY = 0.5  # of the capacity: from here on values are looked at
 _LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
 
 
@@ -140,6 +146,9 @@ class Control:
         share = float(body.get("kept", 1.0)) if acts else 1.0
         self._memory = Memory(Shedding(kept=share, tightened=0.0))
         self._shares: Mapping[str, float] = dict(body.get("shares", {})) if acts else {}
+        values = self._decisions.state(VALUES)
+        self._values, self._values_kept = ValueBook({} if values is None else values[1]), float("-inf")
+        self._cuts: Mapping[str, Cut] = {}
 
     def _begin_to_act(self, runtime: Runtime) -> None:
         ranking = Ranking(self.settings.priority)
@@ -211,7 +220,12 @@ class Control:
         may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
         before = self._memory.map
         plan, self._memory = decide(
-            self._structure, picture, self._memory, headroom=self.settings.headroom, sheddable=may
+            self._structure,
+            picture,
+            self._memory,
+            headroom=self.settings.headroom,
+            sheddable=may,
+            values=self._values.look(self._structure.subs, self._places, now, busy=self._busy(picture, may)),
         )
         if self._memory.map is not None and self._memory.map is not before:
             self._keep_map(self._memory.map, plan.load or 0.0)
@@ -219,6 +233,11 @@ class Control:
         self._log.measure(now, self._realised)
         if now - self._reported >= _REPORT_EVERY:
             self._report(now)
+
+    def _busy(self, picture: Picture, sheddable: Mapping[str, QoS]) -> bool:
+        """Whether something may have to be shed soon."""
+        load = sum(node.load for node in load_nodes(self._structure, picture)) if sheddable else 0.0
+        return self._plan.shedding or load > _BUSY * (picture.capacity or 0.0)
 
     def _refresh_structure(self) -> None:
         queries = tuple(self._runtime.queries.values())
@@ -250,7 +269,20 @@ class Control:
 
     def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
         """The valves that a sub-network is to have now."""
-        return self._places.valves(sub, self._shares)
+        mine = {name: cut for name, cut in self._cuts.items() if name in (*sub.outputs, *sub.points)}
+        return self._places.valves(sub, self._shares, mine)
+
+    def _cuts_for(self, plan: Plan, shares: Mapping[str, float]) -> dict[str, Cut]:
+        """What goes by value if outputs keep these shares."""
+        cuts = {}
+        for sub in self._structure.subs:
+            for way in value_ways(sub):
+                share = shares.get(way.output, 1.0)
+                if way.output in plan.by_value and share < 1 and self._places.by_value(sub, way):
+                    above = self._places.kept_above(sub, way.at, shares)
+                    cut = self._values.cut(way.output, min(1.0, share / max(above, 1e-6)))
+                    cuts |= {} if cut is None or cut.at != way.at else {way.output: cut}
+        return cuts
 
     @property
     def kept(self) -> float:
@@ -260,14 +292,17 @@ class Control:
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
         offered = sum(sum(seen.rates.values()) for seen in picture.subnetworks)
         qos = self._structure.qos
-        for decision in share_decisions(self._shares, plan, qos, offered, time.time()):
+        changes = any(differs(self._shares.get(name, 1.0), share) for name, share in plan.shares.items())
+        before, self._cuts = self._cuts, self._cuts_for(plan, plan.shares if changes else self._shares)
+        told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
+        for decision in share_decisions(told, plan, qos, offered, time.time(), self._cuts):
             self._log.take(decision, now)
         if plan.exhausted and not self._exhausted:
             self._log.take(exhausted_decision(plan, time.time()), now)
         if not plan.exhausted and self._exhausted:
             self._log.end("exhausted", "network", time.time())
         self._exhausted = plan.exhausted
-        if any(differs(self._shares.get(name, 1.0), share) for name, share in plan.shares.items()):
+        if changes:
             self._shares = dict(plan.shares)
             self._keep_memory()
 
@@ -315,6 +350,8 @@ class Control:
         if record is not None:
             self._book.note(record)
         query = self._runtime.queries.get(done.subnetwork)
+        if query is not None:
+            self._values.note(query.sub, done)
         if query is not None and (done.kept or self._exact):
             self._note_exactness(query.sub, done)
 
@@ -352,6 +389,11 @@ class Control:
 
     def _report(self, now: float) -> None:
         self._reported = now
+        if now - self._values_kept >= _KEEP_VALUES_EVERY:
+            self._values_kept = now
+            values = self._values.plain()
+            if values:
+                self._decisions.keep_state(VALUES, time.time(), values)
         self._decisions.keep_state(REPORT, time.time(), self.qos().plain())
 
     def qos(self) -> QosReport:

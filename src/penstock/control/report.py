@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-REPORT, MEMORY, ROAD_MAP = "report", "memory", "road map"
+REPORT, MEMORY, ROAD_MAP, VALUES = "report", "memory", "road map", "values"
 """Under these names the catalog keeps the last report, what a restart has to know, and the road map."""
 BEGINNING = "1970-01-01T00:00:00Z"
 """`exact_since` of an output that never lost a tuple."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.control.semantic.bins import ValueCurve
 from penstock.model.qos import QoS
 
 STEP = 100
@@ -20,11 +21,15 @@ _Shares = dict[str, int]  # in steps
 
 @dataclass(frozen=True)
 class LoadNode:
-    """Something that uses CPU: `load`, in CPU-seconds a second at full input, for the outputs below it."""
+    """Something that uses CPU: `load`, in CPU-seconds a second at full input, for the outputs below it.
+
+    `paid`: outputs whose tuples are dropped behind it only, so it works on all of them.
+    """
 
     name: str
     load: float
     outputs: frozenset[str]
+    paid: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -59,13 +64,14 @@ class _Walk:
     nodes: Sequence[LoadNode]
     qos: Mapping[str, QoS]
     steps: _Shares
+    curves: Mapping[str, ValueCurve] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)  # by node, the largest share below it
 
     def __post_init__(self) -> None:
-        self.kept = {node.name: self._largest(node) for node in self.nodes}
+        self.kept = {node.name: self._largest(node, self.steps) for node in self.nodes}
 
-    def _largest(self, node: LoadNode) -> int:
-        return max((self.steps[name] for name in node.outputs), default=0)
+    def _largest(self, node: LoadNode, steps: _Shares) -> int:
+        return max((STEP if name in node.paid else steps[name] for name in node.outputs), default=0)
 
     def moves(self) -> list[frozenset[str]]:
         """Outputs to lower together: each alone, and those that make a node work."""
@@ -87,7 +93,7 @@ class _Walk:
         """CPU that no remaining output needs after a move of one step."""
         steps = {name: step - (name in move) for name, step in self.steps.items()}
         return sum(
-            node.load * (self.kept[node.name] - max(steps[name] for name in node.outputs)) / STEP
+            node.load * (self.kept[node.name] - self._largest(node, steps)) / STEP
             for node in self.nodes
             if not node.outputs.isdisjoint(move)
         )
@@ -99,23 +105,30 @@ class _Walk:
         )
 
     def _worth(self, name: str, steps: int) -> float:
-        return self.qos[name].weight * self.qos[name].at_share(steps / STEP)
+        share = steps / STEP
+        curve = self.curves.get(name)
+        return self.qos[name].weight * self.qos[name].at_share(share if curve is None else curve.at(share))
 
     def take(self, move: frozenset[str]) -> None:
         for name in move:
             self.steps[name] -= 1
         for node in self.nodes:
-            self.kept[node.name] = self._largest(node)
+            self.kept[node.name] = self._largest(node, self.steps)
 
     @property
     def load(self) -> float:
         return sum(node.load * self.kept[node.name] / STEP for node in self.nodes)
 
 
-def road_map(nodes: Sequence[LoadNode], qos: Mapping[str, QoS]) -> RoadMap:
-    """The map for these loads. Outputs without QoS or loss graph are never lowered."""
+def road_map(
+    nodes: Sequence[LoadNode], qos: Mapping[str, QoS], curves: Mapping[str, ValueCurve] | None = None
+) -> RoadMap:
+    """The map for these loads. Outputs without QoS or loss graph are never lowered.
+
+    `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth.
+    """
     names = {name for node in nodes for name in node.outputs}
-    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP))
+    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {})
     lost = 0.0
     rows = [_row(walk, lost)]
     while (move := _best(walk)) is not None:

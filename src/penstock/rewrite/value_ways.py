@@ -6,15 +6,17 @@ only at the output. So samples are taken at both ends of this way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.model.boxes import Trait
+from penstock.model.boxes import Join, Trait
 from penstock.model.qos import QoS
 from penstock.model.types import NUMERIC
 from penstock.rewrite.subnetworks import SubNetwork
 
 _MOST_COLUMNS = 16
 ARROW = "->"
+_Way = tuple[str, str, tuple[str, ...]]  # place, tail, boxes
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class ValueWay:
 
     `tail`: the node whose tuples come to the place. `boxes`: those between, from the place down. `end`: the
     node whose tuples are the answers. `rowwise`: no box has memory, so each answer is that of one tuple.
+    Above a join there are two ways, one for each side.
     """
 
     output: str
@@ -36,28 +39,31 @@ class ValueWay:
 
 def value_ways(sub: SubNetwork) -> tuple[ValueWay, ...]:
     """The ways of a sub-network. An output of which nothing may be shed has none."""
-    found = (_way(sub, name) for name in (*sub.outputs, *sub.points))
-    return tuple(way for way in found if way is not None)
+    return tuple(way for name in (*sub.outputs, *sub.points) for way in _ways_of(sub, name))
 
 
-def _way(sub: SubNetwork, output: str) -> ValueWay | None:
+def _ways_of(sub: SubNetwork, output: str) -> Iterator[ValueWay]:
     net = sub.network
     qos: QoS | None = getattr(net.nodes[output], "qos", None)
     if qos is None or not qos.value or not qos.may_be_shed:
-        return None
-    head, boxes = output, []
-    tail = end = net.nodes[output].inputs[0]
-    while tail not in sub.inputs and len(net.readers(tail)) == 1 and len(net.nodes[tail].inputs) == 1:
-        boxes.append(tail)
-        head, tail = tail, net.nodes[tail].inputs[0]
-    split = len(net.readers(tail)) > 1
-    if split and not net.nodes[head].is_box:
-        return None  # an arrow to an output itself is no place for a valve
-    if not split and tail not in sub.inputs:
-        return None  # several inputs meet here
-    rowwise = all(Trait.STATELESS in net.nodes[name].traits for name in boxes)
-    at = f"{tail}{ARROW}{head}" if split else tail
-    return ValueWay(output, qos, at, tail, tuple(reversed(boxes)), end, rowwise)
+        return
+    end = net.nodes[output].inputs[0]
+    for at, tail, boxes in _up(sub, output, end, ()):
+        rowwise = all(Trait.STATELESS in net.nodes[name].traits for name in boxes)
+        yield ValueWay(output, qos, at, tail, boxes, end, rowwise)
+
+
+def _up(sub: SubNetwork, head: str, tail: str, boxes: tuple[str, ...]) -> Iterator[_Way]:
+    """Up to the next split or input. Nothing comes of it where streams are united."""
+    net = sub.network
+    if len(net.readers(tail)) > 1:
+        if net.nodes[head].is_box:  # an arrow to an output itself is no place for a valve
+            yield f"{tail}{ARROW}{head}", tail, boxes
+    elif tail in sub.inputs:
+        yield tail, tail, boxes
+    elif len(net.nodes[tail].inputs) == 1 or isinstance(net.nodes[tail], Join):
+        for up in net.nodes[tail].inputs:
+            yield from _up(sub, tail, up, (tail, *boxes))
 
 
 def sampled_columns(sub: SubNetwork) -> dict[str, tuple[str, ...]]:

@@ -87,7 +87,7 @@ class FakeRun:
         self.newest["alarms"] = record(number, rows, time.time())
         commit = SimpleNamespace(newest={"cars": 60_000_000})
         for listener in self.listeners:
-            listener(SimpleNamespace(subnetwork="alarms", kept={}, commit=commit))
+            listener(SimpleNamespace(subnetwork="alarms", kept={}, values={}, commit=commit))
 
 
 def begun(run, **options):

@@ -14,6 +14,7 @@ from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.structure import Structure, by_name, ends_below, rated, rates_in
 from penstock.control.priority import next_boost
 from penstock.control.roadmap import LoadNode, RoadMap, road_map
+from penstock.control.semantic.by_value import ByValue
 from penstock.control.shedder import Pressure, Shedding, next_shedding
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
@@ -33,6 +34,8 @@ class Memory:
     boost: Mapping[str, float] = field(default_factory=dict)
     boosted: float = 0.0  # when
     map: RoadMap | None = None
+    values: Mapping[str, ByValue] = field(default_factory=dict)  # what the map knows of values
+    plain_map: RoadMap | None = None  # the map if nothing goes by value
     parts: Mapping[str, float] = field(default_factory=dict)  # of the load, by node, that the map is for
 
 
@@ -41,8 +44,8 @@ class Plan:
     """What is to hold now. `load`: CPU-seconds a second that the offered tuples need, unshed.
 
     `usable`: how much of the capacity may be used. `remaining`: the load of what is kept. `exhausted`: it is
-    still too much, and nothing more may be shed. `late`: the sub-network that is furthest behind, and its age
-    and threshold.
+    still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
+    sub-network that is furthest behind, and its age and threshold.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -52,6 +55,7 @@ class Plan:
     remaining: float | None = None
     lost: float = 0.0
     exhausted: bool = False
+    by_value: Mapping[str, ByValue] = field(default_factory=dict)
     late: str = ""
     age: float = 0.0
     threshold: float = 0.0
@@ -62,24 +66,32 @@ class Plan:
         return any(share < 1 for share in self.shares.values())
 
 
-def load_nodes(structure: Structure, picture: Picture) -> list[LoadNode]:
-    """What uses CPU at the offered rates: in each sub-network what is around its boxes, and each box."""
+def load_nodes(
+    structure: Structure, picture: Picture, decoded: frozenset[str] = frozenset()
+) -> list[LoadNode]:
+    """What uses CPU at the offered rates: in each sub-network what is around its boxes, and each box.
+
+    `decoded`: outputs whose tuples are decoded before they are dropped.
+    """
     subs = by_name(structure.subs)
     return [
         node
         for seen in picture.subnetworks
         if not seen.held and seen.name in subs
-        for node in _nodes_of(subs[seen.name], seen, picture.costs)
+        for node in _nodes_of(subs[seen.name], seen, picture.costs, decoded)
     ]
 
 
-def _nodes_of(sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts) -> list[LoadNode]:
+def _nodes_of(
+    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, decoded: frozenset[str]
+) -> list[LoadNode]:
     measured, below = costs.subnetworks.get(sub.name), ends_below(sub)
     known = None if measured is None else measured.around or measured.cpu or measured.wall
     if known is None:
         return []
     everything = frozenset((*sub.outputs, *sub.points))
-    nodes = [LoadNode(sub.name, sum(seen.rates.values()) * known.per_tuple, everything)]
+    around = sum(seen.rates.values()) * known.per_tuple
+    nodes = [LoadNode(sub.name, around, everything, everything & decoded)]
     for name, rate in rates_in(sub, costs, seen.rates).items():
         box = costs.boxes.get(name)
         if box is not None and box.cpu is not None and measured is not None and measured.around is not None:
@@ -88,14 +100,22 @@ def _nodes_of(sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts) ->
 
 
 def decide(
-    structure: Structure, picture: Picture, memory: Memory, *, headroom: float, sheddable: Mapping[str, QoS]
+    structure: Structure,
+    picture: Picture,
+    memory: Memory,
+    *,
+    headroom: float,
+    sheddable: Mapping[str, QoS],
+    values: Mapping[str, ByValue] | None = None,
 ) -> tuple[Plan, Memory]:
     """The plan for a picture, and what to remember. `sheddable`: the outputs in front of which valves may be.
 
-    An output of which nothing may be shed has share 1 in every plan.
+    An output of which nothing may be shed has share 1 in every plan. `values`: outputs that can lose tuples
+    by value.
     """
     memory = _with_boost(memory, picture)
-    nodes = load_nodes(structure, picture)
+    values = {name: each for name, each in (values or {}).items() if name in sheddable}
+    nodes = load_nodes(structure, picture, frozenset(n for n, each in values.items() if each.at_input))
     load = sum(node.load for node in nodes)
     if not nodes or picture.capacity is None:
         return Plan(boost=memory.boost), memory
@@ -104,7 +124,7 @@ def decide(
     plan = Plan(boost=memory.boost, load=load * memory.shedding.error, usable=usable)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
-    memory = _with_map(memory, nodes, sheddable)
+    memory = _with_map(memory, nodes, sheddable, values)
     memory = replace(memory, shedding=_shedding(memory.shedding, plan, picture, load))
     return _with_shares(plan, memory), memory
 
@@ -156,25 +176,48 @@ def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Sh
     return replace(before, error=after.error) if tightens and calm else after
 
 
-def _with_map(memory: Memory, nodes: Sequence[LoadNode], sheddable: Mapping[str, QoS]) -> Memory:
+def _with_map(
+    memory: Memory, nodes: Sequence[LoadNode], sheddable: Mapping[str, QoS], values: Mapping[str, ByValue]
+) -> Memory:
     total = sum(node.load for node in nodes)
     parts = {node.name: node.load / total for node in nodes}
     moved = memory.parts.keys() != parts.keys() or any(
         abs(part - memory.parts[name]) > _MOVED for name, part in parts.items()
     )
-    if memory.map is not None and not moved:
+    if memory.map is not None and not moved and not _other_values(memory.values, values):
         return memory
     shares = [replace(node, load=parts[node.name]) for node in nodes]
-    return replace(memory, map=road_map(shares, sheddable), parts=parts)
+    plain = road_map([replace(node, paid=frozenset()) for node in shares], sheddable)
+    curves = {name: each.curve for name, each in values.items()}
+    chosen = road_map(shares, sheddable, curves) if values else plain
+    return replace(memory, map=chosen, plain_map=plain, parts=parts, values=values)
+
+
+def _other_values(before: Mapping[str, ByValue], now: Mapping[str, ByValue]) -> bool:
+    return before.keys() != now.keys() or any(
+        each.at_input != now[name].at_input or each.curve.differs(now[name].curve, _MOVED)
+        for name, each in before.items()
+    )
 
 
 def _with_shares(plan: Plan, memory: Memory) -> Plan:
-    """The first row of the map that is small enough. Its loads are parts of the whole."""
+    """The first row of the map that is small enough. Its loads are parts of the whole.
+
+    What goes by value is decoded first. Where that costs too much, dropping at random serves better.
+    """
     assert memory.map is not None
+    assert memory.plain_map is not None
     assert plan.load is not None
-    kept = memory.shedding.kept
-    row = memory.map.row_for(kept * memory.map.full)
-    exhausted = row.load > kept * memory.map.full + 1e-9
+    least = memory.shedding.kept * memory.map.full
+    row, plain = memory.map.row_for(least), memory.plain_map.row_for(least)
+    fits, plain_fits = row.load <= least + 1e-9, plain.load <= least + 1e-9
+    by_value = bool(memory.values) and (plain.lost >= row.lost if fits == plain_fits else fits)
+    row = row if by_value else plain
     return replace(
-        plan, shares=dict(row.shares), remaining=row.load * plan.load, lost=row.lost, exhausted=exhausted
+        plan,
+        shares=dict(row.shares),
+        remaining=row.load * plan.load,
+        lost=row.lost,
+        exhausted=row.load > least + 1e-9,
+        by_value=memory.values if by_value else {},
     )

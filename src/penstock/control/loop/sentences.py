@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.control.loop.plan import Plan
 from penstock.control.priority import Candidate, Ranking, train_length
+from penstock.control.semantic.bins import Cut
 from penstock.model.qos import QoS
 from penstock.store.catalog.record_types import Decision
 
@@ -14,15 +15,23 @@ _LEAST_CHANGE = 0.02  # of a share: for smaller steps valves stay as they are
 
 
 def share_decisions(
-    before: Mapping[str, float], plan: Plan, qos: Mapping[str, QoS], offered: float, now: float
+    before: Mapping[str, float],
+    plan: Plan,
+    qos: Mapping[str, QoS],
+    offered: float,
+    now: float,
+    cuts: Mapping[str, Cut] | None = None,
 ) -> list[Decision]:
-    """A decision for each output whose share changes."""
+    """A decision for each output whose share changes. `cuts`: of those that lose tuples by value."""
     changed = [
         (name, before.get(name, 1.0), share)
         for name, share in plan.shares.items()
         if name in qos and differs(before.get(name, 1.0), share)
     ]
-    return [_share_decision((name, old, new), plan, qos[name], offered, now) for name, old, new in changed]
+    return [
+        _by_value(_share_decision((name, old, new), plan, qos[name], offered, now), qos[name], cuts or {})
+        for name, old, new in changed
+    ]
 
 
 def differs(old: float, new: float) -> bool:
@@ -62,6 +71,38 @@ def _share_decision(
     kind = "open" if new >= 1 else "shed"
     expected = {"load": round(left, 3), "utility": round(qos.at_share(new), 3)}
     return Decision(now, kind, name, sentence, (name,), numbers, expected)
+
+
+def _by_value(decision: Decision, qos: QoS, cuts: Mapping[str, Cut]) -> Decision:
+    """The same with what goes by value, and what that costs instead."""
+    cut, share = cuts.get(decision.subject), decision.numbers["share"]
+    if cut is None or share >= 1:
+        return decision
+    above = share / cut.share if cut.share else 1.0  # what valves above keep, at random
+    value = min(1.0, above * cut.value)
+    utility, random = qos.at_share(value), qos.at_share(share)
+    lost = qos.weight * (qos.at_share(1.0) - utility)
+    which = " or ".join(interval.text() for interval in cut.dropped)
+    partly = "" if cut.partly is None else f"{100 * (1 - cut.part):.0f} % of those with {cut.partly.text()}"
+    goes = " and ".join(filter(None, [f"those with {which}" if which else "", partly]))
+    sentence = (
+        f"{decision.sentence.replace('; costs ', '; at random that would cost ')}; by value at {cut.at}: "
+        f"{goes} go, {100 * (1 - cut.share):.0f} % of the tuples with {100 * (1 - cut.value):.1f} % of the "
+        f"value, which costs {lost:.3g} utility"
+    )
+    numbers = {
+        **decision.numbers,
+        "utility_lost": round(lost, 4),
+        "utility_lost_at_random": round(qos.weight * (qos.at_share(1.0) - random), 4),
+        "value_kept": round(value, 4),
+        "predicate": cut.valve().predicate,
+    }
+    return replace(
+        decision,
+        sentence=sentence,
+        numbers=numbers,
+        expected={**decision.expected, "utility": round(utility, 3)},
+    )
 
 
 def length_decision(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from penstock.control.loop.structure import Structure
 from penstock.control.valve_places import Place, memory_behind, sub_places
@@ -16,8 +17,18 @@ from penstock.engine.contract.valve import ARROW, Valve
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching
+from penstock.rewrite.value_ways import ValueWay
 
 _LEAST = 1e-6
+
+
+class ValueCut(Protocol):
+    """What goes by value at a place: `control/semantic/bins.py`."""
+
+    at: str
+
+    def valve(self) -> Valve:
+        """As an entry of the ticket."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,30 @@ class Places:
         behind = {name for places in self.by_subnetwork.values() for p in places for name in p.outputs}
         return {name: each for name, each in qos.items() if name in behind and each.may_be_shed}
 
-    def valves(self, sub: SubNetwork, shares: Mapping[str, float]) -> tuple[Valve, ...]:
-        """The valves of a sub-network for these shares of outputs; none where nothing is shed."""
+    def valves(
+        self, sub: SubNetwork, shares: Mapping[str, float], cuts: Mapping[str, ValueCut] | None = None
+    ) -> tuple[Valve, ...]:
+        """The valves of a sub-network for these shares of outputs; none where nothing is shed.
+
+        `cuts`: of outputs that lose tuples by value.
+        """
         places = self.by_subnetwork.get(sub.name, ())
-        opened = [_valve(sub, place, places, shares) for place in places]
+        by_value = {cut.at: cut.valve() for cut in (cuts or {}).values()}
+        opened = [_valve(sub, place, places, shares) for place in places if place.at not in by_value]
+        opened += [by_value[place.at] for place in places if place.at in by_value]
         return tuple(valve for valve in opened if valve is not None)
+
+    def by_value(self, sub: SubNetwork, way: ValueWay) -> bool:
+        """Whether tuples may be dropped by value where a way begins: only its output may lose them."""
+        places = self.by_subnetwork.get(sub.name, ())
+        return any(place.at == way.at and place.outputs == {way.output} for place in places)
+
+    def kept_above(self, sub: SubNetwork, at: str, shares: Mapping[str, float]) -> float:
+        """The share that valves above a place keep."""
+        places = self.by_subnetwork.get(sub.name, ())
+        here = next(place for place in places if place.at == at)
+        above = [each for each in places if each is not here and _is_above(sub, each, here)]
+        return min((_share(each, shares) for each in above), default=1.0)
 
     def memory(self, network: Network, sub: SubNetwork, output: str) -> int | None:
         """How long boxes behind a place remember on the way to an output, in us; None: for ever."""

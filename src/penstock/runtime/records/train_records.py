@@ -194,7 +194,17 @@ class TrainRecords:
         cpu, alone = (None, True) if done.cpu is None else (done.cpu.seconds, done.cpu.alone)
         sheds = tuple(Shed(at, flow.offered, flow.shed) for at, flow in done.commit.valves.items())
         record = TrainRecord(
-            done.subnetwork, train, done.started, wall, rows, boxes, accounts, cpu, alone, sheds
+            done.subnetwork,
+            train,
+            done.started,
+            wall,
+            rows,
+            boxes,
+            accounts,
+            cpu,
+            alone,
+            sheds,
+            _decoded(done),
         )
         self.newest[done.subnetwork] = record
         with self._lock:
@@ -317,6 +327,12 @@ class TrainRecords:
         with contextlib.suppress(Exception):  # the session may be gone already
             self._spark.streams.removeListener(self._listener)
         self.catalog.close()
+
+
+def _decoded(done: TrainDone) -> int:
+    """Tuples that valves at inputs have dropped by value, so they had to be read first."""
+    by_value = {valve.at for valve in done.ticket.valves if valve.grain == "values"}
+    return sum(account.shed for source, account in done.commit.accounts.items() if source in by_value)
 
 
 def _name(count: BoxCount) -> str:
