@@ -95,12 +95,14 @@ def run_on_spark(
     fuse: bool = True,
     partitions: int = 2,
     tickets: list[Ticket] | None = None,
+    listen: Callable[[TrainDone], None] = lambda _done: None,
     **levers: Unpack[Levers],
 ) -> LocalResult:
     """Run the trains; the result looks like the local engine's.
 
     `spark`: a session, or `InForm`. Trains run in all forms in turn: state goes from one to the other.
     `tickets` gets the tickets of all trains: what they say was shed can be given to the reference engine.
+    `listen` is called after each train.
     """
     given = spark if isinstance(spark, InForm) else InForm(None, spark or local_session())
     spark = given.session
@@ -120,9 +122,9 @@ def run_on_spark(
                 for name in sub.inputs
                 if name in net.sources
             }
-            listen = partial(_add_accounts, accounts)
+            heard = partial(_add_accounts, accounts, listen)
             settings = QuerySettings(
-                partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=listen, form=chosen
+                partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=heard, form=chosen
             )
             query = SubnetworkQuery(sub, spark, root, steering, settings)
             if spark is None:
@@ -147,9 +149,12 @@ def in_turn(start: int) -> Callable[[Ticket, Layout], Form]:
     return form
 
 
-def _add_accounts(accounts: dict[str, Counter[str]], done: TrainDone) -> None:
+def _add_accounts(
+    accounts: dict[str, Counter[str]], listen: Callable[[TrainDone], None], done: TrainDone
+) -> None:
     for name, account in done.commit.accounts.items():
         accounts.setdefault(name, Counter()).update(asdict(account))
+    listen(done)
 
 
 def crank(query: SubnetworkQuery, **levers: Unpack[Levers]) -> None:

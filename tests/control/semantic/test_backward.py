@@ -55,6 +55,13 @@ def test_backward_through_filter_map_and_group_by():
     assert found[-1][1] == Interval("spd", 10.0, 20.0)
 
 
+def test_a_function_stops_what_it_computes_and_nothing_else():
+    stream = cars().apply(len, produces="score DOUBLE", name="score")
+    stream.output("out", to=ps.memory())
+    assert places(stream.network, Interval("spd", 0, 10))[-1] == ("cars", Interval("spd", 0, 10))
+    assert places(stream.network, Interval("score", 0, 10))[-1][0] == "score"
+
+
 def test_behind_a_split_it_ends_on_the_arrow():
     source = cars()
     source.filter("seg > 3", name="some").output("out", to=ps.memory())

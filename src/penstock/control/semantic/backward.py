@@ -68,6 +68,8 @@ def _through(network: Network, node: Node, below: Placed) -> Placed | None:
             return below
         case Map(function=None):
             return _through_map(node, below)
+        case Map() if node.keep and below.interval.column not in node.produces.names:
+            return below
         case Windowed(function=None):
             return _through_window(network, node, below)
     return None

@@ -20,7 +20,7 @@ from penstock.rewrite.value_ways import ValueWay
 
 MOST_BINS = 64
 _TINY = 1e-12
-_LEAST_GAIN = 0.02  # of the value at half of the tuples: with less, a column says nothing
+_LEAST_GAIN = 0.05  # of the value at half of the tuples: with less, a column says nothing
 
 
 def chosen_bins(network: Network, way: ValueWay, pool: Pool) -> Bins | None:

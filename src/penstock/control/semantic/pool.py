@@ -16,7 +16,7 @@ from penstock.rewrite.value_ways import ValueWay
 
 MOST = 10_000
 """Points that are remembered of an output."""
-ENOUGH = 200
+ENOUGH = 120
 """Points from which on something is decided by them."""
 _KEPT = 1_000  # points that the catalog keeps
 

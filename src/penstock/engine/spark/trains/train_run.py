@@ -58,8 +58,9 @@ class TrainRun:
         # Counting after every native box breaks the generated code into pieces, and selectivities need only a
         # sample.
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
-        # Valves and monitors want the tuples on each arrow.
-        self.early = {} if ticket.valves or ticket.monitors else trains.early
+        # Valves, monitors and samples want the tuples on each arrow.
+        watched = ticket.valves or ticket.monitors or self._sampled_frames()
+        self.early = {} if watched else trains.early
         self._done_early = {box.name: name for name, early in self.early.items() for box in early.filters}
         trains.loaded += not ticket.empty
 
@@ -180,7 +181,7 @@ class TrainRun:
 
     def _keep(self, name: str, frame: DataFrame) -> None:
         """Compute tuples only once if several jobs need them."""
-        for node, columns in self.sampled_columns([name]).items():
+        for node, columns in self._sampled_frames([name]).items():
             frame = watch_values(self.watch, frame, node, columns, self.ticket.rows)
         if self._consumers(name) > 1:
             frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -212,8 +213,13 @@ class TrainRun:
         wanted = {} if self.trains.rebuilding else sampled_columns(self.trains.sub)
         return {name: columns for name, columns in wanted.items() if name in nodes}
 
+    def _sampled_frames(self, nodes: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
+        """Those outside of stages, in some trains: often enough while nothing is shed."""
+        outside = [name for name in nodes or self.net.nodes if name not in self.layout.home]
+        return self.sampled_columns(outside) if self.sampled or self.ticket.valves else {}
+
     def _take_values(self) -> None:
-        for name, columns in self.sampled_columns(set(self.frames) - set(self.layout.home)).items():
+        for name, columns in self._sampled_frames(list(self.frames)).items():
             values = watched_values(self.watch, name, columns)
             if values is not None:
                 self.outcome.values.setdefault(name, []).append(values)
