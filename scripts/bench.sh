@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
 
 # A benchmark records a result; the peers and the shared modules do not.
-names=$(grep -l "recording(" benchmarks/*/*.py | grep -v /common/ | sed 's,^benchmarks/,,; s,\.py$,,')
+names=$(grep -l "recording(" benchmarks/*/*.py benchmarks/*/*/__main__.py | grep -v /common/ \
+  | sed 's,^benchmarks/,,; s,\.py$,,; s,/__main__$,,')
 
 if [ -n "${NAME:-}" ]; then
   name=${NAME#benchmarks/} name=${name%.py} name=${name//./\/}

@@ -7,10 +7,10 @@ and sum, divided by p, estimate the exact ones, and avg estimates itself. With n
 - sum: (1 - p) (1 + c^2) / n, where c is the standard deviation of the column by its mean;
 - avg: (1 - p) c^2 / n.
 
-Where tuples go in blocks of g, tuples of an answer go together. A block spreads over the answers of a window as
-its tuples do, so to 1 / n comes g / w, where w is the number of tuples kept in the whole window. If the share
-changed while the window was open, between p and q, dividing by the middle is wrong by up to half of the
-difference: that is added.
+Where tuples go in blocks of g, tuples of an answer go together. A block spreads over the answers of a window
+as its tuples do, so to 1 / n comes g / w, where w is the number of tuples kept in the whole window. If the
+share changed while the window was open, between p and q, dividing by the middle is wrong by up to half of
+the difference: that is added.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dataclasses import dataclass
 class KeptSample:
     """What the tuples of an answer are a sample of.
 
-    `least`, `most`: the shares kept while its window was open. `together`: tuples that a hash keeps or drops at
-    once. `window`: tuples kept in the whole window, whatever their keys.
+    `least`, `most`: the shares kept while its window was open. `together`: tuples that a hash keeps or drops
+    at once. `window`: tuples kept in the whole window, whatever their keys.
     """
 
     least: float

@@ -23,6 +23,7 @@ from penstock.engine.spark.entry.admission import admit_files, admit_packed, ddl
 from penstock.engine.spark.entry.early import NOTHING_EARLY
 from penstock.engine.spark.entry.points import PointEntries, point_frame
 from penstock.engine.spark.entry.train_valves import TrainValves
+from penstock.engine.spark.exits.frame_samples import watch_values, watched_values
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
 from penstock.engine.spark.layout.native import NativeBox, apply_box
@@ -30,7 +31,6 @@ from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind,
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.layout.tagging import common, tagged
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
-from penstock.engine.spark.trains.frame_samples import watch_values, watched_values
 from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.watch import VALVE, Watch
 from penstock.model.boxes import Drop, Node, Source, Trait
