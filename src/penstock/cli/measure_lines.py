@@ -120,6 +120,7 @@ def _output_line(output: OutputReport) -> str:
         how += f"; delay p50 {output.delay_p50:.2f} s, p99 {output.delay_p99:.2f} s"
     zone = {None: "", True: "; in its zone", False: "; out of its zone"}[output.in_zone]
     exact = "inexact" if output.exact_since is None else f"exact since {output.exact_since}"
+    exact += "".join(f", {column} +-{100 * error:.2g} %" for column, error in output.errors.items())
     return f"{output.name}: {how}; share {100 * output.share:.0f} %{zone}; {exact}"
 
 

@@ -21,6 +21,7 @@ from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.decision_log import DecisionLog
 from penstock.control.loop.deployment import must_be_possible, warnings_about
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
+from penstock.control.loop.errors import ErrorBook
 from penstock.control.loop.exactness import Exactness, newest_of
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
@@ -149,6 +150,7 @@ class Control:
         values = self._decisions.state(VALUES)
         self._values, self._values_kept = ValueBook({} if values is None else values[1]), float("-inf")
         self._cuts: Mapping[str, Cut] = {}
+        self._errors = ErrorBook()
 
     def _begin_to_act(self, runtime: Runtime) -> None:
         ranking = Ranking(self.settings.priority)
@@ -352,6 +354,7 @@ class Control:
         query = self._runtime.queries.get(done.subnetwork)
         if query is not None:
             self._values.note(query.sub, done)
+            self._errors.note(query.sub, done)
         if query is not None and (done.kept or self._exact):
             self._note_exactness(query.sub, done)
 
@@ -410,6 +413,7 @@ class Control:
                 seconds.get(name, ()),
                 plan.shares.get(name, 1.0) if not self.settings.observe else 1.0,
                 self._exact.get(name, Exactness()),
+                self._errors.errors(name),
             )
             for name in outputs_of(structure.subs)
         ]

@@ -7,7 +7,7 @@ tuples a second, shares lie between 0 and 1. None always means unknown, or that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 REPORT, MEMORY, ROAD_MAP, VALUES = "report", "memory", "road map", "values"
@@ -23,7 +23,8 @@ class OutputReport:
     `utility`: in the last second in which something was due; `utility_minute`: the mean of the last minute,
     whose delays `delay_p50` and `delay_p99` tell. `share`: what valves keep of what is due. `in_zone`: all
     delays within the threshold. `exact_since`: the event time from which on answers are exact; None while
-    tuples are shed.
+    tuples are shed. `errors`: of approximate answers, the relative standard error by column
+    (`control/estimates.py`); empty if they are exact.
     """
 
     name: str
@@ -35,6 +36,7 @@ class OutputReport:
     share: float = 1.0
     in_zone: bool | None = None
     exact_since: str | None = BEGINNING
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

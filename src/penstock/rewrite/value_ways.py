@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.model.boxes import Join, Trait
 from penstock.model.qos import QoS
 from penstock.model.types import NUMERIC
+from penstock.rewrite.approximate_ways import approximate_ways
 from penstock.rewrite.subnetworks import SubNetwork
 
 _MOST_COLUMNS = 16
@@ -67,11 +68,15 @@ def _up(sub: SubNetwork, head: str, tail: str, boxes: tuple[str, ...]) -> Iterat
 
 
 def sampled_columns(sub: SubNetwork) -> dict[str, tuple[str, ...]]:
-    """By node: the numeric columns of its tuples that a sample is to have; no nodes without value graphs."""
+    """By node: the numeric columns of its tuples that a sample is to have, for values and for errors."""
     columns: dict[str, set[str]] = {}
     for way in value_ways(sub):
         columns.setdefault(way.end, set()).add(way.qos.column)
         columns.setdefault(way.tail, set()).update(numeric_columns(sub, way.tail))
+    for each in approximate_ways(sub):
+        about = {answer.column for answer in each.answers.values() if answer.column}
+        if about:
+            columns.setdefault(each.tail, set()).update(about)
     return {node: tuple(sorted(names)) for node, names in columns.items()}
 
 

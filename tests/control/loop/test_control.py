@@ -205,6 +205,7 @@ def test_the_report_has_the_keys_of_the_json_form(tmp_path):
         "share",
         "in_zone",
         "exact_since",
+        "errors",
     ]
     assert list(plain["sources"][0]) == [
         "name",

@@ -44,7 +44,12 @@ class ShedRates:
 
 
 def output_report(
-    name: str, qos: QoS | None, seconds: Sequence[OutputSecond], share: float, exact: Exactness
+    name: str,
+    qos: QoS | None,
+    seconds: Sequence[OutputSecond],
+    share: float,
+    exact: Exactness,
+    errors: Mapping[str, float],
 ) -> OutputReport:
     """One output, from its last minute. `share`: as planned; what was counted is better where it is known."""
     wall = time.time()
@@ -60,6 +65,7 @@ def output_report(
         share if newest is None else newest.share,
         None if qos is None or newest is None else in_good_zone(qos, newest),
         exact.since,
+        errors,
     )
 
 
