@@ -114,7 +114,7 @@ def ran(
     run.query.steering.valves = valves
     run.all()
     out = pq.read_table(folder / "out", columns=["worth"]).column("worth").to_numpy()
-    return Ran(sum(costs), len(out), float(np.interp(out, *zip(*GRAPHS.value, strict=True)).sum()))
+    return Ran(sum(costs), len(out), float(np.interp(out, (0.0, float(LARGEST)), (0.0, 1.0)).sum()))
 
 
 def learned(folder: Path, way: str, skew: float, rows: int, seed: int) -> ValueBook:
@@ -135,7 +135,9 @@ def compared(
     book = learned(folder / "first", way, skew, rows // 2, seed)
     cuts = {share: book.cut("rated_cars", share) for share in SHARES}
     drawn = values(skew, rows, seed + 1)
-    contenders = {("random", share): (Valve(AT, share, "tuples", lot_of("cars")),) for share in SHARES}
+    contenders: dict[tuple[str, float], tuple[Valve, ...]] = {
+        ("random", share): (Valve(AT, share, "tuples", lot_of("cars")),) for share in SHARES
+    }
     contenders |= {("value", s): (cut.valve(),) for s, cut in cuts.items() if cut is not None}
     contenders[("none", 1.0)] = ()
     runs: dict[tuple[str, float], list[Ran]] = {name: [] for name in contenders}

@@ -276,7 +276,7 @@ class Control:
 
     def _cuts_for(self, plan: Plan, shares: Mapping[str, float]) -> dict[str, Cut]:
         """What goes by value if outputs keep these shares."""
-        cuts = {}
+        cuts: dict[str, Cut] = {}
         for sub in self._structure.subs:
             for way in value_ways(sub):
                 share = shares.get(way.output, 1.0)

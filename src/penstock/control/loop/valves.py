@@ -25,7 +25,9 @@ _LEAST = 1e-6
 class ValueCut(Protocol):
     """What goes by value at a place: `control/semantic/bins.py`."""
 
-    at: str
+    @property
+    def at(self) -> str:
+        """Where."""
 
     def valve(self) -> Valve:
         """As an entry of the ticket."""

@@ -28,11 +28,10 @@ def engine(request):
     return InForm(request.param, request.getfixturevalue("spark") if on_spark else None)
 
 
-def scored(table):
-    return table.set_column(table.column_names.index("w"), "w", pc.add(table.column("w"), 0))
-
-
 def network(*, in_stage):
+    def scored(table):  # workers do not know this module, so it is pickled by value
+        return {"w": pc.add(table.column("w"), 0)}
+
     net = ps.Network("n")
     cars = net.source("cars", rows_source("time TIMESTAMP, v INT, note STRING"), timestamp="time")
     some = cars.filter("v % 3 > 0", name="some").map(w="v * 2", name="doubled")
