@@ -7,14 +7,18 @@ with ps.Runtime(network, checkpoint="checkpoint") as running, ps.Console(running
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from socket import socket
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.http import require_web
 from penstock.model.errors import PenstockError
 from penstock.runtime import Runtime
+
+if TYPE_CHECKING:
+    from penstock.http.access import Access
 
 PORT = 8780
 
@@ -49,21 +53,7 @@ class Console:
 
     def start(self) -> Self:
         """Serve; the runtime must be running."""
-        from penstock.http.server import serving_on
-        from penstock.web.app import console_app
-        from penstock.web.look.watched import RunningNetwork
-        from penstock.web.service import ConsoleService
-
-        if self._runtime.records is None:
-            raise PenstockError(
-                f"network '{self._runtime.network.name}' is not running, so there is nothing to show",
-                hint="start() the runtime first",
-            )
-        watched = RunningNetwork(self._runtime)
-        service = ConsoleService(watched)
-        self._end.callback(watched.catalog.close)
-        self._end.callback(service.end)
-        self._end.enter_context(serving_on(console_app(service, self._access), self._listener))
+        self._end.enter_context(serving_runtime(self._runtime, self._access, self._listener))
         return self
 
     def stop(self) -> None:
@@ -78,3 +68,24 @@ class Console:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextmanager
+def serving_runtime(runtime: Runtime, access: Access, listener: socket) -> Iterator[str]:
+    """Serve the console of a running network on a port that was taken before, and give the URL."""
+    from penstock.http.server import serving_on
+    from penstock.web.app import console_app
+    from penstock.web.look.watched import RunningNetwork
+    from penstock.web.service import ConsoleService
+
+    if runtime.records is None:
+        raise PenstockError(
+            f"network '{runtime.network.name}' is not running, so there is nothing to show",
+            hint="start() the runtime first",
+        )
+    watched = RunningNetwork(runtime)
+    service = ConsoleService(watched)
+    with ExitStack() as end:
+        end.callback(watched.catalog.close)
+        end.callback(service.end)
+        yield end.enter_context(serving_on(console_app(service, access), listener))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from socket import socket
 from typing import TYPE_CHECKING
 
@@ -55,3 +56,25 @@ class RunServer:
     def stop(self) -> None:
         """End the server."""
         self._end.close()
+
+
+def console_beside(options: ConsoleOptions) -> Callable[[Runtime], AbstractContextManager[object]]:
+    """Take the port now, before anything slow begins; what comes back serves a network once it runs."""
+    from penstock.http import require_web
+
+    require_web()
+    from penstock.http.access import Access
+    from penstock.http.server import take_port
+    from penstock.web.console import serving_runtime
+
+    given = options.arguments()
+    access = Access.of(options.host, given["tokens"], given["names"], given["read_tokens"])
+    listener = take_port(options.host, options.port)
+
+    @contextmanager
+    def serve(runtime: Runtime) -> Iterator[None]:
+        with listener, serving_runtime(runtime, access, listener) as url:
+            options.tell(url)
+            yield
+
+    return serve

@@ -6,11 +6,23 @@ Exit codes: 0 done, 1 the run failed, 2 bad options or files, 3 done but not val
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from penstock.cli.console.options import (
+    PORT,
+    AllowHostOption,
+    ConsoleOptions,
+    HostOption,
+    OpenOption,
+    PortOption,
+    ReadTokenOption,
+    TokenOption,
+)
+from penstock.cli.console.run_server import console_beside
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
 from penstock.cli.shared_options import Durability, RecoveryOption
 from penstock.linear_road import RunPlan
@@ -67,6 +79,15 @@ def run(
     durability: Durability = "process",
     recovery: RecoveryOption = RECOVERY,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show the run in a browser: the road, its answers, a vehicle.")
+    ] = False,
+    port: PortOption = PORT,
+    open_: OpenOption = False,
+    host: HostOption = "127.0.0.1",
+    token: TokenOption = None,
+    read_token: ReadTokenOption = None,
+    allow_host: AllowHostOption = None,
 ) -> None:
     """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops.
 
@@ -93,7 +114,9 @@ def run(
             delivery=known_delivery(form),
             recovery=recovery,
         )
-        record = run_with_live_view(plan, quiet=quiet)
+        options = ConsoleOptions(port, host, open_, token or (), read_token or (), allow_host or ())
+        beside = console_beside(options) if console else nullcontext
+        record = run_with_live_view(plan, quiet=quiet, beside=beside)
     show_run(record, out)
     leave(record)
 

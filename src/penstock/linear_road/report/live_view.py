@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,17 +19,26 @@ from penstock.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from penstock.linear_road.run.progress import RunProgress
+    from penstock.runtime import Runtime
 
 _console = Console(stderr=True)
 
 
-def run_with_live_view(plan: RunPlan, *, quiet: bool = False) -> RunRecord:
-    """Run a plan under a live view and return its record; SIGINT and SIGTERM end it cleanly."""
+def run_with_live_view(
+    plan: RunPlan,
+    *,
+    quiet: bool = False,
+    beside: Callable[[Runtime], AbstractContextManager[object]] = nullcontext,
+) -> RunRecord:
+    """Run a plan under a live view and return its record; SIGINT and SIGTERM end it cleanly.
+
+    `beside`: what is served while the network runs.
+    """
     # Import Spark here, so that a wrong option is refused without waiting for it.
     from penstock.linear_road.run.runner import Watcher, run
 
     with StopSignal().on_signals() as stop, LiveView(quiet=quiet) as view:
-        watcher = Watcher(view.preparing, view.say, view.look, stop.take_signals)
+        watcher = Watcher(view.preparing, view.say, view.look, stop.take_signals, beside)
         return run(plan, stop=stop, watcher=watcher)
 
 

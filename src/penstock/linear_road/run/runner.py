@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,6 +68,8 @@ class Watcher:
     look: Callable[[RunProgress], None] = lambda _progress: None
     spark_started: Callable[[], None] = lambda: None
     """Called after Spark has set its own signal handlers, so that the caller can take the signals back."""
+    beside: Callable[[Runtime], AbstractContextManager[object]] = nullcontext
+    """What is served while the network runs, such as a console; it begins before the driver does."""
 
 
 def run(
@@ -256,12 +259,13 @@ class _NetworkRun:
         try:
             # The network first: it must follow the directory when the first second comes.
             runtime.start()
-            self.driver = DriverProcess.start(self.drive, self.folder.log)
-            sampler.start()
-            begun = time.monotonic()
-            self._follow(runtime, self.driver, progress)
-            self.wall_s = time.monotonic() - begun
-            sampler.stop()
+            with self.watcher.beside(runtime):
+                self.driver = DriverProcess.start(self.drive, self.folder.log)
+                sampler.start()
+                begun = time.monotonic()
+                self._follow(runtime, self.driver, progress)
+                self.wall_s = time.monotonic() - begun
+                sampler.stop()
         finally:
             # The driver first: it pauses the clock, so that nothing falls due while the network stops.
             self._stop_driver()
