@@ -138,6 +138,14 @@ def test_hostile_queries_get_an_answer_in_words(address, query):
     assert "Traceback" not in json.dumps(told)
 
 
+def test_a_refused_query_names_no_file_of_the_server(address):
+    body = {"point": "recent", "query": "SELECT spede FROM recent"}
+    _, _, told = ask(address, "/api/attach/check", "POST", body, authorization=f"Bearer {CHANGES}")
+    assert told["error"]["error"].startswith("box 'select_1': spede = 'spede': unknown column 'spede'")
+    assert (told["error"]["line"], told["error"]["column"]) == (1, 8)
+    assert ".py" not in json.dumps(told)
+
+
 def test_a_client_that_changes_too_often_is_slowed_down(tmp_path: Path):
     service = ConsoleService(RecordedNetwork(record(tmp_path)))
     with serving(console_app(service)) as url:

@@ -17,7 +17,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from penstock.http.errors import BusyError, TookTooLongError
-from penstock.model.errors import PenstockError
+from penstock.model.errors import NetworkError, PenstockError, refusal_text
 
 Statuses = Sequence[tuple[type[PenstockError], int]]
 """Kinds of errors and their HTTP status; the first kind that fits decides."""
@@ -43,7 +43,19 @@ def error_body(error: PenstockError) -> dict[str, str]:
     {'error': 'it has stopped', 'kind': 'failed', 'problem': 'it has stopped'}
     """
     parts = {"problem": error.problem, "found": error.found, "expected": error.expected, "hint": error.hint}
-    return {"error": str(error), "kind": _kind(error), **{name: text for name, text in parts.items() if text}}
+    return {
+        "error": _text(error),
+        "kind": _kind(error),
+        **{name: text for name, text in parts.items() if text},
+    }
+
+
+def _text(error: PenstockError) -> str:
+    """The whole text. A place in the client's own text stays, `<edit>:3`; a line of a file here is ours."""
+    if not isinstance(error, NetworkError) or error.where.file.startswith("<"):
+        return str(error)
+    head = f"box '{error.box}': " if error.box else ""
+    return refusal_text(head + error.problem, error.found, error.expected, error.hint)
 
 
 def inner_error_body(error: PenstockError) -> dict[str, str]:

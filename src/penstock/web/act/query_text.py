@@ -57,7 +57,8 @@ def placed(error: PenstockError, text: str) -> dict[str, int]:
             before = text[: match.start()]
             return {"line": before.count("\n") + 1, "column": len(before) - before.rfind("\n")}
     where = getattr(error, "where", None)
-    return {"line": where.line, "column": 1} if where is not None and where.line else {}
+    own = where is not None and where.line and where.file.startswith("<")
+    return {"line": where.line, "column": 1} if where is not None and own else {}
 
 
 def _of_select(text: str, point: str) -> Build:
