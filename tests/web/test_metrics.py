@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -24,6 +25,7 @@ from penstock.web.look.watched import RecordedNetwork
 from penstock.web.metrics.collector import NetworkCollector, metrics_text
 from penstock.web.routes.metrics import metrics_app
 
+ROOT = Path(__file__).parents[2]
 DASHBOARD = Path(metrics_room.__file__).parent.parent / "grafana" / "penstock.json"
 NAMES = {
     "penstock_box_tuples": {"network", "box", "direction"},
@@ -96,3 +98,12 @@ def test_metrics_without_a_page(tmp_path):
     with serving(metrics_app(RecordedNetwork(record(tmp_path)))) as url, urlopen(f"{url}/metrics") as answer:
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         assert b"penstock_box_tuples_total" in answer.read()
+
+
+@pytest.mark.slow  # it may have to fetch promtool
+def test_promtool_finds_no_fault(collector):
+    found = subprocess.run([ROOT / "scripts/promtool.sh"], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    check = [found.stdout.strip(), "check", "metrics"]
+    told = subprocess.run(check, input=metrics_text(collector), capture_output=True, check=False)
+    assert (told.returncode, told.stdout + told.stderr) == (0, b"")
