@@ -2,6 +2,7 @@
 # Builds the console's page from web/page into src/penstock/web/static, whose files are committed.
 #   scripts/page.sh           lint, test, build
 #   scripts/page.sh --check   the same into a folder of its own; fails if the committed files differ
+#   scripts/page.sh --tools   only install what package-lock.json names
 # Only who changes the page needs it, and Node 20.19 or newer. Same sources, same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,8 +13,14 @@ command -v npm >/dev/null || {
 }
 static=src/penstock/web/static
 cd web/page
-# Not `npm ci`: it wants the native parts of the bundler for every other platform in the lock, too.
-npm install --no-save --no-audit --no-fund --loglevel error
+# `npm ci` begins with an empty folder, so it runs only when the lock has changed.
+if ! cmp -s package-lock.json node_modules/.installed-lock; then
+  npm ci --no-audit --no-fund --loglevel error
+  cp package-lock.json node_modules/.installed-lock
+fi
+if [ "${1:-}" = --tools ]; then
+  exit
+fi
 npm run --silent lint
 npm run --silent test
 if [ "${1:-}" != --check ]; then

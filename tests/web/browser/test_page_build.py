@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from tests.web.browser.played_console import Played, playing
-from tests.web.browser.test_page import panel, traffic
+from tests.web.browser.test_page import panel, played_road, traffic
 
 from penstock.web.page import STATIC
 
@@ -45,18 +45,28 @@ def test_the_committed_page_is_what_its_sources_build() -> None:
 
 @pytest.mark.slow
 def test_axe_finds_no_serious_fault_in_any_panel(open_page: Callable[..., Page]) -> None:
-    if not _AXE.exists():
-        subprocess.run(
-            ["npm", "install", "--no-save", "--no-audit", "--no-fund"], cwd=_ROOT / "web/page", check=True
-        )
-    with playing(Played(traffic())) as url:
+    subprocess.run([_ROOT / "scripts/page.sh", "--tools"], check=True)
+    held = {"subnetwork": "main", "by": "ann", "until": 2e9, "why": "a breakpoint"}
+    played = Played(traffic(), status={"held": [held]})
+    with playing(played) as url, playing(played_road()) as road:
         for dark in (False, True):
             page = open_page(url, dark=dark)
             page.locator('[data-node="slow"]').click()
+            page.get_by_role("searchbox").fill("kind:filter")
             for name in _PANELS:
                 panel(page, name)
                 assert serious_faults(page) == [], (name, dark)
             page.close()
+            page = open_page(road, dark=dark)
+            panel(page, "Road")
+            expect(page.get_by_role("button", name="segment 3")).to_be_visible()
+            assert serious_faults(page) == [], ("Road", dark)
+            page.close()
+            played.answers["GET /api/network"] = 401, {"error": "the request has no valid token"}
+            page = open_page(url, dark=dark, ready="input[type=password]")
+            assert serious_faults(page) == [], ("token", dark)
+            page.close()
+            del played.answers["GET /api/network"]
 
 
 def serious_faults(page: Page) -> list[Any]:
