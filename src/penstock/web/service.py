@@ -21,6 +21,7 @@ from penstock.web.errors import LookingOnlyError, UnknownNameError, VersionMoved
 from penstock.web.events import Events
 from penstock.web.json_object import Json
 from penstock.web.look.network_json import arrow_id, network_json, topology_json
+from penstock.web.look.road import is_recorded_road, is_road
 from penstock.web.look.status_json import StatusLook, arrows_of
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
@@ -36,7 +37,7 @@ class ConsoleService:
     def __init__(self, watched: Watched) -> None:
         self.watched = watched
         self.events = Events()
-        self.statuses = StatusLook(watched, self._more)
+        self.statuses = StatusLook(watched, self.asked)
         self.bookmarks = Bookmarks(watched.checkpoint)
         self._changing = threading.RLock()
         runtime = watched.runtime
@@ -47,24 +48,31 @@ class ConsoleService:
 
     # -- looking
 
-    def network(self, shut: Collection[str] = ()) -> Json:
+    def network(self, shut: Collection[str] = (), *, down: bool = False) -> Json:
         """The network, its picture and its sub-networks. `shut`: groups to show as one box."""
         watched, network = self.watched, self.watched.network()
         text, homes = watched.text(), watched.homes()
         if network is not None:
-            shown = network_json(network, text, homes, shut)
+            shown = network_json(network, text, homes, shut, down=down)
         else:
             topology = watched.catalog.topology(text.version)
             assert topology is not None  # a version has nodes
-            shown = topology_json(watched.name(), topology, text, shut)
-        return {**shown, "subnetworks": sorted(set(homes.values()))}
+            shown = topology_json(watched.name(), topology, text, shut, down=down)
+        return {**shown, "subnetworks": sorted(set(homes.values())), "linear_road": self.is_road()}
+
+    def is_road(self) -> bool:
+        """Whether the network is Linear Road's, which has a view of its own."""
+        network = self.watched.network()
+        if network is not None:
+            return is_road(network)
+        return is_recorded_road(self.watched.catalog.topology())
 
     def status(self) -> Json:
         """The figures now."""
         return self.statuses.status()
 
-    def _more(self) -> Json:
-        """Who holds, watches and asks what."""
+    def asked(self) -> Json:
+        """Who holds, watches and asks what; nobody does where the network runs elsewhere."""
         return {
             "held": self._holds.held() if self._holds else [],
             "breakpoints": self._holds.breakpoints() if self._holds else [],
@@ -147,17 +155,26 @@ class ConsoleService:
         return runtime
 
     @contextmanager
-    def changing(self, version: int, who: str, what: str, *, tell: bool = True) -> Iterator[Runtime]:
+    def changing(
+        self, version: int, who: str, what: str, *, tell: bool = True, log: bool = True
+    ) -> Iterator[Runtime]:
         """One change at a time, by a client that knows the current version. It is logged with its name."""
         with self._changing:
             runtime = self.running()
             now = self.watched.catalog.version()
             if version != now:
                 raise VersionMovedError(sent=version, now=now, difference=self.difference(version, now))
-            _LOG.info("%s: %s", who or "somebody here", what)
             yield runtime
+            if log:
+                self.log(who, what)
             if tell:
                 self.tell_network()
+
+    def log(self, who: str, what: str) -> None:
+        """Keep who changed what, with the run's other events."""
+        by = who or "somebody here"
+        _LOG.info("%s: %s", by, what)
+        self.watched.catalog.record_event("console", what, by=by)
 
     def tell_network(self) -> None:
         """Tell pages that the network may have changed; they read it again."""

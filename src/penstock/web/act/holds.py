@@ -78,6 +78,10 @@ class Holds:
         self._publish()
         return hold
 
+    def holds(self, subnetwork: str) -> bool:
+        """Whether a client holds it now."""
+        return subnetwork in self._holds
+
     def release(self, subnetwork: str) -> None:
         """Let it go on."""
         self._must_run(subnetwork)

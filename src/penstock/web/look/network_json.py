@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from penstock.model.boxes import ConnectionPoint, Node, Output, Trait, View
@@ -14,6 +15,9 @@ from penstock.store.catalog.record_types import NodeRecord, Topology
 from penstock.web.json_object import Json
 
 GroupPath = tuple[str, ...]
+DOWN_GAP, WIDEST, FIGURES = 48.0, 184.0, 14.0
+"""Of a picture that runs down: between layers, of a card, and the line of figures in a card."""
+_PAIR = re.compile(r"(-?[\d.]+),(-?[\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,16 @@ class NetworkText:
 
 
 def network_json(
-    network: Network, text: NetworkText, homes: Mapping[str, str], shut: Collection[str]
+    network: Network,
+    text: NetworkText,
+    homes: Mapping[str, str],
+    shut: Collection[str],
+    *,
+    down: bool = False,
 ) -> Json:
     """The picture and the nodes of a network. `homes`: the sub-network of each node. `shut`: closed groups.
+
+    It runs to the right, as `penstock draw` shows it, or `down`.
 
     >>> import penstock as ps
     >>> net = ps.Network("n")
@@ -42,17 +53,19 @@ def network_json(
         path: {"tag": about.tag, "description": about.description, "manual": about.manual}
         for path, about in network.groups.items()
     }
-    return {"name": network.name, **_text(text), **_picture(diagram_of(network), facts, groups, shut)}
+    return {"name": network.name, **_text(text), **_picture(diagram_of(network), facts, groups, shut, down)}
 
 
-def topology_json(name: str, topology: Topology, text: NetworkText, shut: Collection[str]) -> Json:
+def topology_json(
+    name: str, topology: Topology, text: NetworkText, shut: Collection[str], *, down: bool = False
+) -> Json:
     """The same from the catalog alone, for a network without a text form: columns are not known then."""
     cards = [_card(node) for node in topology.nodes]
     arrows = [(arrow.tail, arrow.head, arrow.index) for arrow in topology.arrows]
     paths = {node.group[:depth] for node in topology.nodes for depth in range(1, len(node.group) + 1)}
     diagram = Diagram.of(cards, arrows, sorted(paths, key=len))
     facts = {node.name: _record_facts(node, topology) for node in topology.nodes}
-    return {"name": name, **_text(text), **_picture(diagram, facts, {}, shut)}
+    return {"name": name, **_text(text), **_picture(diagram, facts, {}, shut, down)}
 
 
 def _text(text: NetworkText) -> Json:
@@ -65,20 +78,50 @@ def _text(text: NetworkText) -> Json:
 
 
 def _picture(
-    diagram: Diagram, facts: Mapping[str, Json], groups: Mapping[GroupPath, Json], shut: Collection[str]
+    diagram: Diagram,
+    facts: Mapping[str, Json],
+    groups: Mapping[GroupPath, Json],
+    shut: Collection[str],
+    down: bool,
 ) -> Json:
     paths = [path for path in diagram.groups if "/".join(path) in shut]
     shown = closed(diagram, paths) if paths else diagram
-    picture = lay_out(shown)
+    picture = (
+        lay_out(shown, lambda name: turned_size(shown.cards[name]), DOWN_GAP) if down else lay_out(shown)
+    )
+    turned = _turned if down else _as_it_is
+    size = turned((picture.width, picture.height))
     return {
-        "width": round(picture.width, 1),
-        "height": round(picture.height, 1),
-        "nodes": [_node(card, picture.nodes[name], facts.get(name)) for name, card in shown.cards.items()],
-        "groups": [_group(path, rect, groups.get(path, {})) for path, rect in picture.groups.items()],
+        "down": down,
+        "width": round(size[0], 1),
+        "height": round(size[1], 1),
+        "nodes": [
+            _node(card, picture.nodes[name], facts.get(name), turned) for name, card in shown.cards.items()
+        ],
+        "groups": [_group(path, rect, groups.get(path, {}), turned) for path, rect in picture.groups.items()],
         "closed": sorted("/".join(path) for path in paths),
-        "arrows": [_arrow(shown, picture, arrow) for arrow in shown.arrows],
+        "arrows": [_arrow(shown, picture, arrow, turned) for arrow in shown.arrows],
         "all_groups": ["/".join(path) for path in diagram.groups],
     }
+
+
+Pair = tuple[float, float]
+Turn = Callable[[Pair], Pair]
+"""The layout runs from left to right. A picture that runs down is the same with its axes exchanged."""
+
+
+def _as_it_is(pair: Pair) -> Pair:
+    return pair
+
+
+def _turned(pair: Pair) -> Pair:
+    return pair[1], pair[0]
+
+
+def turned_size(card: Card) -> Pair:
+    """The size of a card in a layout that is turned afterwards: not too wide, with room for its figures."""
+    width, height = card.size
+    return height + FIGURES, min(width, WIDEST)
 
 
 def arrow_id(tail: str, head: str, index: int) -> str:
@@ -90,7 +133,7 @@ def arrow_id(tail: str, head: str, index: int) -> str:
     return f"{tail}:{head}:{index}"
 
 
-def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow) -> Json:
+def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow, turned: Turn) -> Json:
     points = arrow_points(diagram, picture, arrow)
     # An arrow at a closed group stands for several; each of them has its own figures.
     members = [arrow_id(*key) for key in arrow.members]
@@ -100,33 +143,29 @@ def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow) -> Json:
         "head": arrow.head,
         "index": arrow.index,
         "members": members,
-        "path": curve(points),
-        "points": [[round(x, 1), round(y, 1)] for x, y in points],
+        "path": _PAIR.sub(lambda pair: ",".join(turned((pair[1], pair[2]))), curve(points)),
+        "points": [[round(x, 1), round(y, 1)] for x, y in map(turned, points)],
     }
 
 
-def _rect(rect: Rect) -> Json:
-    return {
-        "x": round(rect.x, 1),
-        "y": round(rect.y, 1),
-        "w": round(rect.width, 1),
-        "h": round(rect.height, 1),
-    }
+def _rect(rect: Rect, turned: Turn) -> Json:
+    (x, y), (w, h) = turned((rect.x, rect.y)), turned((rect.width, rect.height))
+    return {"x": round(x, 1), "y": round(y, 1), "w": round(w, 1), "h": round(h, 1)}
 
 
-def _group(path: GroupPath, rect: Rect, about: Json) -> Json:
+def _group(path: GroupPath, rect: Rect, about: Json, turned: Turn) -> Json:
     texts = {"tag": "", "description": "", "manual": "", **about}
-    return {"path": "/".join(path), "name": path[-1], **_rect(rect), **texts}
+    return {"path": "/".join(path), "name": path[-1], **_rect(rect, turned), **texts}
 
 
-def _node(card: Card, rect: Rect, facts: Json | None) -> Json:
+def _node(card: Card, rect: Rect, facts: Json | None, turned: Turn) -> Json:
     shown = {
         "name": card.name,
         "kind": card.kind,
         "look": card.look,
         "argument": card.argument,
         "group": "/".join(card.group),
-        **_rect(rect),
+        **_rect(rect, turned),
     }
     if card.look == "group":
         shown["path"] = group_name((*card.group, card.name.rstrip("/").rpartition("/")[2])).rstrip("/")

@@ -6,6 +6,7 @@ are watched on arrows while somebody looks: the network keeps no table of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from penstock.control.utility import delay_at
 from penstock.linear_road.network.road import DELAYS
 from penstock.model.writing.network import Network
-from penstock.store.catalog.record_types import OutputSecond
+from penstock.store.catalog.record_types import OutputSecond, Topology
 from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
 from penstock.web.json_object import Json
@@ -31,6 +32,12 @@ def is_road(network: Network | None) -> bool:
     return set(network.types[POINT].schema.names) >= _COLUMNS
 
 
+def is_recorded_road(topology: Topology | None) -> bool:
+    """The same of a checkpoint, which knows the names of nodes only."""
+    names = {node.name for node in topology.nodes} if topology is not None else set()
+    return names >= {POINT, *DELAYS}
+
+
 def toll_of(speed: int, cars: int, *, accident: bool) -> int:
     """The toll of a segment in a minute.
 
@@ -42,17 +49,20 @@ def toll_of(speed: int, cars: int, *, accident: bool) -> int:
 
 
 def why_toll(speed: int, cars: int | None, toll: int) -> str:
-    """Why a vehicle was told this toll.
+    """Why a vehicle was told this toll. `cars`: in its segment now.
 
-    >>> why_toll(35, 61, 242)
+    >>> why_toll(35, None, 242)
     'cars went 35 mph on average, below 40, and 61 cars are more than 50: 2 x (61 - 50)^2 = 242'
     >>> why_toll(55, 61, 0)
     'no toll: cars went 55 mph on average, not below 40'
     """
     if toll:
-        crowd = "" if cars is None else f", and {cars} cars are more than {_CROWDED}"
-        sum_ = "" if cars is None else f": 2 x ({cars} - {_CROWDED})^2 = {toll}"
-        return f"cars went {speed} mph on average, below {_SLOW}{crowd}{sum_}"
+        # Those of the minute that counted; the segment may have more or fewer by now.
+        then = _CROWDED + math.isqrt(toll // 2)
+        return (
+            f"cars went {speed} mph on average, below {_SLOW}, and {then} cars are more than {_CROWDED}: "
+            f"2 x ({then} - {_CROWDED})^2 = {toll}"
+        )
     if speed >= _SLOW:
         return f"no toll: cars went {speed} mph on average, not below {_SLOW}"
     if cars is not None and cars <= _CROWDED:
@@ -64,21 +74,23 @@ def road_json(
     checkpoint: Path,
     expressway: int | None,
     direction: int,
-    wrecks: Iterable[tuple[int, int, int]],
+    wrecks: Iterable[tuple[int, int, int]] | None,
     seconds: Mapping[str, Sequence[OutputSecond]],
 ) -> Json:
-    """One direction of an expressway. `wrecks`: expressway, direction and segment of accidents now."""
+    """One direction of an expressway. `wrecks`: expressway, direction and segment of accidents, if known."""
     rows = _newest(checkpoint)
     roads = sorted({row["XWay"] for row in rows})
     chosen = expressway if expressway is not None else next(iter(roads), 0)
-    here = {seg for way, to, seg in wrecks if (way, to) == (chosen, direction)}
+    here = None if wrecks is None else {seg for way, to, seg in wrecks if (way, to) == (chosen, direction)}
     mine = {r["Seg"]: r for r in rows if (r["XWay"], r["Dir"]) == (chosen, direction)}
     return {
         "expressways": roads,
         "expressway": chosen,
         "direction": direction,
         "minute": max((int(row["Second"].timestamp()) // 60 for row in rows), default=None),
-        "segments": [_segment(row, accident=seg in here) for seg, row in sorted(mine.items())],
+        "segments": [
+            _segment(row, None if here is None else seg in here) for seg, row in sorted(mine.items())
+        ],
         "answers": {name: _answers(seconds.get(name, ()), limit) for name, limit in DELAYS.items()},
     }
 
@@ -97,13 +109,15 @@ def _newest(checkpoint: Path) -> list[Json]:
     return rows
 
 
-def _segment(row: Mapping[str, Any], *, accident: bool) -> Json:
+def _segment(row: Mapping[str, Any], accident: bool | None) -> Json:
+    """A segment in its last minute. An accident takes the toll away: without it the toll is unknown, too."""
     speed, cars = row["Lav"], row["Cars"]
+    toll = toll_of(speed if speed is not None else _SLOW, cars or 0, accident=bool(accident))
     return {
         "segment": row["Seg"],
         "speed": speed if speed is not None and speed >= 0 else None,
         "vehicles": cars,
-        "toll": toll_of(speed if speed is not None else _SLOW, cars or 0, accident=accident),
+        "toll": None if accident is None and toll else toll,
         "accident": accident,
     }
 
@@ -116,7 +130,7 @@ def _answers(seconds: Sequence[OutputSecond], limit: float) -> Json:
         "p99": delay_at(seconds, 0.99),
         "limit": float(limit),
         "late": late,
-        "waiting": next((second.age for second in reversed(seconds) if second.age is not None), None),
+        "waiting": seconds[-1].age if seconds else None,
     }
 
 

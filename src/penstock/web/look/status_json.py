@@ -55,15 +55,15 @@ class StatusLook:
             "state": state,
             "error": error or None,
             "changeable": watched.runtime is not None and state == "running",
-            "why_not": None if watched.runtime is not None else LOOKING_ONLY,
+            "why_not": _why_not(watched, state),
             **_plain(status),
             "subnetworks": [
                 {**_subnetwork(each, watched.runtime), **_priority(each.name, controlled)}
                 for each in status.subnetworks
             ],
             "boxes": _boxes(status),
-            "outputs": outputs,
-            "sources": _sources(status),
+            "outputs": _with_control("outputs", outputs, controlled),
+            "sources": _with_control("sources", _sources(status), controlled),
             "arrows": arrows,
             "worst": worst(arrows),
             "points": self._points.figures(points_of(watched)),
@@ -79,6 +79,13 @@ class StatusLook:
         if self._reach is None or self._reach[0] != key:
             self._reach = key, Reach.of(arrows_of(self._watched), _ends(self._watched))
         return self._reach[1]
+
+
+def _why_not(watched: Watched, state: str) -> str | None:
+    """Why nothing can be changed; None while it can."""
+    if watched.runtime is None:
+        return LOOKING_ONLY
+    return None if state == "running" else f"the run has {state}: start it again to change it"
 
 
 def _plain(status: Status) -> Json:
@@ -185,12 +192,15 @@ def _priority(name: str, controlled: Mapping[str, Any] | None) -> Json:
 
 
 def _control_keys(controlled: Mapping[str, Any] | None) -> Json:
-    """What only control knows; its own figures of outputs and sources are better than ours."""
+    """What only control knows."""
     nothing: Json = {"valves": [], "load": None, "capacity": None}
-    if controlled is None:
-        return nothing
-    keys = ("outputs", "sources", "valves", "load", "capacity")
-    return {**nothing, **{key: controlled[key] for key in keys if key in controlled}}
+    return nothing if controlled is None else {key: controlled.get(key, nothing[key]) for key in nothing}
+
+
+def _with_control(key: str, ours: list[Json], controlled: Mapping[str, Any] | None) -> list[Json]:
+    """Control's own figures of outputs and sources are better than ours, but it does not know all of them."""
+    better = {} if controlled is None else {row["name"]: row for row in controlled.get(key, ())}
+    return [{**row, **better.get(row["name"], {})} for row in ours]
 
 
 def graphs_of(watched: Watched) -> dict[str, QoS]:

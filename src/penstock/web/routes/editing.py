@@ -32,7 +32,7 @@ def _add_edits(app: FastAPI, work: Work) -> None:
     @app.post("/api/edit/preview", summary="What an edit will do, in words; nothing changes")
     async def preview(body: EditBody, request: Request) -> Response:
         def do() -> Json:
-            with service.changing(body.version, client(request), "preview an edit", tell=False):
+            with service.changing(body.version, client(request), "preview an edit", tell=False, log=False):
                 return _preview(service, body)
 
         return json_answer(await work.change(do))
@@ -150,18 +150,20 @@ def _add_qos(app: FastAPI, work: Work) -> None:
 
 
 def _add_bookmarks(app: FastAPI, work: Work) -> None:
-    bookmarks = work.service.bookmarks
+    service, bookmarks = work.service, work.service.bookmarks
 
     @app.get("/api/bookmarks", summary="Named places in the picture")
     async def listed() -> Response:
         return json_answer({"bookmarks": await work.look(bookmarks.list)})
 
     @app.put("/api/bookmarks/{name}", summary="Keep a place under a name")
-    async def put(name: str, body: BookmarkBody) -> Response:
+    async def put(name: str, body: BookmarkBody, request: Request) -> Response:
         await work.change(lambda: bookmarks.put(name, body.view))
+        await work.change(lambda: service.log(client(request), f"bookmark {name}"))
         return json_answer({"name": name, "view": body.view})
 
     @app.delete("/api/bookmarks/{name}", status_code=204, summary="Forget a place")
-    async def remove(name: str) -> Response:
+    async def remove(name: str, request: Request) -> Response:
         await work.change(lambda: bookmarks.remove(name))
+        await work.change(lambda: service.log(client(request), f"forget bookmark {name}"))
         return Response(status_code=204)

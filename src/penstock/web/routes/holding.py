@@ -21,7 +21,9 @@ def add_holding(app: FastAPI, work: Work) -> None:
         who = client(request)
 
         def do() -> Json:
-            with service.changing(body.version, who, f"hold {body.subnetwork}", tell=False):
+            # A page asks again and again while it is open: that is no further change.
+            new = not service.holds.holds(body.subnetwork)
+            with service.changing(body.version, who, f"hold {body.subnetwork}", tell=False, log=new):
                 return asdict(service.holds.hold(body.subnetwork, who or "somebody here", body.seconds))
 
         return json_answer(await work.change(do))
@@ -75,9 +77,10 @@ def _add_breakpoints(app: FastAPI, work: Work) -> None:
 
     @app.get("/api/breakpoints", summary="All breakpoints")
     async def listed() -> Response:
-        return json_answer({"breakpoints": service.holds.breakpoints()})
+        return json_answer({"breakpoints": service.asked()["breakpoints"]})
 
     @app.delete("/api/breakpoints/{number}", status_code=204, summary="Remove a breakpoint")
-    async def remove(number: str) -> Response:
+    async def remove(number: str, request: Request) -> Response:
         await work.change(lambda: service.holds.remove(number))
+        await work.change(lambda: service.log(client(request), f"remove breakpoint {number}"))
         return Response(status_code=204)

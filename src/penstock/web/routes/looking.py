@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -31,10 +31,13 @@ def _add_now(app: FastAPI, work: Work) -> None:
         closed: Annotated[
             str, Query(description="Groups to show as one box each, separated by commas.", max_length=10_000)
         ] = "",
+        direction: Annotated[
+            Literal["across", "down"], Query(description="Where tuples flow: to the right, or down.")
+        ] = "across",
     ) -> Response:
         """Every write carries the `version` that this answer has."""
         shut = [path for path in closed.split(",") if path]
-        return json_answer(await work.look(lambda: service.network(shut)))
+        return json_answer(await work.look(lambda: service.network(shut, down=direction == "down")))
 
     @app.get("/api/status", summary="The figures now; null is unknown, never 0")
     async def status() -> Response:

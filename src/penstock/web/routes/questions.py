@@ -15,6 +15,8 @@ from penstock.web.json_object import Json
 from penstock.web.routes.bodies import AttachBody, DetachBody, QueryBody
 from penstock.web.routes.work import Work, client, json_answer
 
+_SAID = 300  # characters of a query in the log of changes
+
 
 def add_questions(app: FastAPI, work: Work) -> None:
     """Add the routes."""
@@ -38,7 +40,7 @@ def add_questions(app: FastAPI, work: Work) -> None:
         who = client(request)
 
         def do() -> Json:
-            with service.changing(body.version, who, f"attach to {body.point}: {body.query}"):
+            with service.changing(body.version, who, f"attach to {body.point}: {body.query[:_SAID]}"):
                 return service.questions.attach(body.point, body.query, body.name, body.keep, who)
 
         try:
@@ -49,7 +51,7 @@ def add_questions(app: FastAPI, work: Work) -> None:
 
     @app.get("/api/attached", summary="The queries that are attached")
     async def attached() -> Response:
-        return json_answer({"attached": service.questions.attached()})
+        return json_answer({"attached": service.asked()["attached"]})
 
     @app.get("/api/attached/{name}/rows", summary="The rows of an attached query")
     async def rows(

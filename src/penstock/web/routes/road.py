@@ -8,7 +8,7 @@ from fastapi import FastAPI, Query, Response
 
 from penstock.web.errors import LookingOnlyError, UnknownNameError
 from penstock.web.json_object import Json
-from penstock.web.look.road import is_road, road_json, vehicle_json
+from penstock.web.look.road import road_json, vehicle_json
 from penstock.web.routes.work import Work, json_answer
 from penstock.web.service import ConsoleService
 
@@ -34,15 +34,16 @@ def add_road(app: FastAPI, work: Work) -> None:
 
 def _road(service: ConsoleService, expressway: int | None, direction: int) -> Json:
     watched = service.watched
-    if not is_road(watched.network()):
+    if not service.is_road():
         raise UnknownNameError("this network is not Linear Road's")
     seconds = watched.status().seconds
     return road_json(watched.checkpoint, expressway, direction, _wrecks(service), seconds)
 
 
-def _wrecks(service: ConsoleService) -> list[tuple[int, int, int]]:
+def _wrecks(service: ConsoleService) -> list[tuple[int, int, int]] | None:
+    """Accidents of the last minutes; None where the arrow that carries them cannot be watched."""
     if service.watched.runtime is None:
-        return []
+        return None
     rows = service.tuples("accidents:accidents_by_expressway:0", "", 0, 500)["rows"]
     newest = max((row["tuple"]["_ts"] for row in rows), default=0.0)
     recent = [row["tuple"] for row in rows if row["tuple"]["_ts"] > newest - _MINUTES * 60]
@@ -50,12 +51,12 @@ def _wrecks(service: ConsoleService) -> list[tuple[int, int, int]]:
 
 
 def _vehicle(service: ConsoleService, vid: int) -> Json:
-    if not is_road(service.watched.network()):
+    if not service.is_road():
         raise UnknownNameError("this network is not Linear Road's")
     if service.watched.runtime is None:
         raise LookingOnlyError(
             "a vehicle can be watched only while the network runs in the console's process",
-            hint="penstock run NET --console",
+            hint="penstock lr run --console",
         )
     condition = f"VID = {vid}"
     seen = _rows(service, "track:segments:0", condition)
