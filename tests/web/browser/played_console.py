@@ -43,11 +43,12 @@ class Played:
     streams: int = 0
     beat: float = 0.5
 
-    def network_json(self) -> Json:
+    def network_json(self, *, down: bool = False) -> Json:
         """The picture, as the real console gives it."""
         homes = dict.fromkeys(self.network.nodes, "main")
         text = NetworkText(self.version, to_yaml(self.network))
-        return network_json(self.network, text, homes, ()) | {"subnetworks": ["main"]}
+        more = {"subnetworks": ["main"], "linear_road": self.network.name == "linear_road"}
+        return network_json(self.network, text, homes, (), down=down) | more
 
     def status_json(self) -> Json:
         """Figures of all arrows, and what the test has set."""
@@ -61,7 +62,7 @@ class Played:
             status, answer = own(body) if callable(own) else own
             return status, answer
         if path == "/api/network":
-            return 200, self.network_json()
+            return 200, self.network_json(down=body.get("direction") == "down")
         if path == "/api/status":
             return 200, self.status_json()
         return 200, _EMPTY.get(path, {})

@@ -85,11 +85,36 @@ def test_teleport_finds_by_kind_note_column_and_utility(console: str, open_page:
 def test_the_keyboard_walks_along_arrows(console: str, open_page: OpenPage) -> None:
     page = open_page(console)
     card(page, "reports").click()
-    for key, name in [("ArrowRight", "decode"), ("ArrowRight", "plausible"), ("ArrowLeft", "decode")]:
+    for key, name in [("ArrowDown", "decode"), ("ArrowDown", "plausible"), ("ArrowUp", "decode")]:
         page.keyboard.press(key)
         expect(card(page, name)).to_be_focused()
     page.locator("body").press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
+
+
+def test_the_picture_runs_as_it_fits_the_screen_or_as_wished(console: str, open_page: OpenPage) -> None:
+    def places(page: Page) -> list[tuple[float, float]]:
+        boxes = [card(page, name).bounding_box() for name in ("decode", "plausible")]
+        return [(box["x"] + box["width"] / 2, box["y"]) for box in boxes if box is not None]
+
+    page = open_page(console)
+    expect(page.get_by_role("button", name="Lay it out across")).to_be_visible()
+    (x, y), (x_next, y_next) = places(page)
+    assert abs(x_next - x) < y_next - y
+    page.get_by_role("button", name="Lay it out across").click()
+    expect(page.get_by_role("button", name="Lay it out down")).to_be_visible()
+    (x, y), (x_next, y_next) = places(page)
+    assert x_next - x > abs(y_next - y)
+    page.reload()
+    expect(page.get_by_role("button", name="Lay it out down")).to_be_visible()
+
+
+def test_panels_can_be_put_away(console: str, open_page: OpenPage) -> None:
+    page = open_page(console)
+    page.get_by_role("button", name="Hide panels").click()
+    expect(page.get_by_role("tablist")).to_have_count(0)
+    page.get_by_role("button", name="Show panels").click()
+    expect(page.get_by_role("tablist")).to_be_visible()
 
 
 def test_numbers_stand_beside_colours_and_unknown_is_unknown(console: str, open_page: OpenPage) -> None:
@@ -253,18 +278,20 @@ def test_a_query_is_checked_while_it_is_written(played: Played, console: str, op
         expect(shown).to_contain_text(told)
 
 
-def test_linear_road_has_its_own_panel(open_page: OpenPage) -> None:
+def played_road() -> Played:
+    """Linear Road's network in name, with two segments and a vehicle."""
     net = ps.Network("linear_road")
     net.output("tolls", net.source("reports", ps.rate(5)), to=ps.parquet("out/tolls"))
     segment = {"speed": 31.5, "vehicles": 61, "toll": 242, "accident": False}
     stopped = {"speed": None, "vehicles": None, "toll": None, "accident": True}
-    answers = {"toll": {"answers": 9, "p50": 0.2, "p99": 0.9, "limit": 5.0, "late": 0}}
+    answers = {"toll": {"answers": 9, "p50": 0.2, "p99": 0.9, "limit": 5.0, "late": 0, "waiting": None}}
     road = {"expressways": [0, 1], "expressway": 0, "direction": 0, "minute": 42, "answers": answers}
     vehicle = {
         "vid": 7,
         "position": {"seg": 3},
         "account": 484,
         "tolls": [{"toll": 242}],
+        "alerts": [],
         "why": "61 cars, slow",
     }
     played = Played(net)
@@ -273,6 +300,11 @@ def test_linear_road_has_its_own_panel(open_page: OpenPage) -> None:
         road | {"segments": [{"segment": 3, **segment}, {"segment": 4, **stopped}]},
     )
     played.answers["GET /api/road/vehicles/7"] = 200, vehicle
+    return played
+
+
+def test_linear_road_has_its_own_panel(open_page: OpenPage) -> None:
+    played = played_road()
     with playing(played) as url:
         page = open_page(url)
         shown = panel(page, "Road")

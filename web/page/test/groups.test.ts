@@ -30,6 +30,13 @@ describe("groups", () => {
     expect(arrows[1]?.members).toEqual(["b:out:0", "a:out:1"]);
   });
 
+  it("let arrows enter from above where the picture runs down", () => {
+    const shown = shownWith({ ...network, down: true }, new Set(["g"]));
+    const { x, y, w, h } = shown.nodes.find((node) => node.name === "g/") ?? { x: 0, y: 0, w: 0, h: 0 };
+    expect(shown.arrows[0]?.points.at(-1)).toEqual([x + w / 2, y]);
+    expect(shown.arrows[1]?.points[0]).toEqual([x + w / 2, y + h]);
+  });
+
   it("close an inner group alone", () => {
     const shown = shownWith(network, new Set(["g/inner"]));
     expect(shown.nodes.map((node) => node.name)).toContain("g/inner/");

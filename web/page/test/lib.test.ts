@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { span } from "../src/editor/places.ts";
 import { findNodes } from "../src/lib/diagram_query.ts";
+import { less, tenths, type RoadMapRow } from "../src/lib/road_map.ts";
 import { bytes, cell, count, percent, rate, seconds, utility } from "../src/lib/format.ts";
 import { grade, thickness } from "../src/lib/grade.ts";
 import { joined, sum } from "../src/lib/joined_figures.ts";
@@ -42,6 +43,11 @@ describe("numbers", () => {
       "1,500/s",
     ]);
     expect([cell(null), cell({ a: 1 }), cell("x")]).toEqual(["null", '{"a":1}', "x"]);
+    const time = "2026-11-17T06:22:15.950341+00:00";
+    expect([cell(time, "2026-11-17"), cell(time, "2026-11-18")]).toEqual([
+      "06:22:15.950",
+      "2026-11-17 06:22:15.950",
+    ]);
   });
 });
 
@@ -140,5 +146,23 @@ describe("places of errors", () => {
     expect(span(text, { text: "", line: 2, column: 7 })).toEqual({ from: 10, to: 15 });
     expect(span(text, { text: "", line: 2, column: null })).toEqual({ from: 6, to: 15 });
     expect(span(text, { text: "", line: 99, column: 99 })).toEqual({ from: 15, to: 15 });
+  });
+});
+
+describe("the road map", () => {
+  const row = (load: number, share: number): RoadMapRow => ({
+    load,
+    lost: 1 - share,
+    shares: { a: share, b: 1 },
+  });
+
+  it("has a row for each tenth of the load, and the last one", () => {
+    const loads = [1, 0.97, 0.9, 0.85, 0.5, 0.45].map((load) => row(load, load));
+    expect(tenths(loads).map((each) => each.load)).toEqual([1, 0.9, 0.5, 0.45]);
+    expect(tenths([])).toEqual([]);
+  });
+
+  it("names the outputs that lose something", () => {
+    expect(less(row(0.5, 0.25))).toEqual([["a", 0.25]]);
   });
 });

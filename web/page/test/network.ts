@@ -38,6 +38,7 @@ export const network: Network = {
   yaml: null,
   editable: true,
   why_not: null,
+  down: false,
   width: 1000,
   height: 100,
   nodes: [
@@ -56,4 +57,5 @@ export const network: Network = {
     arrow("b", "out", 500, 600),
     arrow("a", "out", 300, 600, 1),
   ],
+  linear_road: false,
 };

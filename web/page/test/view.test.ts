@@ -27,6 +27,7 @@ describe("the view", () => {
       scale: 0.8,
     });
     expect(beginning({ x: 0, y: 0, width: 400, height: 100 }, screen).scale).toBe(1.25);
+    expect(beginning({ x: 0, y: 0, width: 752, height: 920 }, screen).scale).toBe(0.6);
   });
 });
 
@@ -41,6 +42,12 @@ describe("arrow keys", () => {
     expect(neighbour("b", "right", nodes, arrows)).toBe("b");
     expect(neighbour("in", "right", network.nodes, network.arrows)).toBe("a");
   });
+  it("walk down where the picture runs down", () => {
+    const turned = nodes.map((each) => ({ ...each, x: each.y, y: each.x }));
+    expect(neighbour("a", "down", turned, arrows, true)).toBe("b");
+    expect(neighbour("b", "right", turned, arrows, true)).toBe("c");
+    expect(neighbour("c", "up", turned, arrows, true)).toBe("a");
+  });
 });
 
 it("an arrow is bent as penstock draw bends it", () => {
@@ -51,6 +58,15 @@ it("an arrow is bent as penstock draw bends it", () => {
       [10, 4],
     ]),
   ).toBe("M0.0,0.0 C5.0,0.0 5.0,4.0 10.0,4.0");
+  expect(
+    curve(
+      [
+        [0, 0],
+        [4, 10],
+      ],
+      true,
+    ),
+  ).toBe("M0.0,0.0 C0.0,5.0 4.0,5.0 4.0,10.0");
 });
 
 describe("room for figures", () => {

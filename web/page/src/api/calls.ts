@@ -1,6 +1,7 @@
 /** One function a route, so that the panels know no addresses. Every write carries the network's version. */
 
 import type { Graph } from "../lib/graph.ts";
+import type { RoadMap } from "../lib/road_map.ts";
 import { get, post, route, send } from "./client.ts";
 import type { Column } from "./network_shapes.ts";
 import type { Row } from "./status_shapes.ts";
@@ -131,6 +132,8 @@ export const steps = {
 
 export const changeQos = (version: number, output: string, qos: QosGraphs): Promise<Row> =>
   post(route("qos", output), { version, qos });
+
+export const roadMap = (): Promise<{ map: RoadMap | null }> => get("/api/road-map");
 
 export const attached = {
   check: (point: string, query: string): Promise<Checked> => post("/api/attach/check", { point, query }),

@@ -71,9 +71,13 @@ export interface Network {
   readonly yaml: string | null;
   readonly editable: boolean;
   readonly why_not: string | null;
+  /** Whether tuples flow down; otherwise to the right. */
+  readonly down: boolean;
   readonly width: number;
   readonly height: number;
   readonly nodes: readonly NetworkNode[];
   readonly groups: readonly NetworkGroup[];
   readonly arrows: readonly NetworkArrow[];
+  /** Whether it is Linear Road's network, which has a panel of its own. */
+  readonly linear_road: boolean;
 }

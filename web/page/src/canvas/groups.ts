@@ -36,7 +36,7 @@ export function shownWith(network: Network, closed: ReadonlySet<string>): Shown 
   return {
     nodes,
     groups: network.groups.filter((group) => outermost(group.path, closed) === null),
-    arrows: joinedArrows(network.arrows, home, new Map(nodes.map((node) => [node.name, node]))),
+    arrows: joinedArrows(network, home, new Map(nodes.map((node) => [node.name, node]))),
     rooms: outerClosed,
   };
 }
@@ -81,12 +81,12 @@ function groupCard(network: Network, group: NetworkGroup): NetworkNode {
 }
 
 function joinedArrows(
-  arrows: readonly NetworkArrow[],
+  network: Network,
   home: ReadonlyMap<string, string | null>,
   cards: ReadonlyMap<string, NetworkNode>,
 ): NetworkArrow[] {
   const joined = new Map<string, NetworkArrow>();
-  for (const arrow of arrows) {
+  for (const arrow of network.arrows) {
     const [from, to] = [home.get(arrow.tail) ?? null, home.get(arrow.head) ?? null];
     if (from === null && to === null) {
       joined.set(arrow.id, arrow);
@@ -97,7 +97,8 @@ function joinedArrows(
     const head = to === null ? arrow.head : cardName(to);
     const id = `${tail}:${head}:0`;
     const members = [...(joined.get(id)?.members ?? []), ...arrow.members];
-    joined.set(id, ended(arrow, id, tail, head, members, cards));
+    const ends = [cards.get(tail), cards.get(head)] as const;
+    joined.set(id, { ...ended(arrow, ends, network.down), id, tail, head, index: 0, members });
   }
   return [...joined.values()];
 }
@@ -105,18 +106,24 @@ function joinedArrows(
 /** The arrow with its ends at the cards. It keeps the way in between where that is still in front of it. */
 function ended(
   arrow: NetworkArrow,
-  id: string,
-  tail: string,
-  head: string,
-  members: string[],
-  cards: ReadonlyMap<string, NetworkNode>,
+  [from, to]: readonly [NetworkNode | undefined, NetworkNode | undefined],
+  down: boolean,
 ): NetworkArrow {
-  const from = cards.get(tail);
-  const to = cards.get(head);
-  const first = from ? ([from.x + from.w, from.y + from.h / 2] as const) : arrow.points[0];
-  const last = to ? ([to.x, to.y + to.h / 2] as const) : arrow.points.at(-1);
+  const first = from ? leaving(from, down) : arrow.points[0];
+  const last = to ? entering(to, down) : arrow.points.at(-1);
   if (!first || !last) return arrow;
-  const between = arrow.points.slice(1, -1).filter(([x]) => x > first[0] && x < last[0]);
+  const along = down ? 1 : 0;
+  const between = arrow.points
+    .slice(1, -1)
+    .filter((at) => at[along] > first[along] && at[along] < last[along]);
   const points = [first, ...between, last];
-  return { id, tail, head, index: 0, members, points, path: curve(points) };
+  return { ...arrow, points, path: curve(points, down) };
 }
+
+type Point = readonly [number, number];
+
+const leaving = (card: NetworkNode, down: boolean): Point =>
+  down ? [card.x + card.w / 2, card.y + card.h] : [card.x + card.w, card.y + card.h / 2];
+
+const entering = (card: NetworkNode, down: boolean): Point =>
+  down ? [card.x + card.w / 2, card.y] : [card.x, card.y + card.h / 2];

@@ -1,17 +1,23 @@
-/** Where the arrow keys lead: along arrows to the left and right, to the next card up or down. */
+/** Where the arrow keys lead: along arrows, and across them to the next card. */
 
 import type { NetworkArrow, NetworkNode } from "../api/network_shapes.ts";
 
 export type Direction = "left" | "right" | "up" | "down";
 
+const TURNED = { left: "up", right: "down", up: "left", down: "right" } as const;
+const turned = (node: NetworkNode): NetworkNode => ({ ...node, x: node.y, y: node.x, w: node.h, h: node.w });
+
 const middle = (node: NetworkNode): [number, number] => [node.x + node.w / 2, node.y + node.h / 2];
 
+/** `down`: the picture runs down, so up and down lead along arrows. */
 export function neighbour(
   name: string | null,
   direction: Direction,
   nodes: readonly NetworkNode[],
   arrows: readonly NetworkArrow[],
+  down = false,
 ): string | null {
+  if (down) return neighbour(name, TURNED[direction], nodes.map(turned), arrows);
   const from = nodes.find((node) => node.name === name);
   if (!from) return [...nodes].sort((a, b) => a.x - b.x || a.y - b.y)[0]?.name ?? null;
   const candidates =

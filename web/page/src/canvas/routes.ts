@@ -4,15 +4,20 @@ type Point = readonly [number, number];
 
 const at = (value: number): string => value.toFixed(1);
 
-export function curve(points: readonly Point[]): string {
+/** `down`: the arrow runs from above to below, so it leaves and enters each point upright. */
+export function curve(points: readonly Point[], down = false): string {
   const first = points[0];
   if (!first) return "";
-  let text = `M${at(first[0])},${at(first[1])}`;
+  const along = down ? 1 : 0;
+  const pair = (point: Point, bend = 0): string =>
+    down ? `${at(point[0])},${at(point[1] + bend)}` : `${at(point[0] + bend)},${at(point[1])}`;
+  let text = `M${pair(first)}`;
   for (let i = 1; i < points.length; i++) {
     const [a, b] = [points[i - 1], points[i]];
     if (!a || !b || (a[0] === b[0] && a[1] === b[1])) continue;
-    const bend = b[0] <= a[0] ? Math.max((a[0] - b[0]) / 2, 24) : (b[0] - a[0]) / 2;
-    text += ` C${at(a[0] + bend)},${at(a[1])} ${at(b[0] - bend)},${at(b[1])} ${at(b[0])},${at(b[1])}`;
+    const far = b[along] - a[along];
+    const bend = far <= 0 ? Math.max(-far / 2, 24) : far / 2;
+    text += ` C${pair(a, bend)} ${pair(b, -bend)} ${pair(b)}`;
   }
   return text;
 }

@@ -1,6 +1,7 @@
 /**
  * The picture of `penstock draw`, with room for figures: no card is wider than the page needs, and between two
- * layers there is as much room as an arrow's numbers take. Only x moves, and everything keeps its order.
+ * layers there is as much room as an arrow's numbers take. Only x moves, and everything keeps its order. A
+ * picture that runs down has this room already.
  */
 
 import type { Network, NetworkArrow, NetworkNode } from "../api/network_shapes.ts";
@@ -12,6 +13,7 @@ export const GAP = 116;
 type Interval = readonly [from: number, to: number];
 
 export function spread(network: Network): Network {
+  if (network.down) return network;
   const narrow = network.nodes.map(narrowed);
   const place = placed(layers(narrow.map((node) => [node.x, node.x + node.w])));
   const nodes = narrow.map((node) => ({ ...node, x: place(node.x) }));

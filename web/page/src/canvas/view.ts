@@ -18,6 +18,10 @@ export interface Rect extends Size {
 
 export const SMALLEST = 0.08;
 export const LARGEST = 3;
+/** The least scale at which the texts of cards are read with ease. */
+export const READABLE = 0.8;
+/** The least scale at which they can be read at all. */
+export const LEGIBLE = 0.55;
 
 const within = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
 
@@ -41,10 +45,10 @@ export function fitted(rect: Rect, screen: Size, margin = 24, largest = 1.25): V
 }
 
 /** The view to begin with: all of it if that can be read, else its left part, where the sources are. */
-export function beginning(rect: Rect, screen: Size, readable = 0.8, margin = 24): View {
+export function beginning(rect: Rect, screen: Size, margin = 24): View {
   const whole = fitted(rect, screen, margin);
-  if (whole.scale >= readable) return whole;
-  const scale = readable;
+  if (whole.scale >= LEGIBLE) return whole;
+  const scale = READABLE;
   const wide = rect.width * scale > screen.width - 2 * margin;
   const high = rect.height * scale > screen.height - 2 * margin;
   const middle = centred(rect, screen, scale);

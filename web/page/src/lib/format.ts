@@ -62,9 +62,13 @@ export function dateTime(value: Maybe): string {
   return known(value) ? new Date(value * 1000).toLocaleString("en-GB") : UNKNOWN;
 }
 
-/** Any value of a tuple as text. */
-export function cell(value: unknown): string {
+const TIMESTAMP = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(?:\+00:00|Z)$/;
+
+/** Any value of a tuple as text. A time is shown to the millisecond, and without the date of today. */
+export function cell(value: unknown, today = new Date().toISOString().slice(0, 10)): string {
   if (value === null || value === undefined) return "null";
+  const [, day, time, rest = ""] = (typeof value === "string" && TIMESTAMP.exec(value)) || [];
+  if (day && time) return `${day === today ? "" : `${day} `}${time}${rest.slice(0, 4)}`;
   return typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);
 }
 

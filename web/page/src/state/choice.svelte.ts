@@ -4,13 +4,25 @@ import { beginning, centred, fitted, zoomAt, type Rect, type Size, type View } f
 
 export type Panel = "arrows" | "monitor" | "box" | "step" | "qos" | "questions" | "edit" | "road" | "past";
 
+export type Direction = "across" | "down";
+const DIRECTION = "penstock direction";
+
+function kept(): Direction | null {
+  const found = localStorage.getItem(DIRECTION);
+  return found === "across" || found === "down" ? found : null;
+}
+
 class Choice {
   arrow = $state<string | null>(null);
   box = $state<string | null>(null);
   panel = $state<Panel>("arrows");
+  /** Whether the panels are put away, so that the canvas has all of the width. */
+  wide = $state(false);
   closed = $state.raw<ReadonlySet<string>>(new Set());
   view = $state.raw<View>({ x: 0, y: 0, scale: 1 });
   screen = $state.raw<Size>({ width: 1, height: 1 });
+  /** Where tuples flow in the picture; null: as it fits the screen better. */
+  direction = $state<Direction | null>(kept());
   /** Boxes that a search has found. */
   found = $state.raw<ReadonlySet<string>>(new Set());
 
@@ -24,6 +36,11 @@ class Choice {
     this.box = name;
     this.arrow = null;
     if (name !== null && this.panel !== "edit" && this.panel !== "step") this.panel = "box";
+  }
+
+  turn(direction: Direction): void {
+    this.direction = direction;
+    localStorage.setItem(DIRECTION, direction);
   }
 
   toggleGroup(path: string): void {

@@ -4,8 +4,10 @@ import { get, Refused } from "../api/client.ts";
 import type { Network, NetworkArrow, NetworkNode } from "../api/network_shapes.ts";
 import type { ArrowFigures, Status } from "../api/status_shapes.ts";
 import { spread } from "../canvas/spread.ts";
+import { fitted, READABLE } from "../canvas/view.ts";
 import { joined } from "../lib/joined_figures.ts";
 import { SeriesByName } from "../lib/series.ts";
+import { choice } from "./choice.svelte.ts";
 
 class Live {
   network = $state.raw<Network | null>(null);
@@ -36,7 +38,7 @@ class Live {
   }
 
   get isLinearRoad(): boolean {
-    return this.network?.name === "linear_road";
+    return this.network?.linear_road ?? false;
   }
 
   get version(): number {
@@ -74,7 +76,7 @@ class Live {
 
   async load(): Promise<void> {
     try {
-      this.network = spread(await get<Network>("/api/network"));
+      this.network = await pictured();
       this.trouble = "";
     } catch (error) {
       this.stranger = error instanceof Refused && error.status === 401;
@@ -82,5 +84,17 @@ class Live {
     }
   }
 }
+
+/** The picture in the direction that the person wants; otherwise in the one that fits the screen better. */
+async function pictured(): Promise<Network> {
+  const across = spread(await get<Network>("/api/network"));
+  if (choice.direction === "across" || (choice.direction === null && readable(across))) return across;
+  const down = await get<Network>("/api/network", { direction: "down" });
+  return choice.direction === "down" || scaleOf(down) > scaleOf(across) ? down : across;
+}
+
+const scaleOf = ({ width, height }: Network): number =>
+  fitted({ x: 0, y: 0, width, height }, choice.screen).scale;
+const readable = (network: Network): boolean => scaleOf(network) >= READABLE;
 
 export const live = new Live();

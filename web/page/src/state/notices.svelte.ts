@@ -30,8 +30,13 @@ export const notices = new Notices();
 
 export const tell = (text: string, kind: Notice["kind"] = "done"): void => notices.add(text, kind);
 
-export const reason = (error: unknown): string =>
-  error instanceof Refused ? error.message : `The page failed: ${String(error)}`;
+export function reason(error: unknown): string {
+  if (!(error instanceof Refused)) return `The page failed: ${String(error)}`;
+  const difference = error.body["difference"];
+  return Array.isArray(difference)
+    ? [error.message, "what has changed:", ...difference.map((line) => `  ${String(line)}`)].join("\n")
+    : error.message;
+}
 
 /** Do something that the server may refuse; the refusal is told, and null comes back. */
 export async function attempt<T>(work: () => Promise<T>): Promise<T | null> {
