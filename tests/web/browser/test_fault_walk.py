@@ -72,7 +72,7 @@ def test_the_walk(console: str, open_page: Callable[..., Page]) -> None:
             break
     expect(valid.first).to_be_visible()
     picture(page, "walk-3-step")
-    page.get_by_role("button", name="close").click()
+    page.get_by_role("button", name="close", exact=True).click()
     # 5. Its text is wrong: mend it, see what that costs, apply it, let the network go on.
     shown.get_by_role("button", name="remove").click()
     banner.get_by_role("button", name="Let it go on").click()

@@ -175,7 +175,7 @@ def test_7_editing(run: tuple[str, Path], page: Page) -> None:
     expect(cost).to_contain_text("filter 'filter_new' (true) is new", timeout=LONG)
     expect(cost).to_contain_text(re.compile("sub-network '\\w+' pauses"))
     expect(cost).to_contain_text("nobody else notices")
-    page.get_by_role("button", name="close").click()
+    page.get_by_role("button", name="close", exact=True).click()
     picture(page, "edit")
     shown.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_text(f"Version {version + 1} runs.")).to_be_visible(timeout=LONG)

@@ -143,7 +143,7 @@ def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow, turned: Turn
         "head": arrow.head,
         "index": arrow.index,
         "members": members,
-        "path": _PAIR.sub(lambda pair: ",".join(turned((pair[1], pair[2]))), curve(points)),
+        "path": _PAIR.sub(r"\2,\1", curve(points)) if turned is _turned else curve(points),
         "points": [[round(x, 1), round(y, 1)] for x, y in map(turned, points)],
     }
 
