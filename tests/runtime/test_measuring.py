@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+import penstock as ps
 from penstock.engine.contract.situation import InputSituation
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.spark.jobs.forms import Form
 from penstock.runtime.measuring import ages_of, loads_of
 from penstock.runtime.records.output_delays import OutputDelays
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import InputLoad, OutputSecond
+from penstock.testing import rows_source
+from penstock.testing.spark_run import InForm, run_on_spark
 
 
 def query(name, inputs, points=(), running_since=None):
@@ -51,6 +56,30 @@ def test_each_delivery_has_its_own_delay_unless_a_window_lies_between():
     assert alarms == OutputSecond("alarms", 100, ((2.0, 6), (10.0, 2)))
     assert means == OutputSecond("means", 100, ((10.0, 2),))
     assert delays.end_second(101, {"alarms": None}) == []
+
+
+def test_the_share_is_of_the_value_where_tuples_go_by_value():
+    delays = OutputDelays()
+    shed = replace(done({"alarms": 8}), kept={"alarms": 0.5, "means": 0.5}, worth={"alarms": 0.9})
+    delays.take(shed, 100.0)
+    alarms, means = delays.end_second(100, {})
+    assert (alarms.share, means.share) == (0.9, 0.5)
+
+
+def test_the_delay_of_a_view_ends_when_its_tuples_are_committed_to_its_point():
+    net = ps.Network("n")
+    cars = net.source("cars", rows_source("time TIMESTAMP, v INT"), timestamp="time")
+    rated = ps.QoS(delay=[(0, 1), (2, 1), (4, 0)])
+    cars.filter("v > 2", name="some").view("seen", qos=rated)
+    cars.filter("v > 5", name="few").view("unrated")
+    trains = []
+    rows = [{"time": v, "v": v} for v in range(10)]
+    run_on_spark(net, [{"cars": rows}], InForm(Form.ONE_TASK), listen=trains.append)
+    first = next(each for each in trains if each.commit.points["seen"].files)
+    assert dict(first.delivered) == {"seen": 7}
+    delays = OutputDelays()
+    delays.take(first, first.ticket.since + 3.0)
+    assert [(each.output, each.tuples) for each in delays.end_second(100, {})] == [("seen", 7)]
 
 
 def test_an_output_that_starves_has_a_record_without_tuples():
