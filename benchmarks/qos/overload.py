@@ -88,7 +88,21 @@ def compete(bench: Bench, found: Capacity, factor: float, chosen: argparse.Names
         "due": due.totals,
         "oracle": bound,
         "contenders": results,
+        "overloaded": overloaded(results),
     }
+
+
+def overloaded(results: dict[str, Any]) -> bool | None:
+    """Whether a run without control lost a zone: otherwise the machine became faster, and it was no overload.
+
+    None if no such run was made.
+    """
+    if "none" not in results:
+        return None
+    return any(
+        each["in_zone"] is not None and each["in_zone"] < 0.5
+        for each in results["none"]["by_output"].values()
+    )
 
 
 def one(  # noqa: PLR0917 - what a trial is made of

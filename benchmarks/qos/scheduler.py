@@ -88,17 +88,12 @@ def strict_delays(observed: Observed, since: float) -> list[float]:
     return delays
 
 
-def bulk_rate(observed: Observed, since: float) -> float:
-    """Tuples a second that came out, from the first file seen after `since` seconds to the last one."""
-    start = observed.arrivals[0] + since
-    files = [(at, name) for output, name, at in observed.seen if output == "bulk" and at >= start]
-    if len(files) < 2:
-        return float("nan")
-    first, last = files[0][0], files[-1][0]
-    rows = sum(
-        pq.ParquetFile(observed.out / "bulk" / name).metadata.num_rows for at, name in files if at > first
-    )
-    return rows / (last - first) if last > first else float("nan")
+def bulk_rate(observed: Observed) -> float:
+    """Tuples a second that came out, from the start to the last file: trains may be few and long."""
+    files = [(at, name) for output, name, at in observed.seen if output == "bulk"]
+    rows = sum(pq.ParquetFile(observed.out / "bulk" / name).metadata.num_rows for _, name in files)
+    last = max((at for at, _ in files), default=observed.arrivals[0])
+    return rows / (last - observed.arrivals[0]) if files else 0.0
 
 
 def longest_train(observed: Observed, subnetwork: str = "bulk") -> float:
@@ -108,7 +103,7 @@ def longest_train(observed: Observed, subnetwork: str = "bulk") -> float:
         durations = [train.duration for train in catalog.trains(subnetwork, last=10_000)]
     finally:
         catalog.close()
-    return max(durations[2:], default=float("nan"))  # the first ones warm up
+    return max(durations[1:] or durations, default=float("nan"))  # the first one warms up
 
 
 def measure(case: Case, observed: Observed, since: float) -> dict[str, Any]:
@@ -120,7 +115,7 @@ def measure(case: Case, observed: Observed, since: float) -> dict[str, Any]:
         "strict_p99_s": quantile(delays, 0.99),
         "strict_max_s": max(delays, default=float("nan")),
         "strict_answered": len(delays) / (len(came) * STRICT_RATE * 0.25) if delays else None,
-        "bulk_per_s": bulk_rate(observed, since) if "bulk" in case.parts else None,
+        "bulk_per_s": bulk_rate(observed) if "bulk" in case.parts else None,
         "bulk_longest_train_s": longest_train(observed) if "bulk" in case.parts else None,
         "driver_lag_s": worst_lag(observed.arrivals),
         "load": observed.load,

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from benchmarks.common.process_tree import cpu_seconds, memory_mb
 from benchmarks.qos.traffic import PERIOD, arrivals_in
 from benchmarks.qos.watcher import files_in
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
 
 MakeNetwork = Callable[[Path, Path], ps.Network]
 """A network over a folder of input and a folder of outputs."""
 _MEMORY_EVERY = 5.0
+_DECISIONS = 40  # that a result tells
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,22 @@ class Observed:
     memory: list[tuple[float, float]] = field(default_factory=list)
     events: list[tuple[float, str, Mapping[str, float]]] = field(default_factory=list)
     control_failure: str | None = None
+    decisions: list[str] = field(default_factory=list)
 
     @property
     def out(self) -> Path:
         return self.folder / "out"
 
     def cpu_between(self, begin: float, end: float) -> float:
-        """CPU-seconds in a stretch, in seconds since the first file."""
+        """CPU-seconds in a stretch, in seconds since the first file.
+
+        Sums what each sample added: a process that has ended takes what it used out of the tree.
+        """
         start = self.arrivals[0]
         inside = [used for at, used in self.cpu if begin <= at - start <= end]
-        return inside[-1] - inside[0] if len(inside) > 1 else float("nan")
+        if len(inside) < 2:
+            return float("nan")
+        return sum(max(0.0, after - before) for before, after in pairwise(inside))
 
 
 def run_trial(
@@ -92,6 +101,7 @@ def run_trial(
         memory,
         valve_events(folder / "checkpoint"),
         None if failure is None else str(failure),
+        decisions_in(folder / "checkpoint"),
     )
 
 
@@ -134,6 +144,16 @@ def valve_events(checkpoint: Path) -> list[tuple[float, str, Mapping[str, float]
         for each in events
     ]
     return sorted(found, key=lambda event: event[0])
+
+
+def decisions_in(checkpoint: Path) -> list[str]:
+    """The last decisions of control, as sentences, oldest first."""
+    catalog = Catalog(checkpoint / "catalog.db")
+    try:
+        last = Decisions(catalog).last(_DECISIONS)
+    finally:
+        catalog.close()
+    return [f"{each.time:.1f} {each.sentence}" for each in sorted(last, key=lambda each: each.time)]
 
 
 def exact_run(spark: Any, folder: Path, prepared: Path, make: MakeNetwork) -> Path:

@@ -64,6 +64,7 @@ def figures(
         "wrong_windows": delivered.wrong,
         "unasked_files": unasked,
         "control_failure": observed.control_failure,
+        "decisions": observed.decisions,
         "seconds": {name: [_plain(each) for each in part] for name, part in seconds.items()},
     }
 
