@@ -30,6 +30,7 @@ FIRST_RATE = 4_000
 """Tuples a second while Spark warms up."""
 EVERY = 0.25
 FACTOR = 2.5
+HEADROOM = 0.9
 ROUNDS = 3000  # of arithmetic for one score
 
 
@@ -116,14 +117,22 @@ def delays(running: ps.Runtime) -> dict[str, float | None]:
     }
 
 
-def warm_up(running: ps.Runtime, seconds: float) -> None:
-    """At least so long, and until costs are known and nothing is late any more; two minutes at most."""
+def warm_up(running: ps.Runtime, driver: Driver, seconds: float) -> float:
+    """At least so long, with more and more tuples, until they need about half of what there is.
+
+    Returns how many tuples a second fit. Longer trains are needed to find that out: what a short one costs
+    does not depend on its tuples.
+    """
     began = time.monotonic()
-    while (passed := time.monotonic() - began) < 120:
+    while (passed := time.monotonic() - began) < 180:
         moment = watch(running, 2.0, print, began)[-1]
-        age = moment.report.sources[0].age or 0.0
-        if passed > seconds and moment.report.load and age < 2:
-            return
+        late = (moment.report.sources[0].age or 0.0) > 1
+        fits = what_fits(moment.report, HEADROOM)
+        if passed > seconds and not late and fits is not None and driver.rate > 0.4 * fits:
+            return fits
+        if passed > seconds / 2 and not late and fits is not None:
+            driver.rate = int(min(1.5 * driver.rate, 0.5 * fits))
+    raise SystemExit("after three minutes it is still late, at half of what should fit: too much else runs")
 
 
 def line(moment: Moment) -> str:
@@ -138,11 +147,12 @@ def line(moment: Moment) -> str:
     )
 
 
-def what_fits(report: QosReport, rate: float, headroom: float) -> float:
-    """The rate at which the load is what may be used, by what the calm phase has measured."""
-    if not report.load or not report.capacity:
-        return 4 * rate
-    return min(20 * rate, rate * headroom * report.capacity / report.load)
+def what_fits(report: QosReport, headroom: float) -> float | None:
+    """The rate at which the load would be what may be used, by what has been measured so far."""
+    rate = report.sources[0].offered_rate
+    return (
+        rate * headroom * report.capacity / report.load if rate and report.load and report.capacity else None
+    )
 
 
 def picture(moments: Sequence[Moment], path: Path) -> None:
@@ -181,15 +191,14 @@ def main() -> None:
     given = parser.parse_args()
     shutil.rmtree(given.folder, ignore_errors=True)
     (given.folder / "in").mkdir(parents=True)
-    control = ps.Control(headroom=0.9)
+    control = ps.Control(headroom=HEADROOM)
     driver = Driver(given.folder / "in")
     with ps.Runtime(
         network(given.folder), checkpoint=given.folder / "checkpoint", control=control
     ) as running:
         driver.start()
         print("warming up, and finding out what fits", flush=True)
-        warm_up(running, given.warm_up)
-        fits = what_fits(running.qos(), driver.rate, 0.9)
+        fits = warm_up(running, driver, given.warm_up)
         print(f"about {fits:,.0f} tuples a second fit; {FACTOR:g} times that will come", flush=True)
         began, part = time.monotonic(), given.seconds / 4
         moments = []

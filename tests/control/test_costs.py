@@ -63,7 +63,7 @@ def test_a_native_box_has_a_selectivity_but_no_cost_of_its_own():
     costs = costs_of({"main": trains})
     assert costs.boxes["slow"].cpu is None
     assert costs.boxes["slow"].selectivity == 0.5
-    assert costs.subnetworks["main"].around == Line(0.0, 0.01)
+    assert costs.subnetworks["main"].around == Line(0.9998, 2e-6)
 
 
 def test_what_boxes_do_not_use_is_around_them():

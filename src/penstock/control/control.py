@@ -251,7 +251,7 @@ class Control:
     def _apply(self, plan: Plan, picture: Picture, now: float) -> None:
         with self._lock:
             self._plan, self._picture = plan, picture
-        self._facts = facts_of(self._structure, picture.costs, self._valves())
+        self._facts = facts_of(self._structure, picture, self._shares)
         self._dispatcher.facts = self._facts
         self._dispatcher.ranking = replace(self._dispatcher.ranking, boost=plan.boost)
         self._note_lengths(now)
@@ -347,8 +347,9 @@ class Control:
                 self._fail(error)
 
     def _note_train(self, done: TrainDone) -> None:
-        self._dispatcher.ended(done.subnetwork)
         record = self._runtime.running_records().newest.get(done.subnetwork)
+        took = (0, 0.0) if record is None else (record.rows_in, record.duration)
+        self._dispatcher.ended(done.subnetwork, *took)
         if record is not None:
             self._book.note(record)
         query = self._runtime.queries.get(done.subnetwork)

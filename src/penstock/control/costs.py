@@ -6,16 +6,19 @@ and trains that ran alone come first: what two trains used together is divided b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.control.line_fit import TRAINS, fit_line
+from penstock.engine.contract.policy import form_group
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import BoxCount, TrainRecord
 
 _LOOKED_AT = 16 * TRAINS  # native boxes are counted in one train of 16
 _ENOUGH_ALONE = 8
+_USUAL = 2e-6  # seconds: reading and decoding a tuple, and Spark's own work for it, rarely cost more
+_USUAL_CORES = 1.5  # that work for a train, of two
 
 
 def costs_in(checkpoint: Path) -> MeasuredCosts:
@@ -74,11 +77,19 @@ def subnetwork_of(name: str, trains: Sequence[TrainRecord]) -> MeasuredSubnetwor
         name,
         len(recent),
         sum(train.rows_in for train in recent),
-        _line((entered(train), train.duration) for train in recent),
-        _line((entered(train), train.cpu or 0.0) for train in chosen),
-        _line((entered(train), max(0.0, (train.cpu or 0.0) - _in_boxes(train))) for train in chosen),
+        _line(recent, lambda train: train.duration),
+        _line(chosen, lambda train: train.cpu or 0.0),
+        _line(chosen, lambda train: max(0.0, (train.cpu or 0.0) - _in_boxes(train))),
         all(train.alone for train in chosen),
+        spread_of(chosen),
     )
+
+
+def spread_of(trains: Sequence[TrainRecord]) -> Line | None:
+    """The time of trains by their CPU-seconds."""
+    known = [train for train in trains if train.cpu]
+    cpu, seconds = [train.cpu or 0.0 for train in known], [train.duration for train in known]
+    return fit_line(cpu, seconds, [form_of(each) for each in known], usual=1 / _USUAL_CORES)
 
 
 def entered(train: TrainRecord) -> int:
@@ -97,6 +108,11 @@ def _in_boxes(train: TrainRecord) -> float:
     return sum(count.cpu for count in train.boxes)
 
 
-def _line(points: Iterable[tuple[float, float]]) -> Line | None:
-    pairs = list(points)
-    return fit_line([n for n, _ in pairs], [seconds for _, seconds in pairs])
+def form_of(train: TrainRecord) -> int:
+    """Trains of the same form may be compared: they cost the same without any tuple."""
+    return form_group(train.rows_in)
+
+
+def _line(trains: Sequence[TrainRecord], seconds: Callable[[TrainRecord], float]) -> Line | None:
+    tuples, forms = [entered(each) for each in trains], [form_of(each) for each in trains]
+    return fit_line(tuples, [seconds(each) for each in trains], forms, usual=_USUAL)

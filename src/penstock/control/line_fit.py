@@ -2,6 +2,14 @@
 
 A train that met a garbage collection or a cold cache may cost ten times the usual. Least squares would follow
 it, a median does not.
+
+Trains of different forms (one task, a job of tasks, DataFrames) differ in what they cost without any tuple.
+So slopes are told by pairs of trains of one form only. What a tuple costs can also not be more than all that
+the longest trains cost, divided by their tuples.
+
+Trains of about the same length do not tell what is fixed and what each tuple costs. What a tuple usually
+costs at most is then the better guess: all that is more counts as fixed. To take the cost of short trains for
+that of their tuples would mean to shed without any reason, and to make trains so short that nobody finds out.
 """
 
 from __future__ import annotations
@@ -15,39 +23,67 @@ from penstock.model.costs import Line
 
 TRAINS = 64
 """A line is fitted to so many recent trains: 2,016 pairs at most."""
-_SPREAD = 1.25  # the longest train must be so many times the shortest, or no slope can be told
+_SPREAD = 1.8  # the longest train must be so many times the shortest, or no slope can be told
+_LONG = 0.5  # of the longest: such trains tell the most that a tuple can cost
+
+_Numbers = NDArray[np.float64]
 
 
-def fit_line(tuples: Sequence[float], seconds: Sequence[float]) -> Line | None:
+def fit_line(
+    tuples: Sequence[float],
+    seconds: Sequence[float],
+    groups: Sequence[int] | None = None,
+    *,
+    usual: float = float("inf"),
+) -> Line | None:
     """The line through the last trains with tuples; None if there was none.
 
-    If all trains have about the same length, what is fixed cannot be told from what each tuple costs. Then
-    all of it counts as the cost of tuples.
+    `groups`: the form of each train; the fixed part is that of the form of the longest one. If all trains
+    have about the same length, a tuple is taken to cost `usual` seconds, or all of it if that is less.
 
     >>> fit_line([100, 200, 300, 400], [0.3, 0.4, 9.0, 0.6])
     Line(fixed=0.2, per_tuple=0.001)
     >>> fit_line([100, 100], [0.3, 0.5])
     Line(fixed=0.0, per_tuple=0.004)
+    >>> fit_line([100, 100], [0.3, 0.5], usual=0.001)
+    Line(fixed=0.3, per_tuple=0.001)
+    >>> fit_line([100, 200, 3000, 4000], [0.2, 0.3, 4.0, 5.0], groups=[0, 0, 1, 1])
+    Line(fixed=1.0, per_tuple=0.001)
     """
-    pairs = [(n, s) for n, s in zip(tuples, seconds, strict=True) if n > 0][-TRAINS:]
-    if not pairs:
+    forms = [0] * len(tuples) if groups is None else groups
+    known = [(n, s, form) for n, s, form in zip(tuples, seconds, forms, strict=True) if n > 0][-TRAINS:]
+    if not known:
         return None
-    n, y = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    if n.max() < _SPREAD * n.min():
-        return Line(0.0, _rounded(float(np.median(y / n))))
-    slope = max(0.0, _median_slope(n, y))
-    fixed = float(np.median(y - slope * n))
+    n, y, form = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+    most = _most_a_tuple(n, y)
+    slope = _slope(n, y, form)
+    slope = min(max(0.0, usual if slope is None else slope), most)
+    mine = form == form[np.argmax(n)]
+    fixed = float(np.median(y[mine] - slope * n[mine]))
     if fixed < 0:
-        return Line(0.0, _rounded(float(np.median(y / n))))
+        return Line(0.0, _rounded(float(np.median(y[mine] / n[mine]))))
     return Line(_rounded(fixed), _rounded(slope))
 
 
-def _median_slope(n: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """The median of the slopes of all pairs, each weighted by how far apart its trains are in length."""
+def _most_a_tuple(n: _Numbers, y: _Numbers) -> float:
+    """All that the longest trains cost, divided by their tuples."""
+    long = n >= _LONG * n.max()
+    return float(np.median(y[long] / n[long]))
+
+
+def _slope(n: _Numbers, y: _Numbers, form: _Numbers) -> float | None:
+    """The median of the slopes of all pairs of one form, each weighted by how far apart they are in length.
+
+    None if no form has trains of different lengths.
+    """
     first, second = np.triu_indices(len(n), k=1)
-    apart, higher = n[second] - n[first], y[second] - y[first]
-    differ = apart != 0
-    slopes, weights = higher[differ] / apart[differ], np.abs(apart[differ])
+    longer, shorter = np.maximum(n[first], n[second]), np.minimum(n[first], n[second])
+    told = {each for each in set(form) if n[form == each].max() >= _SPREAD * n[form == each].min()}
+    use = (form[first] == form[second]) & np.isin(form[first], list(told)) & (longer > shorter)
+    if not use.any():
+        return None
+    apart, higher = (n[second] - n[first])[use], (y[second] - y[first])[use]
+    slopes, weights = higher / apart, np.abs(apart)
     order = np.argsort(slopes)
     summed = np.cumsum(weights[order])
     return float(slopes[order][np.searchsorted(summed, summed[-1] / 2)])

@@ -36,7 +36,8 @@ class RatedEnd:
 class Candidate:
     """A sub-network that could run a train now. None means unknown.
 
-    `age`: of its oldest waiting tuple. `last_length`: of its last train. `granted`: when it last got a train.
+    `age`: of its oldest waiting tuple. `last_length` and `last_seconds`: of its last train. `granted`: when
+    it last got one.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Candidate:
     cpu: Line | None = None
     ends: tuple[RatedEnd, ...] = ()
     last_length: int = 0
+    last_seconds: float | None = None
     granted: float = float("-inf")
 
     @property
@@ -98,7 +100,10 @@ def train_length(candidate: Candidate, others: Sequence[Candidate], cap: int = D
     if not seconds:
         return cap
     length = candidate.wall.length(min(seconds))
-    return cap if length is None else min(cap, max(LEAST_LENGTH, length))
+    # A train of twice the length takes at most twice as long, whatever the line says.
+    quick = candidate.last_seconds is not None and 2 * candidate.last_seconds <= min(seconds)
+    known = 2 * candidate.last_length if quick else 0
+    return cap if length is None else min(cap, max(LEAST_LENGTH, length, known))
 
 
 def should_wait(candidate: Candidate, length: int, blocked: float = 0.0) -> bool:

@@ -1,7 +1,11 @@
 """When to shed and how much (A85, A87, A89, A92): tighten at once, loosen slowly, never swing.
 
 The offered rate is measured in front of the valves. So shedding does not change what decides about it, and
-the plan follows from demand and capacity alone. Delays only add to the demand: a backlog has to be done too.
+the plan follows from demand and capacity alone.
+
+A backlog is no overload as long as it shrinks: a run that starts has one, and so has one that was stopped
+for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. Where trains
+run and what waits does not get younger, the lines of cost are wrong, and the *strain* says by how much.
 """
 
 from __future__ import annotations
@@ -10,13 +14,18 @@ from dataclasses import dataclass, replace
 
 from penstock.control.analysis import PART
 
-CATCH_UP = 1.5
+CATCH_UP = 2.0
 """Seconds in which a backlog older than its part of the threshold is to be worked off."""
+_MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
+_PATIENCE = 8.0  # seconds in which a backlog may vanish by itself
+_EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
 _BAND = 0.03  # tighten by less than this only if something is late
 _CALM = 2.0  # seconds without tightening before valves open
 _OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
+_MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell whether a backlog grows
+_MOST_STRAIN, _RELAX = 4.0, 0.05  # strain goes away by this part a second when nothing is late
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,7 @@ class Pressure:
 
     `usable`: CPU-seconds a second that may be used. `age`: of the oldest waiting tuple; `threshold`: of the
     strictest governed output. `measured` and `predicted`: CPU of recent trains, as used and as the cost lines
-    say; None if no train ran.
+    say; None if no train ran. `trains`: how many have run so far.
     """
 
     now: float
@@ -35,36 +44,55 @@ class Pressure:
     threshold: float
     measured: float | None = None
     predicted: float | None = None
+    trains: int = 0
+
+    @property
+    def backlog(self) -> float:
+        """By how much the oldest is older than a tuple may be that waits for one train."""
+        return max(0.0, self.age - PART * self.threshold)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How old the oldest waiting tuple was when a train had ended."""
+
+    now: float
+    age: float
+    trains: int
 
 
 @dataclass(frozen=True)
 class Shedding:
     """How much of the load is kept, 0..1, and what is remembered for the next look.
 
-    `error`: measured CPU by predicted CPU, smoothed.
+    `error`: measured CPU by predicted CPU, smoothed. `strain`: by how much more than that the load must be,
+    because a backlog grows that should not.
     """
 
     kept: float = 1.0
     tightened: float = float("-inf")  # when
     opened: float = float("-inf")  # when, last
     error: float = 1.0
+    strain: float = 1.0
+    strained: float = float("-inf")  # when it was last changed
+    marks: tuple[Mark, ...] = ()
 
 
 def demand(load: float, age: float, threshold: float) -> float:
     """The load with what has to be worked off.
 
-    >>> demand(1.0, age=0.5, threshold=2.0), demand(1.0, age=2.3, threshold=2.0)
+    >>> demand(1.0, age=0.5, threshold=2.0), demand(1.0, age=2.8, threshold=2.0)
     (1.0, 2.0)
     """
-    return load * (1 + max(0.0, age - PART * threshold) / CATCH_UP)
+    return load * min(_MOST_CATCH_UP, 1 + max(0.0, age - PART * threshold) / CATCH_UP)
 
 
 def next_shedding(state: Shedding, seen: Pressure) -> Shedding:
     """The decision of one look, a few times a second."""
-    state = replace(state, error=_error(state.error, seen))
-    needed = state.error * demand(seen.load, seen.age, seen.threshold)
-    target = 1.0 if needed <= seen.usable else seen.usable / needed
-    late = seen.age > PART * seen.threshold
+    state = _with_marks(replace(state, error=_error(state.error, seen)), seen)
+    state = _with_strain(state, seen)
+    target = _target(state, seen)
+    late = seen.backlog > 0
     if target < state.kept * (1 - _BAND) or (late and target < state.kept):
         return replace(state, kept=target, tightened=seen.now)
     if target > state.kept and _may_open(state, seen.now):
@@ -72,11 +100,59 @@ def next_shedding(state: Shedding, seen: Pressure) -> Shedding:
     return state
 
 
+def _target(state: Shedding, seen: Pressure) -> float:
+    """The part of the load that fits."""
+    needed = state.error * state.strain * seen.load
+    if needed <= 0:
+        return 1.0
+    fresh = state.kept >= 1 and seen.age <= _EARLY * seen.threshold
+    if needed <= seen.usable or fresh:
+        return 1.0
+    return min(1.0, seen.usable / demand(needed, seen.age, seen.threshold))
+
+
 def _error(before: float, seen: Pressure) -> float:
     if not seen.measured or not seen.predicted:
         return before
     now = seen.measured / seen.predicted
     return min(_MOST_ERROR, max(_LEAST_ERROR, before + _GAIN * (now - before)))
+
+
+def _with_marks(state: Shedding, seen: Pressure) -> Shedding:
+    """Remember the ages after trains. While none ends, an age says nothing about how fast trains are."""
+    if state.marks and state.marks[-1].trains >= seen.trains:
+        return state
+    recent = [mark for mark in state.marks if mark.now >= seen.now - _MOST_SPAN]
+    return replace(state, marks=(*recent, Mark(seen.now, seen.age, seen.trains)))
+
+
+def _with_strain(state: Shedding, seen: Pressure) -> Shedding:
+    """Trains run, and still what waits gets older: what is kept now is more than can be done."""
+    needed = state.error * seen.load * state.kept
+    if not seen.backlog:
+        return _relaxed(state, seen.now)
+    slower = _slower(state.marks, seen)
+    if slower is None or needed <= 0 or seen.now - state.strained < _SPAN:
+        return state
+    real = seen.usable / (1 - slower)  # CPU-seconds a second, as if the lines were right
+    strain = min(_MOST_STRAIN, max(state.strain, real / needed))
+    return replace(state, strain=strain, strained=seen.now, marks=state.marks[-1:])
+
+
+def _slower(marks: tuple[Mark, ...], seen: Pressure) -> float | None:
+    """By which part trains are slower than what comes; None if a backlog shrinks, or nothing is known."""
+    late = [mark for mark in marks if mark.age > PART * seen.threshold]
+    if len(marks) < _MARKS or len(late) < len(marks):
+        return None
+    span = marks[-1].now - marks[0].now
+    grown = (marks[-1].age - marks[0].age) / span if span >= _SPAN else -1.0
+    return None if grown < -marks[-1].age / _PATIENCE else min(0.75, max(0.0, grown))
+
+
+def _relaxed(state: Shedding, now: float) -> Shedding:
+    if state.strain <= 1 or now - state.strained < 1.0:
+        return state
+    return replace(state, strain=max(1.0, state.strain * (1 - _RELAX)), strained=now)
 
 
 def _may_open(state: Shedding, now: float) -> bool:

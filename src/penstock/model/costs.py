@@ -66,7 +66,9 @@ class MeasuredSubnetwork:
     """One sub-network: `wall` and `cpu` of its trains by their tuples; `around` is the CPU outside of boxes.
 
     `around` covers what the boxes in stages do not: reading and decoding, native boxes, Spark's own work,
-    writing. `alone`: the CPU comes from trains during which no other sub-network ran.
+    writing. `alone`: the CPU comes from trains during which no other sub-network ran. `spread`: the time of a
+    train by its CPU-seconds, whatever was shed in it; where it rises by half a second for each, two cores
+    worked.
     """
 
     subnetwork: str
@@ -76,6 +78,7 @@ class MeasuredSubnetwork:
     cpu: Line | None = None
     around: Line | None = None
     alone: bool = True
+    spread: Line | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The costs of a running network: the records of its recent trains, and what follows from them.
 
 It begins with what the catalog knows from earlier runs. Lines are fitted anew every few seconds only: they
-move slowly, and fitting is not free.
+move slowly, and fitting is not free. The first trains of a run do not count: Java compiles its code while it
+runs, Python workers start and import, and such a train may take a hundred times as long as a later one.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from penstock.control.costs import costs_of, entered
-from penstock.control.line_fit import TRAINS, fit_line
-from penstock.model.costs import Line, MeasuredCosts
+from penstock.control.costs import costs_of, entered, form_of
+from penstock.control.line_fit import TRAINS
+from penstock.model.costs import MeasuredCosts
 from penstock.store.catalog.record_types import TrainRecord
 
 _KEPT = 4 * TRAINS  # of each sub-network; native boxes are counted in one train of 16
 _EVERY, _EVERY_AT_FIRST = 3.0, 0.5  # seconds between two fits
 _FIRST = 32  # trains of which the lines still move much
-_ENOUGH_ALONE = 8
+_COLD = 8  # the first trains of each form: code is compiled, workers start and import
 _LEAST_EFFICIENCY, _ASSUMED_EFFICIENCY = 0.3, 0.85
 
 
@@ -30,22 +31,27 @@ class CostBook:
         self._cores = cores
         self._trains = {name: deque(trains, maxlen=_KEPT) for name, trains in known.items()}
         self._since: dict[str, int] = {}
+        self._met: dict[tuple[str, int], int] = {}  # trains in this run, by sub-network and form
         self._costs = costs_of({name: list(trains) for name, trains in self._trains.items()})
         self._capacity = self._fit_capacity()
         self._fitted = float("-inf")
         self._fresh: list[TrainRecord] = []
 
     def note(self, record: TrainRecord) -> None:
-        """A train has ended."""
+        """A train has ended. The first ones of each form say nothing about those to come."""
         if not record.rows_in:
             return
         with self._lock:
+            form = record.subnetwork, min(1, form_of(record))  # under control, all longer ones are jobs
+            self._met[form] = self._met.get(form, 0) + 1
+            if self._met[form] <= _COLD:
+                return
             self._trains.setdefault(record.subnetwork, deque(maxlen=_KEPT)).append(record)
             self._since[record.subnetwork] = self._since.get(record.subnetwork, 0) + 1
             self._fresh.append(record)
 
     def trains(self, subnetwork: str) -> int:
-        """Trains with tuples of a sub-network since this run began."""
+        """Trains of a sub-network since this run began that tell what trains cost: with tuples, and warm."""
         return self._since.get(subnetwork, 0)
 
     def costs(self, now: float) -> MeasuredCosts:
@@ -64,14 +70,18 @@ class CostBook:
         return self._capacity
 
     def _fit_capacity(self) -> float | None:
-        """From trains that ran alone and shed nothing: beside others, their time says nothing."""
-        lines = [_alone(trains) for trains in self._trains.values()]
-        spread = [cpu.per_tuple / wall.per_tuple for cpu, wall in filter(None, lines) if wall.per_tuple > 0]
+        """How many cores work for each further second of a train, in the sub-network that spreads best.
+
+        If all trains cost about the same, what is fixed cannot be told apart, and cores only seem to be idle.
+        """
         if not any(self._trains.values()):
             return None
-        if not spread:
-            return self._cores * _ASSUMED_EFFICIENCY
-        return min(float(self._cores), max(_LEAST_EFFICIENCY * self._cores, *spread))
+        lines = [each.spread for each in self._costs.subnetworks.values()]
+        told = [line for line in lines if line is not None and line.per_tuple > 0]
+        cores = [1 / line.per_tuple for line in told]
+        if not any(line.fixed for line in told):
+            cores.append(self._cores * _ASSUMED_EFFICIENCY)
+        return min(float(self._cores), max(_LEAST_EFFICIENCY * self._cores, *cores))
 
     def used(self) -> tuple[float, float] | None:
         """CPU of the trains since the last call: measured, and as the lines would have it; None if none."""
@@ -80,17 +90,6 @@ class CostBook:
             known = [(r, predicted_cpu(self._costs, r)) for r in fresh if r.cpu is not None]
         pairs = [(record.cpu or 0.0, predicted) for record, predicted in known if predicted is not None]
         return (sum(cpu for cpu, _ in pairs), sum(p for _, p in pairs)) if pairs else None
-
-
-def _alone(trains: Iterable[TrainRecord]) -> tuple[Line, Line] | None:
-    """(CPU, time) by tuples, of trains that ran alone."""
-    alone = [t for t in trains if t.alone and t.cpu is not None and not any(s.shed for s in t.sheds)]
-    if len(alone) < _ENOUGH_ALONE:
-        return None
-    tuples = [entered(train) for train in alone]
-    cpu = fit_line(tuples, [train.cpu or 0.0 for train in alone])
-    wall = fit_line(tuples, [train.duration for train in alone])
-    return None if cpu is None or wall is None else (cpu, wall)
 
 
 def predicted_cpu(costs: MeasuredCosts, record: TrainRecord) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.control.priority import Candidate, Grant, Ranking, RatedEnd, choose, priorities, train_length
-from penstock.engine.contract.policy import DEFAULT_BYTES, TrainPolicy
+from penstock.engine.contract.policy import DEFAULT_BYTES, LONG_JOB_BYTES, LONG_JOB_TUPLES, TrainPolicy
 from penstock.engine.contract.situation import InputSituation, Situation
 from penstock.model.costs import Line
 
@@ -63,16 +63,26 @@ class Dispatcher:
         self._candidates: dict[str, Candidate] = {}
         self._asked: dict[str, float] = {}
         self._running: dict[str, float] = {}  # since when
-        self._lengths: dict[str, int] = {}
+        self._last: dict[str, tuple[int, float]] = {}  # tuples and seconds of the last train
         self._granted: dict[str, float] = {}
         self._credit = 0.0  # seconds that sub-networks without QoS may take before others
         self._beat: float | None = None
         self._over = False
+        self._job_tuples = 0
 
     @property
     def max_bytes(self) -> int:
         """The most bytes of each input in a train."""
-        return int(getattr(self._given, "max_bytes", DEFAULT_BYTES))
+        given = int(getattr(self._given, "max_bytes", DEFAULT_BYTES))
+        return min(given, LONG_JOB_BYTES) if self.job_tuples else given
+
+    @property
+    def job_tuples(self) -> int:
+        """Trains up to this length are jobs. Where outputs have a QoS, none is longer.
+
+        A train of DataFrames is planned and compiled anew, which takes longer than strict outputs can wait.
+        """
+        return 0 if self._over else self._job_tuples
 
     # -- the conductors ask
 
@@ -92,6 +102,10 @@ class Dispatcher:
     def _next_train(self, situation: Situation, cap: int) -> int | None:
         with self._lock:
             name, now = situation.subnetwork, self._clock()
+            by_qos = self.ranking.scheme in ("state", "feedback")
+            rated = by_qos and any(facts.ends for facts in self.facts.values())
+            self._job_tuples = LONG_JOB_TUPLES if rated else 0
+            cap = min(cap, LONG_JOB_TUPLES) if rated else cap
             self._running.pop(name, None)  # who asks has no train
             self._candidates[name] = self._candidate(situation)
             self._asked[name] = now
@@ -113,7 +127,6 @@ class Dispatcher:
 
     def _let_go(self, grant: Grant, now: float) -> int:
         self._running[grant.name] = self._granted[grant.name] = now
-        self._lengths[grant.name] = grant.length
         self._account(grant)
         return grant.length
 
@@ -130,9 +143,11 @@ class Dispatcher:
             if not self._over:
                 self._wake(self._choice(None, self._clock()))
 
-    def ended(self, subnetwork: str) -> None:
-        """A train is done; the next one is woken."""
+    def ended(self, subnetwork: str, tuples: int = 0, seconds: float = 0.0) -> None:
+        """A train is done, of so many tuples and seconds; the next one is woken."""
         with self._lock:
+            if tuples:
+                self._last[subnetwork] = tuples, seconds
             self._running.pop(subnetwork, None)
             if not self._over:
                 self._wake(self._choice(None, self._clock()))
@@ -185,7 +200,8 @@ class Dispatcher:
             wall=facts.wall,
             cpu=facts.cpu,
             ends=facts.ends,
-            last_length=self._lengths.get(name, 0),
+            last_length=self._last.get(name, (0, 0.0))[0],
+            last_seconds=self._last[name][1] if name in self._last else None,
             granted=self._granted.get(name, float("-inf")),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.control.analysis import PART, usable_share
+from penstock.control.analysis import usable_share
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.structure import Structure, by_name, ends_below, rated, rates_in
 from penstock.control.priority import next_boost
@@ -22,8 +22,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 
 _MOVED = 0.05  # the road map is built anew when a node's part of the load moves by more
 _LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
-_WARM_TRAINS, _WARM_SECONDS = 16, 10.0  # the first trains cost more than those to come
-_EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
+_ENOUGH_TRAINS, _ENOUGH_SECONDS = 8, 10.0  # of warm trains, before their costs are believed
 
 
 @dataclass(frozen=True)
@@ -78,25 +77,39 @@ def load_nodes(
         node
         for seen in picture.subnetworks
         if not seen.held and seen.name in subs
-        for node in _nodes_of(subs[seen.name], seen, picture.costs, decoded)
+        for node in _nodes_at(subs[seen.name], seen.rates, picture.costs, decoded)
     ]
 
 
-def _nodes_of(
-    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, decoded: frozenset[str]
+def _nodes_at(
+    sub: SubNetwork, rates: Mapping[str, float], costs: MeasuredCosts, decoded: frozenset[str] = frozenset()
 ) -> list[LoadNode]:
     measured, below = costs.subnetworks.get(sub.name), ends_below(sub)
     known = None if measured is None else measured.around or measured.cpu or measured.wall
     if known is None:
         return []
     everything = frozenset((*sub.outputs, *sub.points))
-    around = sum(seen.rates.values()) * known.per_tuple
+    around = sum(rates.values()) * known.per_tuple
     nodes = [LoadNode(sub.name, around, everything, everything & decoded)]
-    for name, rate in rates_in(sub, costs, seen.rates).items():
+    for name, rate in rates_in(sub, costs, rates).items():
         box = costs.boxes.get(name)
         if box is not None and box.cpu is not None and measured is not None and measured.around is not None:
             nodes.append(LoadNode(f"{sub.name}/{name}", rate * box.cpu.per_tuple, below[name]))
     return [node for node in nodes if node.load > 0 and node.outputs]
+
+
+def cpu_per_tuple(
+    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, shares: Mapping[str, float]
+) -> float | None:
+    """CPU-seconds that a tuple of its inputs costs a sub-network while outputs keep these shares."""
+    rates = seen.rates
+    total = sum(rates.values())
+    if total <= 0:
+        rates = dict.fromkeys(sub.inputs, 1.0)
+        total = float(len(rates))
+    nodes = _nodes_at(sub, rates, costs)
+    kept = [node.load * max(shares.get(name, 1.0) for name in node.outputs) for node in nodes]
+    return sum(kept) / total if nodes else None
 
 
 def decide(
@@ -121,11 +134,12 @@ def decide(
         return Plan(boost=memory.boost), memory
     usable = picture.capacity * usable_part(structure, picture.costs, headroom)
     late = _furthest_behind(structure, picture)
-    plan = Plan(boost=memory.boost, load=load * memory.shedding.error, usable=usable)
+    plan = Plan(boost=memory.boost, usable=usable)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
     memory = _with_map(memory, nodes, sheddable, values)
     memory = replace(memory, shedding=_shedding(memory.shedding, plan, picture, load))
+    plan = replace(plan, load=load * memory.shedding.error * memory.shedding.strain)
     return _with_shares(plan, memory), memory
 
 
@@ -157,23 +171,30 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
         if not seen.held
         and seen.name in subs
         and (ends := structure.ends(subs[seen.name], picture.costs))
-        and seen.trains >= _WARM_TRAINS
+        and seen.trains >= _ENOUGH_TRAINS
     ]
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
 def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Shedding:
-    """How much is kept. Nothing is shed for fear alone: something must wait, and costs must be known."""
-    if not plan.late:
+    """How much is kept. Nothing is shed before costs are known."""
+    if not plan.late or picture.now < _ENOUGH_SECONDS:
         return before
     assert plan.usable is not None
-    seen = Pressure(
-        picture.now, load, plan.usable, plan.age, plan.threshold, picture.measured, picture.predicted
+    trains = sum(seen.trains for seen in picture.subnetworks)
+    return next_shedding(
+        before,
+        Pressure(
+            picture.now,
+            load,
+            plan.usable,
+            plan.age,
+            plan.threshold,
+            picture.measured,
+            picture.predicted,
+            trains,
+        ),
     )
-    after = next_shedding(before, seen)
-    tightens = after.kept < before.kept
-    calm = plan.age <= _EARLY * plan.threshold or picture.now < _WARM_SECONDS
-    return replace(before, error=after.error) if tightens and calm else after
 
 
 def _with_map(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.control.priority import RatedEnd
-from penstock.model.costs import Line, MeasuredCosts
+from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -83,11 +83,6 @@ def rates_in(sub: SubNetwork, costs: MeasuredCosts, rates: Mapping[str, float]) 
         passed = measured.selectivity if measured is not None and node.is_box else None
         out[name] = into[name] * (1.0 if passed is None else passed)
     return into
-
-
-def scaled(line: Line | None, share: float) -> Line | None:
-    """The line of trains by tuples offered, if only this share of them gets in."""
-    return None if line is None else Line(line.fixed, line.per_tuple * share)
 
 
 def by_name(subs: Iterable[SubNetwork]) -> dict[str, SubNetwork]:

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.dispatcher import SubnetworkFacts, age_of, waiting_of
 from penstock.control.loop.picture import Picture, SubnetworkPicture
-from penstock.control.loop.structure import Structure, scaled
+from penstock.control.loop.plan import cpu_per_tuple
+from penstock.control.loop.structure import Structure
 from penstock.control.priority import Candidate
 from penstock.control.utility import in_good_zone
-from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.trains.query import SubnetworkQuery
-from penstock.model.costs import MeasuredCosts
+from penstock.model.costs import Line, MeasuredCosts
 from penstock.model.qos import QoS
+from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.measuring import loads_of
 from penstock.store.catalog.record_types import OutputSecond
 
@@ -62,19 +63,30 @@ def zone_now(qos: QoS, seconds: Sequence[OutputSecond], wall: float) -> bool | N
 
 
 def facts_of(
-    structure: Structure, costs: MeasuredCosts, valves: Mapping[str, Sequence[Valve]]
+    structure: Structure, picture: Picture, shares: Mapping[str, float]
 ) -> dict[str, SubnetworkFacts]:
-    """What the dispatcher needs to know of each sub-network. A valve at an input makes tuples cheaper."""
+    """What the dispatcher needs to know of each sub-network. What is shed makes its tuples cheaper."""
+    seen = {each.name: each for each in picture.subnetworks}
     facts = {}
     for sub in structure.subs:
-        measured = costs.subnetworks.get(sub.name)
-        closed = [valve.share for valve in valves.get(sub.name, ()) if valve.arrow is None]
-        share = max(0.01, min(closed, default=1.0))
-        lines = (None, None) if measured is None else (measured.wall, measured.cpu)
-        facts[sub.name] = SubnetworkFacts(
-            scaled(lines[0], share), scaled(lines[1], share), structure.ends(sub, costs)
-        )
+        wall, cpu = _lines(sub, seen.get(sub.name, SubnetworkPicture(sub.name)), picture.costs, shares)
+        facts[sub.name] = SubnetworkFacts(wall, cpu, structure.ends(sub, picture.costs))
     return facts
+
+
+def _lines(
+    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, shares: Mapping[str, float]
+) -> tuple[Line | None, Line | None]:
+    """Time and CPU of a train by its tuples, while outputs keep these shares."""
+    measured = costs.subnetworks.get(sub.name)
+    if measured is None:
+        return None, None
+    each = cpu_per_tuple(sub, seen, costs, shares)
+    if each is None or measured.cpu is None or measured.spread is None:
+        return measured.wall, measured.cpu
+    cpu = Line(measured.cpu.fixed, each)
+    spread = measured.spread
+    return Line(spread.at(cpu.fixed), each * spread.per_tuple), cpu
 
 
 def candidates_of(

@@ -6,6 +6,7 @@ again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +21,9 @@ DEFAULT_BYTES = MAX_TRAIN_BYTES
 class TrainPolicy(Protocol):
     """Decides about the next train: at most so many tuples of each input, or None: not now.
 
-    A policy may also have an attribute `max_bytes`: the most bytes of each input in a train. One with
-    `wakes = True` wakes a conductor to which it has said None, so that it need not ask all the time. One with
+    A policy may also have an attribute `max_bytes`: the most bytes of each input in a train, and one
+    `job_tuples`: trains up to this length are jobs of tasks, not DataFrames. One with `wakes = True` wakes a
+    conductor to which it has said None, so that it need not ask all the time. One with
     a method `declined(subnetwork)` is told that a train it has granted does not leave, for lack of input.
     """
 
@@ -54,3 +56,40 @@ class AsSoonAsPossible:
         """The cap, unless the last train left less than `interval` ago."""
         early = situation.departed is not None and situation.now - situation.departed < self.interval
         return None if early else self.length
+
+
+# -- the form of a train
+
+
+@dataclass(frozen=True)
+class FormLimits:
+    """Up to so many tuples and bytes a train is one task; up to so many it is a job of tasks.
+
+    Longer ones are DataFrames, unless the ticket asks for a job (`Ticket.job_tuples`). Control does so where
+    outputs have a QoS: a train of DataFrames is planned and compiled anew, and the first ones take many
+    seconds. That is longer than a strict output can wait, and comes just when an overload begins.
+    """
+
+    one_task_tuples: int = 2_000
+    one_task_bytes: int = 512 << 10
+    job_tuples: int = 20_000
+    job_bytes: int = 8 << 20
+    frame_stages: int = 8  # of a sub-network; with more of them no train is one of DataFrames
+
+
+LIMITS = FormLimits()
+LONG_JOB_TUPLES, LONG_JOB_BYTES = 100_000, 40 << 20
+"""The longest job of tasks that a ticket may ask for."""
+_ENDS = (LIMITS.one_task_tuples, LIMITS.job_tuples, LONG_JOB_TUPLES)
+
+
+def form_group(tuples: int) -> int:
+    """Trains of one group run in the same form, as far as their tuples tell.
+
+    They cost the same without any tuple. A line through the costs of several groups would take the difference
+    for the cost of tuples.
+
+    >>> [form_group(tuples) for tuples in (2_000, 2_001, 20_000, 20_001, 100_000, 100_001)]
+    [0, 1, 1, 2, 2, 3]
+    """
+    return bisect_left(_ENDS, tuples)

@@ -44,6 +44,7 @@ class Ticket:
     arrivals: Sequence[Arrival] = ()  # when its tuples came, earliest first (A03)
     valves: tuple[Valve, ...] = ()  # what is shed; none is open
     shed: dict[str, LeftOut] = field(default_factory=dict)  # by source: slices that a valve left out unread
+    job_tuples: int = 0  # up to so many tuples it is a job, although others of its length are not
 
     monitors: Mapping[str, Monitor] = field(default_factory=dict)  # what somebody watches, by its own name
 

@@ -8,9 +8,10 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.rows import SpoolFile
+from penstock.engine.contract.policy import LIMITS
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.points import PointEntries
-from penstock.engine.spark.jobs.forms import LIMITS, Form, form_of, forms_text
+from penstock.engine.spark.jobs.forms import Form, form_of, forms_text
 from penstock.engine.spark.layout.plan import Layout, Stage, lay_out
 from penstock.rewrite.subnetworks import split
 from penstock.testing import collect, rows_source

@@ -9,10 +9,10 @@ Ticket and network alone decide, so a replay runs the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from penstock.connectors.contract import Slice
+from penstock.engine.contract.policy import LIMITS, LONG_JOB_BYTES, FormLimits
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.layout.plan import Layout
 
@@ -23,20 +23,6 @@ class Form(StrEnum):
     ONE_TASK = "one task"  # the whole train is one partition
     TASKS = "tasks"  # a task for each partition, and Spark's shuffle before each further stage
     FRAMES = "DataFrames"
-
-
-@dataclass(frozen=True)
-class FormLimits:
-    """Up to so many tuples and bytes a train is one task; up to so many it is a job of tasks."""
-
-    one_task_tuples: int = 2_000
-    one_task_bytes: int = 512 << 10
-    job_tuples: int = 20_000
-    job_bytes: int = 8 << 20
-    frame_stages: int = 8  # of a sub-network; with more of them no train is one of DataFrames
-
-
-LIMITS = FormLimits()
 
 
 def forms_text(layout: Layout, limits: FormLimits = LIMITS) -> str:
@@ -60,8 +46,8 @@ def forms_text(layout: Layout, limits: FormLimits = LIMITS) -> str:
 def form_of(ticket: Ticket, layout: Layout, limits: FormLimits = LIMITS) -> Form:
     """The form of a train.
 
-    A packed train is never one of DataFrames, nor one through many stages. One with a diffused join always
-    is: its roles say where tuples go.
+    A packed train is never one of DataFrames, nor one through many stages, nor one whose ticket asks for a
+    job. One with a diffused join always is: its roles say where tuples go.
     """
     if any(stage.spread for stage in layout.stages):
         return Form.FRAMES
@@ -70,6 +56,7 @@ def form_of(ticket: Ticket, layout: Layout, limits: FormLimits = LIMITS) -> Form
         return Form.ONE_TASK
     if layout.rooted or len(layout.stages) > limits.frame_stages:
         return Form.TASKS
-    if ticket.rows <= limits.job_tuples and size <= limits.job_bytes:
+    asked = ticket.rows <= ticket.job_tuples and size <= LONG_JOB_BYTES
+    if asked or (ticket.rows <= limits.job_tuples and size <= limits.job_bytes):
         return Form.TASKS
     return Form.FRAMES

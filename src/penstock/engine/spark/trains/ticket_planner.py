@@ -179,6 +179,7 @@ class TicketPlanner:
             valves=valves,
             shed=shed,
             monitors=dict(self._steering.monitors),
+            job_tuples=self._steering.job_tuples,
         )
 
     def _let_through(
