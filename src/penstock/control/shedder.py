@@ -4,8 +4,9 @@ The offered rate is measured in front of the valves. So shedding does not change
 the plan follows from demand and capacity alone.
 
 A backlog is no overload as long as it shrinks: a run that starts has one, and so has one that was stopped
-for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. Where trains
-run and what waits does not get younger, the lines of cost are wrong, and the *strain* says by how much.
+for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. While
+something always waits, trains do what they can. If that is less than what should be usable, say because
+others use the machine, the *strain* says by how much.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from penstock.control.analysis import PART
 CATCH_UP = 2.0
 """Seconds in which a backlog older than its part of the threshold is to be worked off."""
 _MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
-_PATIENCE = 8.0  # seconds in which a backlog may vanish by itself
 _EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
 _BAND = 0.03  # tighten by less than this only if something is late
 _CALM = 2.0  # seconds without tightening before valves open
 _OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
-_MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell whether a backlog grows
-_MOST_STRAIN, _RELAX = 4.0, 0.05  # strain goes away by this part a second when nothing is late
+_MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
+_BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
+_RESERVE = 0.85  # of what trains can do at most: nothing that waits would ever get younger
+_MOST_STRAIN, _RELAX = 4.0, 0.03  # strain goes away by this part a second when next to nothing waits
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Pressure:
 
     `usable`: CPU-seconds a second that may be used. `age`: of the oldest waiting tuple; `threshold`: of the
     strictest governed output. `measured` and `predicted`: CPU of recent trains, as used and as the cost lines
-    say; None if no train ran. `trains`: how many have run so far.
+    say; None if no train ran. `trains`: how many have run so far. `least`: the part of the load that remains
+    if everything is shed that may be. `worked`: CPU-seconds that trains have spent on tuples so far, as the
+    cost lines say.
     """
 
     now: float
@@ -45,6 +49,8 @@ class Pressure:
     measured: float | None = None
     predicted: float | None = None
     trains: int = 0
+    least: float = 0.0
+    worked: float = 0.0
 
     @property
     def backlog(self) -> float:
@@ -54,19 +60,19 @@ class Pressure:
 
 @dataclass(frozen=True)
 class Mark:
-    """How old the oldest waiting tuple was when a train had ended."""
+    """How old the oldest waiting tuple was when a train had ended, and what all trains had done by then."""
 
     now: float
     age: float
     trains: int
+    worked: float
 
 
 @dataclass(frozen=True)
 class Shedding:
     """How much of the load is kept, 0..1, and what is remembered for the next look.
 
-    `error`: measured CPU by predicted CPU, smoothed. `strain`: by how much more than that the load must be,
-    because a backlog grows that should not.
+    `error`: measured CPU by predicted CPU, smoothed. `strain`: what should be usable by what really is.
     """
 
     kept: float = 1.0
@@ -105,10 +111,11 @@ def _target(state: Shedding, seen: Pressure) -> float:
     needed = state.error * state.strain * seen.load
     if needed <= 0:
         return 1.0
-    fresh = state.kept >= 1 and seen.age <= _EARLY * seen.threshold
-    if needed <= seen.usable or fresh:
+    whole = state.kept >= 1
+    fits = needed <= seen.usable and (whole or not seen.backlog)  # what an overload has left has to go, too
+    if fits or (whole and seen.age <= _EARLY * seen.threshold):
         return 1.0
-    return min(1.0, seen.usable / demand(needed, seen.age, seen.threshold))
+    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.age, seen.threshold)))
 
 
 def _error(before: float, seen: Pressure) -> float:
@@ -119,34 +126,24 @@ def _error(before: float, seen: Pressure) -> float:
 
 
 def _with_marks(state: Shedding, seen: Pressure) -> Shedding:
-    """Remember the ages after trains. While none ends, an age says nothing about how fast trains are."""
+    """Remember how old the oldest was after trains. While none ends, that says nothing about their speed."""
     if state.marks and state.marks[-1].trains >= seen.trains:
         return state
     recent = [mark for mark in state.marks if mark.now >= seen.now - _MOST_SPAN]
-    return replace(state, marks=(*recent, Mark(seen.now, seen.age, seen.trains)))
+    return replace(state, marks=(*recent, Mark(seen.now, seen.age, seen.trains, seen.worked)))
 
 
 def _with_strain(state: Shedding, seen: Pressure) -> Shedding:
-    """Trains run, and still what waits gets older: what is kept now is more than can be done."""
-    needed = state.error * seen.load * state.kept
-    if not seen.backlog:
+    """While something always waits, trains do all that they can: so much is really usable."""
+    if seen.age <= _EARLY * seen.threshold:
         return _relaxed(state, seen.now)
-    slower = _slower(state.marks, seen)
-    if slower is None or needed <= 0 or seen.now - state.strained < _SPAN:
+    marks = state.marks
+    span = marks[-1].now - marks[0].now if len(marks) >= _MARKS else 0.0
+    if span < _SPAN or any(mark.age <= _BEHIND * seen.threshold for mark in marks):
         return state
-    real = seen.usable / (1 - slower)  # CPU-seconds a second, as if the lines were right
-    strain = min(_MOST_STRAIN, max(state.strain, real / needed))
-    return replace(state, strain=strain, strained=seen.now, marks=state.marks[-1:])
-
-
-def _slower(marks: tuple[Mark, ...], seen: Pressure) -> float | None:
-    """By which part trains are slower than what comes; None if a backlog shrinks, or nothing is known."""
-    late = [mark for mark in marks if mark.age > PART * seen.threshold]
-    if len(marks) < _MARKS or len(late) < len(marks):
-        return None
-    span = marks[-1].now - marks[0].now
-    grown = (marks[-1].age - marks[0].age) / span if span >= _SPAN else -1.0
-    return None if grown < -marks[-1].age / _PATIENCE else min(0.75, max(0.0, grown))
+    done = state.error * (marks[-1].worked - marks[0].worked) / span
+    strain = min(_MOST_STRAIN, max(1.0, seen.usable / (_RESERVE * done))) if done > 0 else state.strain
+    return replace(state, strain=strain, strained=seen.now, marks=marks[1:])
 
 
 def _relaxed(state: Shedding, now: float) -> Shedding:

@@ -103,10 +103,12 @@ def test_feedback_makes_bad_outputs_more_important():
 class Plant:
     """One sub-network at the capacity, train after train: f seconds, and what the kept tuples cost."""
 
-    def __init__(self, offered, fixed=0.2, wrong=1.0):
-        self.offered, self.fixed, self.wrong = offered, fixed, wrong
+    def __init__(self, offered, fixed=0.2, wrong=1.0, stalls=(), slow=1.0):
+        """`wrong`: what trains cost by what their lines say. `slow`: how much longer they take than that, and
+        `stalls`: (from, to) without any train."""
+        self.offered, self.fixed, self.wrong, self.stalls, self.slow = offered, fixed, wrong, stalls, slow
         self.queue, self.memory, self.shares = [], Memory(), {}
-        self.history, self.delays, self.done = [], [], 0.0
+        self.history, self.delays, self.done, self.worked = [], [], 0.0, 0.0
 
     def cost(self, share):
         around = max(self.shares.get(name, 1.0) for name in ("alarms", "means", "scores"))
@@ -117,7 +119,8 @@ class Plant:
         for tick in range(int(seconds / step)):
             now = tick * step
             self.queue.append((now, self.offered(now) * step))
-            if now >= self.done and self.queue:
+            stalled = any(begin <= now < end for begin, end in self.stalls)
+            if now >= self.done and self.queue and not stalled:
                 self.leave(now)
             if tick % 5 == 0:
                 self.look(now)
@@ -125,7 +128,7 @@ class Plant:
 
     def leave(self, now):
         """A train: as many tuples as take 0.4 of the threshold, at least some."""
-        each = self.cost(lambda name: self.shares.get(name, 1.0)) / CAPACITY
+        each = self.slow * self.cost(lambda name: self.shares.get(name, 1.0)) / CAPACITY
         since, left = self.queue[0][0], (0.8 - self.fixed) / each
         self.done = now + self.fixed
         while self.queue and left > 0:
@@ -133,6 +136,7 @@ class Plant:
             taken = min(count, left)
             left -= taken
             self.done += taken * each
+            self.worked += taken * each * CAPACITY / self.slow / self.wrong
             if taken < count:
                 self.queue.insert(0, (at, count - taken))
         self.delays.append((now, self.done - since))
@@ -145,7 +149,9 @@ class Plant:
         rate, jump = self.rate(now, 5), self.rate(now, 2)
         rate = jump if jump > 1.5 * rate else rate
         age = now - self.queue[0][0] if self.queue else 0.0
-        seen = picture(now, rate, age, measured=self.wrong, predicted=1.0)
+        trains = 100 + len(self.delays)
+        used = {"measured": self.wrong, "predicted": 1.0, "worked": self.worked}
+        seen = picture(now, rate, age, trains=trains, **used)
         plan, self.memory = decide(STRUCTURE, seen, self.memory, headroom=0.9, sheddable=MAY)
         self.shares = dict(plan.shares)
         self.history.append((now, self.memory.shedding.kept, self.shares))
@@ -185,3 +191,25 @@ def test_costs_that_were_wrong_are_found_out():
     plant = Plant(lambda _: 2 * FITS, wrong=1.3).run(120)
     late = [now for now, delay in plant.delays if delay > 2 and now > 30]
     assert len(late) <= 0.02 * len(plant.delays)
+
+
+@pytest.mark.parametrize("seconds", [3, 15])
+def test_a_plant_that_stood_still_works_it_off_and_sheds_nothing(seconds):
+    """A start, a garbage collection, code that is compiled: what waits then is no overload."""
+    plant = Plant(lambda _: 0.5 * FITS, stalls=((20, 20 + seconds),)).run(80)
+    assert all(kept == 1 for _, kept, _ in plant.history)
+    assert not [now for now, delay in plant.delays if delay > 2 and now > 20 + 3 * seconds]
+
+
+def test_trains_slower_than_their_lines_are_found_out():
+    """Others use the machine: CPU is as predicted, time is not. Only what waits tells."""
+    plant = Plant(lambda _: 0.9 * FITS, slow=2.0).run(120)
+    assert min(kept for _, kept, _ in plant.history) < 0.8
+    assert max(delay for now, delay in plant.delays if now > 40) < 2.4  # what waits grows no more
+    assert turns([each for each in plant.history if each[0] > 40], least=0.1) <= 2 * 3
+
+
+def test_a_backlog_that_control_found_too_late_does_not_shut_valves_for_long():
+    """All of it waited for 20 s before anything was known; then half of what fits comes."""
+    plant = Plant(lambda now: FITS * (2.5 if now < 30 else 0.5), stalls=((0, 20),)).run(80)
+    assert all(kept == 1 for now, kept, _ in plant.history if now > 45)

@@ -36,6 +36,7 @@ class CostBook:
         self._capacity = self._fit_capacity()
         self._fitted = float("-inf")
         self._fresh: list[TrainRecord] = []
+        self.worked = 0.0  # CPU-seconds that trains spent on tuples, as the lines say
 
     def note(self, record: TrainRecord) -> None:
         """A train has ended. The first ones of each form say nothing about those to come."""
@@ -88,15 +89,19 @@ class CostBook:
         with self._lock:
             fresh, self._fresh = self._fresh, []
             known = [(r, predicted_cpu(self._costs, r)) for r in fresh if r.cpu is not None]
+            self.worked += sum(predicted_cpu(self._costs, r, fixed=False) or 0.0 for r in fresh)
         pairs = [(record.cpu or 0.0, predicted) for record, predicted in known if predicted is not None]
         return (sum(cpu for cpu, _ in pairs), sum(p for _, p in pairs)) if pairs else None
 
 
-def predicted_cpu(costs: MeasuredCosts, record: TrainRecord) -> float | None:
-    """What the lines say that a train costs, by what entered it and its boxes; None if they are not known."""
+def predicted_cpu(costs: MeasuredCosts, record: TrainRecord, *, fixed: bool = True) -> float | None:
+    """What the lines say that a train costs, by what entered it and its boxes; None if they are not known.
+
+    `fixed`: with what it costs without any tuple.
+    """
     measured = costs.subnetworks.get(record.subnetwork)
     if measured is None or measured.around is None:
         return None
-    lines = [(costs.boxes[b.box].cpu, b.rows_in) for b in record.boxes if b.box in costs.boxes]
-    boxes = sum(line.at(rows) for line, rows in lines if line is not None and rows)
-    return measured.around.at(entered(record)) + boxes
+    boxes = [(costs.boxes[b.box].cpu, b.rows_in) for b in record.boxes if b.box in costs.boxes and b.rows_in]
+    lines = [(measured.around, entered(record)), *((line, rows) for line, rows in boxes if line is not None)]
+    return sum(line.at(rows) if fixed else line.per_tuple * rows for line, rows in lines)

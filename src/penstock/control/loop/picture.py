@@ -41,7 +41,8 @@ class Picture:
 
     `now`: seconds since control began. `capacity`: CPU-seconds a second that trains can use. `used`: CPU of
     the trains that ended since the last look, by sub-network, with the tuples that entered: None if it was
-    not measured. `zones`: whether each output was good in the last second; None if nothing was due.
+    not measured. `zones`: whether each output was good in the last second; None if nothing was due. `worked`:
+    CPU-seconds that trains have spent on tuples so far, as the cost lines say, without what is fixed.
     """
 
     now: float
@@ -51,3 +52,4 @@ class Picture:
     measured: float | None = None
     predicted: float | None = None
     zones: Mapping[str, bool | None] = field(default_factory=dict)
+    worked: float = 0.0

@@ -138,7 +138,7 @@ def decide(
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
     memory = _with_map(memory, nodes, sheddable, values)
-    memory = replace(memory, shedding=_shedding(memory.shedding, plan, picture, load))
+    memory = replace(memory, shedding=_shedding(memory, plan, picture, load))
     plan = replace(plan, load=load * memory.shedding.error * memory.shedding.strain)
     return _with_shares(plan, memory), memory
 
@@ -176,8 +176,9 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
-def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Shedding:
+def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float) -> Shedding:
     """How much is kept. Nothing is shed before costs are known."""
+    before = memory.shedding
     if not plan.late or picture.now < _ENOUGH_SECONDS:
         return before
     assert plan.usable is not None
@@ -193,6 +194,8 @@ def _shedding(before: Shedding, plan: Plan, picture: Picture, load: float) -> Sh
             picture.measured,
             picture.predicted,
             trains,
+            0.0 if memory.map is None else memory.map.rows[-1].load,
+            picture.worked,
         ),
     )
 
@@ -233,12 +236,14 @@ def _with_shares(plan: Plan, memory: Memory) -> Plan:
     row, plain = memory.map.row_for(least), memory.plain_map.row_for(least)
     fits, plain_fits = row.load <= least + 1e-9, plain.load <= least + 1e-9
     by_value = bool(memory.values) and (plain.lost >= row.lost if fits == plain_fits else fits)
+    last = memory.map.rows[-1] if by_value else memory.plain_map.rows[-1]
     row = row if by_value else plain
+    shed_all = row is last and memory.shedding.kept < 1
     return replace(
         plan,
         shares=dict(row.shares),
         remaining=row.load * plan.load,
         lost=row.lost,
-        exhausted=row.load > least + 1e-9,
+        exhausted=shed_all and row.load * plan.load > (plan.usable or 0.0),
         by_value=memory.values if by_value else {},
     )

@@ -41,6 +41,7 @@ def picture_of(
         None if used is None else used[0],
         None if used is None else used[1],
         {name: zone_now(graphs, seconds.get(name, ()), wall) for name, graphs in qos.items()},
+        book.worked,
     )
 
 
