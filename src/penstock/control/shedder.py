@@ -27,7 +27,7 @@ _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
 _MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
 _BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
 _RESERVE = 0.85  # of what trains can do at most: nothing that waits would ever get younger
-_MOST_STRAIN, _RELAX = 4.0, 0.03  # strain goes away by this part a second when next to nothing waits
+_MOST_STRAIN, _RELAX = 2.5, 0.03  # strain goes away by this part a second when next to nothing waits
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,19 @@ def _with_marks(state: Shedding, seen: Pressure) -> Shedding:
 
 
 def _with_strain(state: Shedding, seen: Pressure) -> Shedding:
-    """While something always waits, trains do all that they can: so much is really usable."""
+    """While something always waits, trains do all that they can: so much is really usable.
+
+    Where nothing is left to shed, that is known, and no more can be learnt from it.
+    """
     if seen.age <= _EARLY * seen.threshold:
         return _relaxed(state, seen.now)
     marks = state.marks
     span = marks[-1].now - marks[0].now if len(marks) >= _MARKS else 0.0
-    if span < _SPAN or any(mark.age <= _BEHIND * seen.threshold for mark in marks):
+    if (
+        span < _SPAN
+        or state.kept <= seen.least
+        or any(mark.age <= _BEHIND * seen.threshold for mark in marks)
+    ):
         return state
     done = state.error * (marks[-1].worked - marks[0].worked) / span
     strain = min(_MOST_STRAIN, max(1.0, seen.usable / (_RESERVE * done))) if done > 0 else state.strain

@@ -71,18 +71,13 @@ class CostBook:
         return self._capacity
 
     def _fit_capacity(self) -> float | None:
-        """How many cores work for each further second of a train, in the sub-network that spreads best.
-
-        If all trains cost about the same, what is fixed cannot be told apart, and cores only seem to be idle.
-        """
+        """How many cores work for each further second of a train, in the sub-network that spreads best."""
         if not any(self._trains.values()):
             return None
         lines = [each.spread for each in self._costs.subnetworks.values()]
-        told = [line for line in lines if line is not None and line.per_tuple > 0]
-        cores = [1 / line.per_tuple for line in told]
-        if not any(line.fixed for line in told):
-            cores.append(self._cores * _ASSUMED_EFFICIENCY)
-        return min(float(self._cores), max(_LEAST_EFFICIENCY * self._cores, *cores))
+        cores = [1 / line.per_tuple for line in lines if line is not None and line.per_tuple > 0]
+        known = max(cores, default=self._cores * _ASSUMED_EFFICIENCY)
+        return min(float(self._cores), max(_LEAST_EFFICIENCY * self._cores, known))
 
     def used(self) -> tuple[float, float] | None:
         """CPU of the trains since the last call: measured, and as the lines would have it; None if none."""

@@ -139,7 +139,8 @@ def decide(
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
     memory = _with_map(memory, nodes, sheddable, values)
     memory = replace(memory, shedding=_shedding(memory, plan, picture, load))
-    plan = replace(plan, load=load * memory.shedding.error * memory.shedding.strain)
+    shedding = memory.shedding
+    plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
     return _with_shares(plan, memory), memory
 
 

@@ -78,7 +78,7 @@ class FormLimits:
 
 
 LIMITS = FormLimits()
-LONG_JOB_TUPLES, LONG_JOB_BYTES = 100_000, 40 << 20
+LONG_JOB_TUPLES, LONG_JOB_BYTES = 500_000, 64 << 20
 """The longest job of tasks that a ticket may ask for."""
 _ENDS = (LIMITS.one_task_tuples, LIMITS.job_tuples, LONG_JOB_TUPLES)
 
@@ -89,7 +89,7 @@ def form_group(tuples: int) -> int:
     They cost the same without any tuple. A line through the costs of several groups would take the difference
     for the cost of tuples.
 
-    >>> [form_group(tuples) for tuples in (2_000, 2_001, 20_000, 20_001, 100_000, 100_001)]
+    >>> [form_group(tuples) for tuples in (2_000, 2_001, 20_000, 20_001, 500_000, 500_001)]
     [0, 1, 1, 2, 2, 3]
     """
     return bisect_left(_ENDS, tuples)
