@@ -12,10 +12,9 @@ from pathlib import Path
 
 import penstock as ps
 from penstock.control.costs import costs_of
-from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.policy import LIMITS, AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.spark.jobs.forms import LIMITS
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.model.costs import MeasuredCosts

@@ -27,7 +27,7 @@ _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
 _MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
 _BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
 _RESERVE = 0.85  # of what trains can do at most: nothing that waits would ever get younger
-_MOST_STRAIN, _RELAX = 2.5, 0.03  # strain goes away by this part a second when next to nothing waits
+_MOST_STRAIN, _RELAX = 2.0, 0.05  # strain goes away by this part a second when next to nothing waits
 
 
 @dataclass(frozen=True)
