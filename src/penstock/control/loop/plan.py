@@ -195,7 +195,10 @@ def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float) -> Shed
             picture.measured,
             picture.predicted,
             trains,
-            0.0 if memory.map is None else memory.map.rows[-1].load,
+            min(
+                (road.rows[-1].load for road in (memory.map, memory.plain_map) if road is not None),
+                default=0.0,
+            ),
             picture.worked,
         ),
     )
