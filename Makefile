@@ -35,7 +35,7 @@ soak: $(READY) ## the long tests at full counts, in pieces (ARGS=--list); result
 lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter, figures in the documents
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet || { echo "not formatted as above: run 'make format'"; exit 1; }
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --num-workers 2 --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m benchmarks.check_figures
 

@@ -179,10 +179,10 @@ def _finish(checkpoint: Path) -> None:
         batches = [_Batch(b.source, b.letters, dict.fromkeys(b.files, ""), ready=True) for b in batches]
         _save(checkpoint, batches)
     crash_point("replay-ready")
-    for path in (Path(name) for batch in batches for name in batch.files):
+    for file in (Path(name) for batch in batches for name in batch.files):
         with suppress(FileNotFoundError):  # renamed before
-            durable.layer.replace(_hidden(path), path)
-            durable.sync_directory(path.parent)
+            durable.layer.replace(_hidden(file), file)
+            durable.sync_directory(file.parent)
     crash_point("replay-given")
 
 
