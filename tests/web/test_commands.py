@@ -41,6 +41,18 @@ def test_a_port_that_is_taken_is_refused(tmp_path):
     assert "choose another with --port" in said
 
 
+def test_a_run_of_linear_road_refuses_a_taken_port_before_spark_starts(tmp_path):
+    (tmp_path / "rows.dat").write_text("")
+    words = ("lr", "run", "--input", str(tmp_path / "rows.dat"), "--out", str(tmp_path / "out"), "--console")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, said = run(*words, "--port", str(taken.getsockname()[1]))
+    assert code != 0
+    assert "choose another with --port" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_open_address_gets_a_token_that_is_printed(capsys):
     given = ConsoleOptions(host="0.0.0.0").arguments()
     (token,) = given["tokens"]
