@@ -107,8 +107,10 @@ def terminals(url: str, file: Path) -> None:
     assert code == 0, said
     assert "filter 'racing': spd > 80 becomes spd > 70" in out
     assert "version 2 runs; pauses:" in out
-    file.write_text(file.read_text().replace("spd > 70", "speed > 70"))
+    good = file.read_text()
+    file.write_text(good.replace("spd > 70", "speed > 70"))
     code, _, said = done("apply", url, str(file), "--yes")
+    file.write_text(good)
     assert code == 2
     assert "speed" in said
     assert get(f"{url}/api/network")["version"] == 2
