@@ -34,8 +34,8 @@ def traffic() -> ps.Network:
     patient, strict = (
         ps.QoS(delay=graph) for graph in ([(0, 1), (20, 1), (60, 0)], [(0, 1), (0.2, 1), (3, 0)])
     )
-    net.output("jams", crowded, to=ps.memory(), qos=patient)
-    net.output("fast", good.filter("spd > 80", name="racing"), to=ps.memory(), qos=strict)
+    net.output("jams", crowded, to=ps.console(), qos=patient)
+    net.output("fast", good.filter("spd > 80", name="racing"), to=ps.console(), qos=strict)
     return net
 
 

@@ -26,8 +26,8 @@ def faulty() -> ps.Network:
     valid = decoded.filter("spd > 40", name="valid").about(manual="Keeps what a sensor can have sent.")
     recent = valid.connection_point("recent", keep="10 minutes")
     qos = ps.QoS(delay=[(0, 1), (10, 1), (30, 0)])
-    net.output("slow", recent.filter("spd < 40", name="chosen"), to=ps.memory(), qos=qos)
-    net.output("all", valid, to=ps.memory(), qos=qos)
+    net.output("slow", recent.filter("spd < 40", name="chosen"), to=ps.console(), qos=qos)
+    net.output("all", valid, to=ps.console(), qos=qos)
     return net
 
 
@@ -85,7 +85,9 @@ def test_the_walk(console: str, open_page: Callable[..., Page]) -> None:
     shown.get_by_role("button", name="What will it cost?").click()
     cost = shown.get_by_label("What it will cost")
     expect(cost).to_contain_text("filter 'valid': spd > 40 becomes spd < 200", timeout=LONG)
+    expect(cost).to_contain_text("sub-network 'recent' pauses")
     expect(cost).to_contain_text("nobody else notices")
+    expect(cost).not_to_contain_text("'slow'")
     picture(page, "walk-4-cost")
     shown.get_by_role("button", name="Apply", exact=True).click()
     expect(page.get_by_text("Version 2 runs.")).to_be_visible(timeout=LONG)

@@ -69,15 +69,29 @@ function completions(words: EditorOptions["words"]): (context: CompletionContext
   };
 }
 
+/** What an input replaces: as the browser says, because the editor hears of a new selection a moment later. */
+function replaced(event: InputEvent, view: EditorView): { from: number; to: number } {
+  const range = event.getTargetRanges()[0];
+  if (!range || range.collapsed) return view.state.selection.main;
+  return {
+    from: view.posAtDOM(range.startContainer, range.startOffset),
+    to: view.posAtDOM(range.endContainer, range.endOffset),
+  };
+}
+
 // Typing over a selection: the browser would keep the style of what it replaces in a style attribute, which the
 // policy forbids. So the text is replaced here.
 const typedOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
     const plain = event.inputType === "insertText" && event.data !== null && !view.composing;
-    if (!plain || view.state.readOnly || view.state.selection.main.empty) return false;
+    if (!plain || view.state.readOnly) return false;
+    const { from, to } = replaced(event, view);
+    if (from === to) return false;
     event.preventDefault();
+    const insert = event.data ?? "";
     view.dispatch({
-      ...view.state.replaceSelection(event.data ?? ""),
+      changes: { from, to, insert },
+      selection: { anchor: from + insert.length },
       userEvent: "input.type",
       scrollIntoView: true,
     });
