@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -127,3 +129,18 @@ def test_every_train_counts_them(spark, tmp_path):
     assert (status.boxes["b"].rows_in, status.boxes["b"].rows_out) == (6_000, 3_000)
     assert not any(status.boxes[name].estimated for name in ("a", "b", "c"))
     assert len(kept.rows) == 3_000
+
+
+def test_spark_filters_the_files_that_it_reads_itself(spark, tmp_path):
+    """Long trains of whole Parquet files are not decoded by tasks: there the filters run where they stand."""
+    net = ps.Network("whole")
+    (tmp_path / "in").mkdir()
+    table = pa.table({"k": pa.array(range(30_000), pa.int32()), "v": pa.array([1] * 30_000, pa.int32())})
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    cars = net.source("cars", ps.parquet(str(tmp_path / "in"), schema="k INT, v INT"))
+    cars.filter("k < 10", name="a").output("out", to=(kept := ps.memory()))
+    with ps.Runtime(net, spark, tmp_path / "ck", once=True, close=True) as running:
+        assert running.wait(120)
+        status = running.status()
+    assert sorted(row["k"] for row in kept.rows) == list(range(10))
+    assert (status.boxes["a"].rows_in, status.boxes["a"].rows_out) == (30_000, 10)

@@ -60,9 +60,13 @@ class TrainRun:
         self.sampled = not ticket.empty and trains.loaded % _SAMPLE == 0
         # Valves, monitors and samples want the tuples on each arrow.
         watched = ticket.valves or ticket.monitors or self._sampled_frames()
-        self.early = {} if watched else trains.early
+        self.early = {} if watched else {n: e for n, e in trains.early.items() if self._tasks_decode(n)}
         self._done_early = {box.name: name for name, early in self.early.items() for box in early.filters}
         trains.loaded += not ticket.empty
+
+    def _tasks_decode(self, source: str) -> bool:
+        """Whether tasks read a source in this train. Whole Parquet files are read by Spark itself."""
+        return not any(isinstance(piece, WholeParquet) for piece in self.ticket.slices.get(source, ()))
 
     def run(self) -> None:
         """Run from the ticket's slices to the outputs."""
