@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from penstock.control.loop.cost_book import CostBook
 from penstock.control.loop.dispatcher import SubnetworkFacts, age_of, waiting_of
@@ -12,12 +13,14 @@ from penstock.control.loop.plan import cpu_per_tuple
 from penstock.control.loop.structure import Structure
 from penstock.control.priority import Candidate
 from penstock.control.utility import in_good_zone
-from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.costs import Line, MeasuredCosts
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.measuring import loads_of
 from penstock.store.catalog.record_types import OutputSecond
+
+if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one sentence
+    from penstock.engine.spark.trains.query import SubnetworkQuery
 
 RECENT = 5
 """Seconds: what an output did longer ago does not tell how it is now."""

@@ -13,12 +13,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.control.costs import boxes_of, subnetwork_of
 from penstock.control.optimizer.decide import Gain, Limits, cpu_used, gain, judged, objection
 from penstock.control.optimizer.swap_conditions import reason_to_wait
-from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import Source
 from penstock.model.costs import Line
 from penstock.model.errors import PenstockError, one_line
@@ -30,6 +29,9 @@ from penstock.runtime.checkpoint_identity import known_subnetworks
 from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision, InputLoad, TrainRecord
+
+if TYPE_CHECKING:  # whoever has no PySpark is told so by the runtime, in one sentence
+    from penstock.engine.spark.trains.query import SubnetworkQuery
 
 _LOG = logging.getLogger("penstock")
 _KIND = "optimize"
