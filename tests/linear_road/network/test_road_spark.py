@@ -23,7 +23,7 @@ from pathlib import Path
 from penstock.linear_road.network import road_network, road_runtime
 place = Path(sys.argv[1])
 net = road_network(None, place / "in", place / "answers")
-with road_runtime(net, place / "checkpoint", once=True, close=True, train_length=400) as run:
+with road_runtime(net, place / "checkpoint", once=True, close=True, train_length=25) as run:
     run.wait()
 """
 

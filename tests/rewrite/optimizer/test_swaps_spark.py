@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from penstock.engine.local import LocalEngine
 from penstock.engine.spark.jobs.forms import Form as TrainForm
@@ -21,9 +22,13 @@ from penstock.testing import assert_same_result
 from penstock.testing.spark_run import InForm
 from soak import count
 
+from . import random_cases
 from .random_cases import optimizer_cases
 from .spark_swapping import POINTS, Kill, Lengths, Moments, on_disk, run_swapping
 from .test_random import figures
+
+# Python workers do not find the modules of tests.
+cloudpickle.register_pickle_by_value(random_cases)
 
 CHECKS = {
     "deadline": None,

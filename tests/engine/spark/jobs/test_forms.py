@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -12,6 +12,7 @@ from penstock.engine.contract.policy import LIMITS
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.points import PointEntries
 from penstock.engine.spark.jobs.forms import Form, form_of, forms_text
+from penstock.engine.spark.jobs.planning import stage_levels
 from penstock.engine.spark.layout.plan import Layout, Stage, lay_out
 from penstock.rewrite.subnetworks import split
 from penstock.testing import collect, rows_source
@@ -69,3 +70,15 @@ def test_explain_says_it():
     assert forms_text(PACKED).endswith("longer ones tasks; packed")
     assert forms_text(MANY).endswith("longer ones tasks, because of 9 stages")
     assert forms_text(DIFFUSED) == "trains: DataFrames"
+
+
+def test_a_stage_may_stand_before_those_that_it_gets_tuples_from():
+    net = ps.Network("turned")
+    cars = net.source("cars", rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time")
+    first = cars.group_by("k").tumble("10 seconds", n="count(*)", name="first")
+    first.group_by("n").tumble("1 minute", m="count(*)", name="second").output("out", to=collect())
+    (sub,) = split(net)
+    layout = lay_out(sub)
+    turned = replace(layout, stages=tuple(reversed(layout.stages)))
+    assert sorted(stage_levels(sub.network, layout).values()) == [1, 2]
+    assert stage_levels(sub.network, turned) == stage_levels(sub.network, layout)

@@ -40,19 +40,35 @@ def _boxes(net: Network) -> list[str]:
 def stage_levels(net: Network, layout: Layout) -> dict[str, int]:
     """The phase of each stage: after all that it gets tuples from."""
     levels: dict[str, int] = {}
-    for stage in layout.stages:
-        if layout.rooted and stage.name in net.sources:
-            levels[stage.name] = 0
-        else:
-            levels[stage.name] = 1 + max(
-                level for entry in stage.entries for level in _levels_of(net, layout, entry.tail, levels)
-            )
+    waiting = list(layout.stages)
+    while waiting:
+        for stage in waiting:
+            above = _stages_above(net, layout, stage)
+            if above <= levels.keys():
+                first = layout.rooted and stage.name in net.sources
+                levels[stage.name] = 0 if first else 1 + max((levels[name] for name in above), default=0)
+        # A join may stand before the stage that its second input comes from.
+        later = [stage for stage in waiting if stage.name not in levels]
+        assert len(later) < len(waiting), "stages in a circle"
+        waiting = later
     return levels
+
+
+def _stages_above(net: Network, layout: Layout, stage: Stage) -> set[str]:
+    """The stages that a stage gets tuples from."""
+    if layout.rooted and stage.name in net.sources:
+        return set()
+    return {name for entry in stage.entries for name in _origins(net, layout, entry.tail) if name is not None}
 
 
 def _levels_of(net: Network, layout: Layout, name: str, levels: dict[str, int]) -> set[int]:
     """The phases in which tuples after a node come about."""
-    numbers: set[int] = set()
+    return {0 if origin is None else levels[origin] for origin in _origins(net, layout, name)}
+
+
+def _origins(net: Network, layout: Layout, name: str) -> set[str | None]:
+    """The stages that tuples after a node come out of; None for the inputs of the sub-network."""
+    origins: set[str | None] = set()
     seen: set[str] = set()
     waiting = [name]
     while waiting:
@@ -61,12 +77,12 @@ def _levels_of(net: Network, layout: Layout, name: str, levels: dict[str, int]) 
             continue
         seen.add(box)
         if box in layout.home:
-            numbers.add(levels[layout.home[box].name])
+            origins.add(layout.home[box].name)
         elif net.nodes[box].is_box:
             waiting += [behind(net, up) for up in net.nodes[box].inputs]
         else:
-            numbers.add(0)
-    return numbers
+            origins.add(None)
+    return origins
 
 
 def _phase(run: TrainRun, levels: dict[str, int], number: int) -> Phase:
