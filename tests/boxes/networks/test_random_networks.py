@@ -46,7 +46,7 @@ def compare_many(spark, number, strategy):
 
 
 def test_small_networks(spark):
-    compare_many(spark, 10, cases(number_of_cuttings=1, max_boxes=4, max_size=12))
+    compare_many(spark, 3, cases(number_of_cuttings=1, max_boxes=4, max_size=12))
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_small_networks(spark):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_many_networks(spark, part, record_property):
     del part  # hypothesis draws others in each
-    networks = compare_many(spark, count(40, soak=475), cases(number_of_cuttings=1, max_boxes=5, max_size=16))
+    networks = compare_many(spark, count(48, soak=475), cases(number_of_cuttings=1, max_boxes=5, max_size=16))
     record_property("networks_on_spark", networks)
 
 
