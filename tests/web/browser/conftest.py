@@ -12,7 +12,12 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 _ROOT = Path(__file__).parents[3]
 OpenPage = Callable[..., Page]
 
-_PROVOKED = ("the server responded with a status of 4", "net::ERR_")
+_PROVOKED = (
+    "the server responded with a status of 4",
+    "net::ERR_CONNECTION_",
+    "net::ERR_SOCKET_NOT_CONNECTED",
+    "net::ERR_EMPTY_RESPONSE",
+)
 """What the browser itself tells when a test provokes a refusal, or stops its server before the page ends.
 
 Everything else is a fault of the page.
