@@ -130,8 +130,10 @@ def _fields(kind: int) -> str:
 
 def _fits(kind: int) -> str:
     """The condition for a line to be an answer of this type: its number of fields, all but Emit whole."""
+    # Fields beyond a line's own count were never written and hold anything, so `n` is part of each condition.
     fields = LAYOUT[kind]
     whole = [f"f{i} % 1000 = 0" for i, name in enumerate(fields, start=1) if name != "emit"]
+    # INSERT raises on a number that does not fit its column. Such a line must count as unreadable instead.
     narrow = [f"abs(f{i}) < {1000 << 31}" for i, name in enumerate(fields, start=1) if name not in _WIDE]
     return " AND ".join([f"n = {len(fields) + 1}", f"f0 = {kind * 1000}", *whole, *narrow])
 

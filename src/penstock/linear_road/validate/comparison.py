@@ -75,7 +75,8 @@ MISSING, UNEXPECTED, DUPLICATED, LATE = "missing", "unexpected", "duplicated", "
 SHOWN = 3
 
 # A balance may be up to 60 s old, so several pairs are right. Any right (ResultTime, Bal) counts as the
-# oracle's own pair.
+# oracle's own pair. ASOF finds the balance as of ResultTime. Two requests may share time and QID: then the
+# join gives an answer twice, `id` makes it one again, and one right pair is enough.
 RIGHT_BALANCES = """
 CREATE TEMP TABLE judged_2 AS
 WITH asked AS (SELECT g.*, e.vid, e.bal AS e_bal
@@ -138,6 +139,8 @@ def _compare(con: duckdb.DuckDBPyConnection, answer: AnswerType, *, emits: bool,
     result = Result(answer)
     result.expected = _one(con, f"SELECT count(*) FROM expected_{answer.number}")
     result.got = _one(con, f"SELECT count(*) FROM got_{answer.number}")
+    # The order matters: `_faults` reads the left-overs, `_measure` adds late answers to the kinds that
+    # `_count` found, and `_collect` shows all kinds.
     _leftovers(con, answer, early="emit < time::BIGINT * 1000" if emits else "false")
     _faults(con, answer)
     _count(con, result)
@@ -154,6 +157,7 @@ def _one(con: duckdb.DuckDBPyConnection, query: str) -> int:
 
 def _leftovers(con: duckdb.DuckDBPyConnection, answer: AnswerType, early: str) -> None:
     """What does not cancel out: rows that the oracle (e > g) or the system (g > e) has more often."""
+    # `early` is part of the row: an answer that leaves before its time never cancels out.
     columns = ", ".join((*answer.key, *answer.values))
     expected = _EXPECTED.get(answer.number, f"expected_{answer.number}")
     got = _GOT.get(answer.number, f"got_{answer.number}")
@@ -167,6 +171,8 @@ def _leftovers(con: duckdb.DuckDBPyConnection, answer: AnswerType, early: str) -
 
 def _side(answer: AnswerType, more: str, less: str) -> str:
     """The left-over rows of one side, numbered within their key."""
+    # A row that is left over three times becomes three rows. `n` then pairs the answers of a trigger with its
+    # expectations, one to one.
     values = ", ".join(f"{name} AS {more}_{name}" for name in (*answer.values, "early"))
     key, order = ", ".join(answer.key), ", ".join(f"{more}_{name}" for name in (*answer.values, "early"))
     return f"""(SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS n
@@ -221,6 +227,7 @@ def _measure(con: duckdb.DuckDBPyConnection, result: Result, *, limits: bool) ->
 def _collect(con: duckdb.DuckDBPyConnection, result: Result) -> None:
     """The first faults of each kind, by time."""
     after, limit = "emit - time::BIGINT * 1000", result.type.limit * 1000
+    # A late answer may have the right values, so it is no row of `faults`. It is found by its Emit.
     timed = {LATE: f"{after} > {limit}", EARLY: f"{after} < 0"}
     for kind in result.kinds:
         rows = (

@@ -37,6 +37,7 @@ class Journal:
         [0]
         """
         if unit not in self.finished:
+            # No rollback: a unit that fails ends the run, and a closed database keeps nothing uncommitted.
             self.begin()
             work()
             self.commit(unit)

@@ -120,6 +120,7 @@ def _columns(table: pa.Table) -> tuple[Int32s, Bools]:
     for field, name in enumerate(COLUMNS):
         values = table[name].combine_chunks()
         readable &= values.is_valid().to_numpy(zero_copy_only=False)
+        # A null has already made its row unreadable, so any number will do in its place.
         columns[field] = values.fill_null(TOO_LARGE).cast(pa.int32()).to_numpy(zero_copy_only=False)
     return columns, readable
 
@@ -137,6 +138,7 @@ def blocks(file: Path, size: int | None = None, begin: int = 0) -> Iterator[byte
                     yield rest + data[:cut]
                     rest = data[cut:]
                 else:
+                    # The line is longer than a block: it goes on in the next one.
                     rest += data
             if rest:
                 yield rest
@@ -211,10 +213,12 @@ def _parse(data: Bytes, values: Ints, counts: Bytes, starts: Int64s, decimals: i
                 i += 1
             number, first = 0, i
             while i < end and _digit(data[i]):
+                # Skip further digits: their value no longer matters, and adding them would overflow.
                 if number < _LARGEST:
                     number = number * 10 + data[i] - _ZERO
                 i += 1
             good = i > first
+            # Thousandths stay whole numbers: floats would not compare exactly with a limit.
             if decimals > 0:
                 fraction, beyond = 0, 0
                 if i < end and data[i] == _POINT:
@@ -231,10 +235,12 @@ def _parse(data: Bytes, values: Ints, counts: Bytes, starts: Int64s, decimals: i
                     fraction += 1
                 # Round up: cutting off would make an answer that is a hair too late look punctual.
                 number += beyond
+            # TOO_LARGE has no positive counterpart in 32 bits, so it must not be negated.
             elif number >= 1 << 31:
                 number, negative = TOO_LARGE, False
             while i < end and (data[i] == _BLANK or data[i] == _TAB or data[i] == _RETURN):
                 i += 1
+            # Check before storing: a line may have more fields than fit, and compiled code checks no bounds.
             good = good and field < width
             if good:
                 values[field, line] = -number if negative else number
@@ -248,4 +254,5 @@ def _parse(data: Bytes, values: Ints, counts: Bytes, starts: Int64s, decimals: i
         while i < end and data[i] != _NEWLINE:
             i += 1
         i += 1
+    # A last line without a newline ends where the block ends.
     starts[values.shape[1]] = min(i, end)

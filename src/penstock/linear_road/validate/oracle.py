@@ -77,6 +77,7 @@ def workspace(memory: str = MEMORY, directory: Path | None = None) -> Iterator[d
         con = _connect(directory / DATABASE) if directory else duckdb.connect(":memory:")
         con.execute(f"SET memory_limit = '{memory}'")
         con.execute(f"SET temp_directory = '{spill}'")
+        # Queries ask for an order where they need one. Without the default order DuckDB needs less memory.
         con.execute("SET preserve_insertion_order = false")
         con.execute("SET enable_progress_bar = false")
         with con:
@@ -90,6 +91,7 @@ def _connect(file: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(file)
     except duckdb.Error:
+        # The work directory is locked, so nobody else has the file open. What cannot be opened is damaged.
         for left in file.parent.glob(f"{file.name}*"):
             left.unlink()
         return duckdb.connect(file)
@@ -126,6 +128,8 @@ def _steps(oracle: Oracle, journal: Journal, source: Input) -> Iterator[tuple[st
     def each(name: str, tables: str, step: _OfExpressway) -> tuple[str, Callable[[_Tick], None]]:
         return name, partial(_each, con, journal, name, tables, step)
 
+    # Each step needs the tables of those before it. The lambdas run late on purpose: `oracle.xways` is known
+    # only after the rows are loaded.
     yield "rows", partial(_load, oracle, journal, source)
     yield each("trips", trips.TABLES, trips.find_entries)
     yield each("statistics", statistics.TABLES, statistics.measure)
@@ -152,6 +156,7 @@ def _each(
 ) -> None:
     """Run a step one expressway at a time, each as a unit of its own."""
     journal.once(name, lambda: _run(con, tables))
+    # A travel request may name an expressway that nobody reports from.
     xways = travel.asked_expressways(con) if name == "travel times" else expressways(con)
     for done, xway in enumerate(xways, start=1):
         journal.once(f"{name} {xway}", partial(step, con, xway))
@@ -166,6 +171,7 @@ def write_expected(oracle: Oracle, final: Path) -> None:
     """Write the oracle's own answers as one flat file, whole or not at all."""
     with whole_file(final) as path, path.open("wb") as out, tempfile.TemporaryDirectory() as directory:
         for kind, query in ANSWERS.items():
+            # COPY cannot append, so each type goes through a file of its own.
             part = Path(directory) / f"{kind}.csv"
             oracle.con.execute(f"COPY ({query} ORDER BY ALL) TO '{part}' (FORMAT csv, HEADER false)")
             with part.open("rb") as answers:

@@ -55,6 +55,7 @@ def _out_of_range(name: str) -> str:
     )
 
 
+# CASE names the first rule that a row breaks, so the order of the rules decides the reason.
 WHY = f"""
 CASE WHEN NOT readable THEN 'not 15 integers'
      WHEN Type NOT IN (0, 2, 3, 4) THEN 'unknown type'
@@ -104,6 +105,7 @@ class Gate:
         times = chunk.columns[_TIME][rows]
         verdict = out_of_order(times, self.last, following)
         kept = rows[verdict == _ACCEPTED]
+        # Repeated reports may count here: each has the Time of an accepted one.
         if len(kept):
             self.last = int(chunk.columns[_TIME][kept[-1]])
         reports = kept[chunk.columns[0][kept] == 0]
@@ -118,8 +120,10 @@ class Gate:
         """The reports that repeat an earlier one."""
         time, vid = columns[_TIME][reports].astype(np.int64), columns[_VID][reports]
         road = columns[_XWAY][reports].astype(np.int64) * 2 + columns[_DIR][reports]
+        # Chunks may split a second. So the carried reports come first, and count as the earlier ones.
         known: Int64s = np.hstack([self.known, [time, road, vid]])
         again = later_equals(_keys(*known))
+        # Times never go back, so only the newest second can still see a repeated report.
         self.known = np.unique(known[:, known[0] == self.last], axis=1)
         carried = known.shape[1] - len(reports)
         return np.asarray(reports[again[again >= carried] - carried])
@@ -132,6 +136,7 @@ def _keys(time: Int64s, road: Int64s, vid: Int64s) -> Int64s:
     """
     if road.max(initial=0) < 1 << _ROAD_BITS:
         return (time << (_VID_BITS + _ROAD_BITS)) | (road << _VID_BITS) | vid
+    # The bits of a road would run into those of the time. Number the pairs of time and road that occur.
     _, numbers = np.unique(np.stack([time, road]), axis=1, return_inverse=True)
     return (numbers.reshape(-1).astype(np.int64) << _VID_BITS) | vid
 
@@ -162,6 +167,7 @@ def out_of_order(times: Ints, last: int | None, following: int | None) -> Bytes:
     if not len(times):
         return verdict
     before = np.concatenate([[times[0] if last is None else last], times[:-1]])
+    # Rows are nearly always in order, so few of them are looked at one by one.
     suspicious = np.flatnonzero((times < before) | (times > before + LEAP))
     i = 0
     # All rows before a suspicious one are accepted, so its predecessor's Time is the last accepted one.
@@ -174,6 +180,7 @@ def out_of_order(times: Ints, last: int | None, following: int | None) -> Bytes:
 def _walk(times: Ints, verdict: Bytes, i: int, last: int, following: int | None) -> int:
     """Refuse rows from `i` on until one is accepted again; returns its index."""
     while i < len(times):
+        # A refused row does not move `last`, so the whole run of smaller times goes at once.
         if times[i] < last:
             until = _first_at_least(times, i, last)
             verdict[i:until] = _BACK
@@ -237,6 +244,7 @@ def sieve(
         why = malformed(con, chunk)
         formed = np.ones(len(chunk.readable), dtype=bool)
         formed[list(why)] = False
+        # A chunk without a well-formed row has no "next row", so several chunks may wait.
         if formed.any():
             following = int(chunk.columns[_TIME][np.argmax(formed)])
             yield from (_judged(gate, earlier, following) for earlier in waiting)

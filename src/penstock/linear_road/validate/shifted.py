@@ -122,8 +122,10 @@ def validate_copies(
         with workspace(memory) as con:
             # The oracle answers the original once. Each copy's answers are shifted back and compared with it.
             consult(con, open_input(part.original), history)
+            # Each part has its own database, so the answers of all copies are read again for each.
             read = read_answers(con, answers)
             _keep(con)
+            # Unreadable lines and strays belong to no part, so they count once.
             if number == 0:
                 verdict.unreadable += read.unreadable
                 _strays(con, verdict, shift, max(p.copies.stop for p in parts))
@@ -141,6 +143,7 @@ def _keep(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def _copy_of(kind: int, shift: Copies) -> str:
+    # Every number of the original is below the span, so a division tells the copy.
     span = shift.vid if _NAMED[kind] == "vid" else shift.qid
     # A single copy is not shifted and has no span.
     return f"{_NAMED[kind]} // {span}" if span else "0"
@@ -172,6 +175,7 @@ def _unshift(con: duckdb.DuckDBPyConnection, shift: Copies, k: int) -> None:
 def _judge(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, k: int) -> None:
     con.execute("DROP TABLE IF EXISTS judged_2")
     verdict.copies += 1
+    # Whether answers are late is the run's own count, which leaves out the warm-up.
     for result in compare(con, emits=True, limits=False):
         verdict.types[result.type.number].add(result)
         room = _SHOWN - len(verdict.faults)

@@ -179,6 +179,7 @@ def _accidents(oracle: Oracle, q: Report, accident: int | None) -> list[str]:
     last = min(q.seg + 4, 99) if q.dir == 0 else max(q.seg - 4, 0)
     if accident is None:
         return [f"No accident in minute {q.minute - 1} in segments {q.seg}..{last}."]
+    # Each report of a stopped vehicle is a span of its own, so one accident is many rows.
     begin, end = (q.minute - 2) * 60, (q.minute - 1) * 60
     rows = oracle.con.execute(
         """SELECT lane, pos, vid1, vid2, min(since), max(until) FROM accidents
@@ -232,6 +233,7 @@ def _balance(oracle: Oracle, time: int, qid: int, request: _Request) -> list[str
     charges = oracle.con.execute(
         "SELECT time, toll, xway, seg FROM charges WHERE vid = ? AND time <= ? ORDER BY time", [vid, time]
     ).fetchall()
+    # Charges of 60 s ago and before are in every right answer. Each later one begins another right pair.
     old = sum(toll for at, toll, _, _ in charges if at <= time - 60)
     lines = [f"Balance request {qid} at {time} of vehicle {vid}: {old} for ResultTime {time - 60}"]
     for at, toll, _, _ in charges:
@@ -265,6 +267,7 @@ def _travel(oracle: Oracle, time: int, qid: int, request: _Request) -> list[str]
     outcome = f"{minutes * 60:.3f} s, toll {toll:.3f}"
     lines = [f"Travel request {qid} at {time} of vehicle {vid}: {journey}: {outcome}."]
     for before, after in pairwise(steps):
+        # Requests may share time and QID; then their legs follow each other.
         if before.id == after.id:
             lines.append(_leg(before, after))
     return lines

@@ -19,6 +19,7 @@ WHERE vid IN (SELECT vid FROM still)"""
 
 # Each report beside the three before it. If the fourth one back has the same second as the third, the vehicle
 # reported twice in a second, and its four latest are not 30 s apart. `until` ends with the next report.
+# A second report in this very second leaves an empty span (since = until), which overlaps nothing.
 STOPPED = """
 CREATE TABLE stopped AS
 WITH mine AS ({mine}),

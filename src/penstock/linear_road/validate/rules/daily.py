@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
+# The history has millions of rows, of which few are asked for. So it is filtered before it is summed.
 DAILY = """
 CREATE TABLE expected_3 AS
 WITH asked AS (SELECT *, home_vid(vid, xway) AS home, home_xway(xway) AS road

@@ -20,6 +20,7 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "segment_history": ("SegmentHistory", ("day", "min", "xway", "dir", "seg", "lav", "cnt", "toll")),
 }
 
+# Beyond the last copy an expressway stands for itself: a foreign input may use any number.
 HOME = """
 CREATE OR REPLACE MACRO copy_of(x) AS CASE WHEN x // {xway} < {count} THEN x // {xway} ELSE 0 END;
 CREATE OR REPLACE MACRO home_xway(x) AS x - copy_of(x) * {xway};

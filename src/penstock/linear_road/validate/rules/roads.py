@@ -98,6 +98,7 @@ def load(
         _add(con, chunk, accepted)
         _note_refused(con, done.refused.total(), refused)
         done.refused.update(row.why for row in refused)
+        # `sieve` yields a chunk before it judges the next one, so the gate's memory ends at this position.
         done.position = chunk.following
         progress(float(sizes[done.position.file] / max(sizes[-1], 1)))
         if time.monotonic() - committed >= COMMIT_SECONDS:
@@ -120,6 +121,7 @@ def _begin(con: duckdb.DuckDBPyConnection, journal: Journal) -> _Loading:
 
 
 def _note_refused(con: duckdb.DuckDBPyConnection, before: int, refused: list[Refused]) -> None:
+    # All refused rows are counted, but only the first are kept: in a wrong file every row may be refused.
     kept = refused[: max(0, KEPT_REFUSED - before)]
     if kept:
         rows = [{"n": n, **asdict(row)} for n, row in enumerate(kept, start=before)]
@@ -148,6 +150,7 @@ def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Bools) -> None:
 
 def expressways(con: duckdb.DuckDBPyConnection) -> list[int]:
     """The expressways that have reports."""
+    # A table is made with its first report, so the tables are the list.
     names = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE table_name SIMILAR TO 'reports_[0-9]+'"
     ).fetchall()

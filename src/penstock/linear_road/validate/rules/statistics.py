@@ -12,6 +12,7 @@ TABLES = """
 CREATE TABLE statistics (xway INTEGER, dir UTINYINT, seg UTINYINT, minute SMALLINT, cars INTEGER,
     avgs DOUBLE)"""
 
+# A mean of means: a vehicle that reports twice in a minute must not weigh double.
 STATISTICS = """
 INSERT INTO statistics
 SELECT {xway}, dir, seg, minute, count(*) AS cars, avg(speed) AS avgs

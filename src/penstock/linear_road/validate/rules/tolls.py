@@ -44,6 +44,7 @@ SELECT e.*, q.lav, q.accident, CASE WHEN e.lane <> 4 THEN q.toll END AS toll
 FROM entries e JOIN quotes q ON q.xway = e.xway AND q.dir = e.dir AND q.seg = e.seg
     AND q.minute = e.time // 60 + 1"""
 
+# Views: each notice is an entry, and a copy of millions of rows would only cost memory.
 NOTICES = """
 CREATE VIEW expected_0 AS SELECT vid, time, lav, toll, xway, dir, seg FROM entered WHERE lane <> 4"""
 

@@ -75,6 +75,7 @@ def legs(con: duckdb.DuckDBPyConnection, xway: int, time: int, qid: int) -> list
     row = con.execute(f"SELECT home_xway({int(xway)})").fetchone()
     home = row[0] if row else xway
     con.execute(MEANS.format(xway=home))
+    # Copies share the history of their home, but the request is that of one copy.
     only = f"AND xway = {int(xway)} AND time = {int(time)} AND qid = {int(qid)}"
     rows = con.execute(
         LEGS.format(xway=home, only=only) + " SELECT id, dir, seg, y, toll, lav, cnt FROM legs ORDER BY id, y"
