@@ -76,6 +76,7 @@ class Accidents:
             t = second // _SECOND
             self._pass(t // _MINUTE, ended)
             self._report(t, vid, stops, (xway, direction, lane, pos, seg))
+        # Alerts need the minute before. After the end there is no alert, so the open minute stays open.
         if not final:
             # At `until` itself nothing has come yet, so the minute that begins there stays closed.
             self._pass((until - 1) // _SECOND // _MINUTE, ended)
@@ -96,6 +97,7 @@ class Accidents:
 
     def _pass(self, minute: int, ended: Ended) -> None:
         """Let minutes pass until this one is open; adds their accidents to `ended`."""
+        # Where nobody stands, minutes pass without a look: none of them has an accident.
         if self._minute < 0 or not self._stays:
             self._moved |= self._minute != minute
             self._minute = max(minute, self._minute)

@@ -143,11 +143,14 @@ class Accounts:
         number, oldest = self._next, self._unmerged.start
         self._runs[number] = run
         self._changed[f"run/{number}"] = _part(run)
+        # Runs are numbered without gaps, so each bucket has its turn within 32 runs, and a run lives no
+        # longer than that.
         bucket = number % BUCKETS
         late = (self._run(n) for n in range(self._merged[bucket] + 1, number + 1))
         self._sums[bucket] = merged([self._bucket(bucket), *(_within(run, bucket) for run in late)])
         self._merged[bucket] = number
         self._changed[f"bucket/{bucket}"] = _part(self._sums[bucket])
+        # A copy: Arrow would share the array, which later trains change.
         self._changed["merged"] = pa.table({"run": self._merged.copy()})
         # Drop the runs that every bucket has by now.
         for gone in range(oldest, self._unmerged.start):
@@ -173,6 +176,8 @@ class _Fresh:
 
     def __init__(self, vehicle: Codes, time: Ints, toll: Ints) -> None:
         self.key = (vehicle.astype(np.uint64) << np.uint64(32)) | time.astype(np.uint64)
+        # Sorted by vehicle and second, both questions are a difference of two running sums: what a vehicle
+        # was charged up to a second, and in the whole train.
         order = np.argsort(self.key, kind="stable")
         self.key = self.key[order]
         self.sums = np.concatenate([[0], np.cumsum(toll[order].astype(np.int64))])

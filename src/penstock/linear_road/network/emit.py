@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.linear_road.drive.clock import CLOCK_FILE, Clock
 
+# One for each worker process. The stamp itself is pickled and frozen, so it cannot hold the clock.
 _clocks: dict[str, tuple[int, Clock]] = {}
 
 
@@ -28,6 +29,7 @@ class EmitStamp:
         clock = self._clock()
         if not clock.ticks:
             return answers
+        # One stamp for all rows: they are in one file and become visible together.
         emit = pa.scalar(Decimal(f"{clock.now():.3f}"), pa.decimal128(12, 3))
         at = answers.schema.get_field_index("Emit")
         return answers.set_column(at, "Emit", pa.repeat(emit, answers.num_rows))
@@ -35,6 +37,7 @@ class EmitStamp:
     def _clock(self) -> Clock:
         path = Path(self.clock)
         file = path / CLOCK_FILE if path.is_dir() else path
+        # This runs for every answer file, and a look at the file's time is far cheaper than reading JSON.
         changed = file.stat().st_mtime_ns if file.exists() else -1
         known = _clocks.get(self.clock)
         if known is None or known[0] != changed:

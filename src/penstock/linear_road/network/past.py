@@ -91,6 +91,7 @@ def load_history(history: Path, out: Path | None = None) -> Path:
     make_directory(aside)
     _load_tolls(files[TOLLS], aside)
     _load_segments(files[SEGMENTS_FILE], aside)
+    # The note comes last: columns without it are not whole.
     write_text(aside / _NOTE, json.dumps(facts))
     shutil.rmtree(columns, ignore_errors=True)
     aside.rename(columns)
@@ -163,6 +164,7 @@ def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Int32s]]:
 
 
 def _load_tolls(file: Path | None, out: Path) -> None:
+    # Two passes: a grid needs all vehicles of its expressway before the first toll goes in.
     vids: dict[int, list[Int32s]] = {}
     for vid, _, xway, _ in _batches(file, _TOLL_COLUMNS) if file else ():
         for road in np.unique(xway).tolist():
@@ -173,6 +175,7 @@ def _load_tolls(file: Path | None, out: Path) -> None:
         good = (day >= 1) & (day <= DAYS)
         for road in np.unique(xway[good]).tolist():
             rows = good & (xway == road)
+            # `grid[...] += tolls` would count a day only once if the history repeats it.
             np.add.at(grids[road], (np.searchsorted(known[road], vid[rows]), day[rows] - 1), tolls[rows])
     for road, grid in grids.items():
         np.save(out / f"vids-{road}.npy", known[road].astype(np.int32))
@@ -247,6 +250,7 @@ class Past:
     def home(self, vid: Ints, xway: Ints) -> tuple[Ints, Ints]:
         """The vehicle and expressway whose history a request of a shifted copy shares."""
         copy = xway // self.copies["xway"]
+        # Beyond the last copy an expressway stands for itself, as in the validator.
         copy = np.where(copy < self.copies["count"], copy, 0).astype(np.int64)
         return vid - copy * self.copies["vid"], xway - copy * self.copies["xway"]
 
@@ -259,6 +263,7 @@ class Past:
             if known is None or grid is None or not len(known):
                 continue
             rows = np.flatnonzero(xway == road)
+            # A vehicle above all known ones must not point behind the end; the comparison below refuses it.
             at = np.minimum(np.searchsorted(known, vid[rows]), len(known) - 1)
             tolls[rows] = np.where(known[at] == vid[rows], grid[at, day[rows] - 1], 0)
         return tolls
@@ -282,6 +287,7 @@ class Past:
         )
 
 
+# Read-only, as mapped grids are: numba would compile the kernel again for writable arrays.
 _NO_GRID = np.zeros((2, SEGMENTS, WEEK, 0), np.uint16)
 _NO_GRID.setflags(write=False)
 _NO_DAYS = _NO_GRID.astype(np.uint8)

@@ -31,6 +31,8 @@ def road_network(history: Path | None, source: Path, answers: Path, clock: Path 
     the first answer is written. At maximum speed Emit = Time.
     """
     net = ps.Network("linear_road")
+    # `whole`: a train never splits a second, so no later train brings more of it. `idle=None`: however long
+    # the driver pauses, the network waits for it.
     rows = net.source(
         "rows",
         ps.feed(str(source), SCHEMA, decode=decode, keys="XWay"),
@@ -71,6 +73,7 @@ def _answers(
 
 
 def _within(seconds: int) -> ps.QoS:
+    # All or nothing, as in the benchmark: an answer in time is worth 1, a late one 0.
     return ps.QoS(delay=((0, 1), (seconds, 1), (seconds + 0.001, 0)))
 
 
@@ -94,6 +97,7 @@ def _statistics(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
     ):
         grouped = tracked.group_by("XWay", name="segments")
         figures = grouped.column_latch(statistics.Statistics, produces=statistics.PRODUCES, name="minutes")
+        # Tolls read the stream, not the point: a point would cut the network into two queries.
         figures.connection_point("figures", keep="1 hour", key="XWay")
         return figures
 
@@ -127,6 +131,7 @@ def _accounts(net: ps.Network, tolls: ps.Stream, asked: ps.Stream) -> ps.Stream:
         requests = asked.filter("Type = 2", name="balance_requests").select(
             "Second", "Time", "VID", "QID", Toll="0", name="request_fields"
         )
+        # A union takes streams with the same columns in the same order.
         ordered = requests.select("Second", "Time", "VID", "Toll", "QID", name="request_entries")
         entries = charges.union(ordered, name="entries").group_by("VID", name="by_vehicle")
         return entries.column_latch(accounts.Accounts, produces=accounts.PRODUCES, name="accounts")

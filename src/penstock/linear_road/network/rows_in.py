@@ -37,6 +37,7 @@ SCHEMA = (
 )
 """The fifteen fields of a row, and the second in which it was delivered."""
 
+# Indices of `refusals.REASONS`.
 _BACK, _LEAPS, _REPEATED = 18, 19, 20
 _COMMA, _NEWLINE, _MINUS, _ZERO, _ONE = 44, 10, 45, 48, 49
 _TOP_SPEED = 100
@@ -73,6 +74,7 @@ def decode(chunk: bytes | memoryview, at: int) -> Decoded:
 
 
 def _judged(kept: int, columns: Int32s, verdicts: Codes, at: int) -> tuple[Arrays, Int64s, list[str]]:
+    # Nearly always every row is kept. Then there is nothing to search.
     lines = np.flatnonzero(verdicts) if kept < len(verdicts) else np.zeros(0, np.int64)
     arrays: Arrays = {"Second": pa.array(np.full(kept, at * _SECOND, np.int64)).view(UTC)}
     arrays |= {name: columns[i, :kept] for i, name in enumerate(COLUMNS)}
@@ -87,6 +89,7 @@ def _decode_packed(rows: PackedRows, at: int) -> Decoded:
         _widen(rows, columns, at)
         doubtful = _check_all(rows.columns, at, seen, again)
     if doubtful < 0:
+        # The fast way may have filled the filter, and put fields of requests where rows now move up.
         seen[:], columns[_REPORT_FIELDS:] = 0, -1
         kept, doubtful = _unpack(rows.columns, rows.lines, rows.text, at, columns, verdicts, seen, again)
     if doubtful > 0:
@@ -127,6 +130,7 @@ def _without_repeated(columns: Int32s, kept: int, verdicts: Codes, doubtful: Int
     repeated = _repeated(columns, kept, doubtful, slots, np.zeros(kept, np.bool_))
     if not repeated.any():
         return kept
+    # Kept rows are the lines with verdict 0, in their order. That leads from a row back to its line.
     verdicts[np.flatnonzero(verdicts == 0)[repeated]] = _REPEATED
     left = np.flatnonzero(~repeated)
     columns[:, : len(left)] = columns[:, left]
@@ -176,6 +180,7 @@ def _check_all(packed: Columns, at: int, seen: _Filter, again: Int64s) -> int:
     row[TIME_FIELD] = at
     for i in range(len(vid)):
         if kind[i] == POSITION_REPORT:
+            # One bad row is enough to give up: `_unpack` then judges all rows one by one.
             if not _in_range(vid[i], spd[i], xway[i], lane[i], way[i], seg[i], pos[i]):
                 return -1
             if _noted(vid[i], xway[i], way[i], seen):
@@ -246,6 +251,7 @@ def _sound_report(row: Int32s) -> bool:
 def _in_range(vid: int, spd: int, xway: int, lane: int, way: int, seg: int, pos: int) -> bool:
     if vid < 0 or xway < 0 or not 0 <= spd <= _TOP_SPEED or not 0 <= lane <= EXIT_LANE or not 0 <= way <= 1:
         return False
+    # Two comparisons say that Seg is Pos div 5280; a division would take longer.
     begin = FEET_PER_SEGMENT * np.int64(seg)
     return bool(0 <= seg < SEGMENTS and begin <= pos < begin + FEET_PER_SEGMENT)
 
@@ -263,6 +269,8 @@ def _quick_report(text: Bytes, i: int, at: int, row: Int32s) -> int:
     for field in range(1, _REPORT_FIELDS):
         number = 0
         first = i
+        # What is below '0' wraps around to a large number, so one comparison finds a digit. The newline at
+        # the end stops the loop before the text ends.
         digit = text[i] - np.uint8(_ZERO)
         while digit < 10:
             number = number * 10 + digit
@@ -303,6 +311,7 @@ def _careful(text: Bytes, i: int, at: int, row: Int32s) -> tuple[int, int]:
             if text[i] != _COMMA:
                 break
             i += 1
+    # A row that is not whole gets verdict 1, "not 15 integers", whatever numbers were read.
     whole = good and field == FIELDS and text[i] == _NEWLINE
     while text[i] != _NEWLINE:
         i += 1
@@ -319,11 +328,15 @@ def _verdict(row: Int32s, at: int) -> int:
 
 @njit(cache=True, nogil=True, inline="always")
 def _key(vid: int, xway: int, direction: int) -> np.int64:
+    # Nothing overlaps: a vehicle has 31 bits, an expressway 31, its direction 1. So a key is never negative,
+    # and -1 can mark an empty slot.
     return (np.int64(vid) << 32) | (np.int64(xway) << 1) | np.int64(direction)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _mixed(key: np.int64) -> np.int64:
+    # Multiplying by 2^64 / golden ratio mixes upwards. So the vehicle is folded into the lower half first.
+    # The lowest bits depend on few others and are cut off.
     return ((key ^ (key >> 32)) * np.int64(-7046029254386353131)) >> 20
 
 
@@ -359,6 +372,7 @@ def _repeated(columns: Int32s, kept: int, doubtful: Int64s, slots: Int64s, repea
         if columns[TYPE_FIELD, row] == POSITION_REPORT and _may_have(vid, xway, direction, few):
             slot = _slot(_key(vid, xway, direction), slots)
             if slots[slot] >= 0:
+                # The filter suspects some reports wrongly: a key in the table may occur only once.
                 repeated[row] = first[slot] >= 0
                 first[slot] = row
     return repeated

@@ -99,6 +99,7 @@ def warm_up(
             partitions=partitions,
             once=True,
             close=True,
+            # One second a train: what warms up is the number of trains, not of rows.
             train_length=1,
         ) as run:
             run.wait()
@@ -109,7 +110,8 @@ def warm_rows(groups: int, seconds: int, rows: int) -> Iterator[tuple[int, list[
     """(second, rows of each group): vehicles that drive on, requests of each type."""
     vehicle = np.arange(rows)
     for i in range(seconds):
-        # In steps of ten seconds, every third train finds previous reports and every sixth ends a minute.
+        # In steps of ten seconds, the vehicles of a train last reported three trains ago, and every sixth
+        # train ends a minute.
         t = i * 10
         groups_rows = []
         for group in range(groups):

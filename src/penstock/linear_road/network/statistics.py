@@ -67,6 +67,7 @@ class Statistics:
         for first, last in spans(minutes):
             self._close(int(minutes[first]), tables)
             self._count(reports.slice(first, last - first))
+        # The figures of a minute serve the tolls of the next one. After the end there is none.
         if not final and self._minute >= 0:
             # At `until` itself nothing has come yet, so the minute that begins there waits.
             self._close((until - 1) // _MINUTE, tables)
@@ -92,6 +93,7 @@ class Statistics:
 
     def _end_minute(self) -> None:
         if self._cars.any():
+            # 0 / 0 is NaN, which marks a segment without cars.
             with np.errstate(invalid="ignore", divide="ignore"):
                 self._means[self._minute] = self._sums / self._cars
             self._changed[f"m/{self._minute}"] = pa.table({"mean": self._means[self._minute]})
@@ -107,6 +109,7 @@ class Statistics:
         size = len(self._cars)
         total, known = np.zeros(size), np.zeros(size, np.int32)
         for means in self._means.values():
+            # An earlier minute may know fewer roads, so its array may be shorter.
             there = ~np.isnan(means)
             total[: len(means)][there] += means[there]
             known[: len(means)] += there

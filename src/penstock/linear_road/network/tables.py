@@ -27,6 +27,7 @@ def index(keys: Int64s) -> tuple[Int32s, bool]:
 
     Also returns whether any vehicle occurs twice.
     """
+    # At least twice as many slots as keys, so that searches stay short.
     slots = np.full(1 << max(1, int(2 * len(keys) - 1).bit_length()), -1, np.int32)
     return slots, _fill(keys, slots)
 
@@ -34,6 +35,7 @@ def index(keys: Int64s) -> tuple[Int32s, bool]:
 @njit(cache=True, nogil=True, inline="always")
 def start(key: np.int64, size: int) -> np.int64:
     """Where the search for a key's vehicle begins."""
+    # The vehicle alone, not the road: `tracking` also asks for a vehicle's reports from any road.
     return (((key >> 32) * _MIX) >> 24) & (size - 1)
 
 
@@ -43,6 +45,7 @@ def _fill(keys: Int64s, slots: Int32s) -> bool:
     for i in range(len(keys)):
         slot = start(keys[i], size)
         while slots[slot] >= 0:
+            # Equal vehicles start at the same slot, so on the way to a free one all of them are met.
             twice |= keys[slots[slot]] >> 32 == keys[i] >> 32
             slot = (slot + 1) & (size - 1)
         slots[slot] = i
@@ -81,6 +84,7 @@ class Roads:
         numbers = np.empty(len(xway), np.int32)
         at = 0
         segments = (xway, direction, seg)
+        # New roads are rare. Compiled code stops at one, and goes on when it has its number.
         while (at := _cells(segments, self.keys, self._slots, at, numbers)) < len(numbers):
             self.keys = np.append(self.keys, np.int64(xway[at]) * 2 + direction[at])
             self._index()
@@ -88,6 +92,7 @@ class Roads:
 
     def _index(self) -> None:
         self._slots = np.full(1 << max(4, int(4 * len(self.keys)).bit_length()), -1, np.int32)
+        # The index looks at the upper half of a key, where vehicles are; here it holds the road.
         _fill(self.keys << 32, self._slots)
 
 
@@ -118,6 +123,7 @@ def column(table: pa.Table, name: str) -> Ints:
     """A column of whole numbers or times as numpy, without a copy where possible."""
     chunks = table.column(name)
     array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+    # A timestamp has a unit. As a whole number it needs no conversion.
     if hasattr(array.type, "unit"):
         array = array.view("int64")
     values: Ints = array.to_numpy(zero_copy_only=False)

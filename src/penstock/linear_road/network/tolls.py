@@ -96,6 +96,7 @@ class Tolls:
             parts = [
                 table.slice(*_range(minutes, minute)) for table, minutes in zip(tables, of_rows, strict=True)
             ]
+            # A train may end within a minute. The next one goes on with the same grid.
             if minute != self._minute:
                 self._begin(minute, *parts[1:])
             yield parts[0]
@@ -111,6 +112,7 @@ class Tolls:
         charged = (self._lav < _SLOW) & (cars > _CROWDED) & (self._accident < 0)
         toll = np.where(charged, 2 * (cars - _CROWDED) ** 2, 0).astype(np.int32)
         if toll.any():
+            # Tolls are never dropped: nobody knows how long a vehicle stays in the segment it was quoted for.
             self._tolls[minute] = toll
             self._known.add(minute)
             self._changed[f"toll/{minute}"] = pa.table({"toll": toll})
@@ -126,6 +128,7 @@ class Tolls:
 
     def _tell(self, moves: pa.Table) -> pa.Table:
         cells = self._cells(moves)
+        # A road that appears within a minute has no figures yet: no Lav, no accident, no toll.
         if len(self._roads) * SEGMENTS > len(self._lav):
             self._lav = grown(self._lav, len(self._roads) * SEGMENTS, -1)
             self._accident = grown(self._accident, len(self._roads) * SEGMENTS, -1)
@@ -172,12 +175,14 @@ def nearest(wrecks: Ints, roads: Int64s) -> Codes:
         for cell in wrecks.tolist():
             road, seg = divmod(cell, SEGMENTS)
             upstream = seg - back if roads[road] & 1 == 0 else seg + back
+            # The road ends there. The benchmark's min(s + i, 99) would only name the last segment again.
             if 0 <= upstream < SEGMENTS:
                 accident_at[road * SEGMENTS + upstream] = seg
     return accident_at
 
 
 def _range(minutes: Ints, minute: int) -> tuple[int, int]:
+    # A column latch gets its rows in order of time.
     first, last = np.searchsorted(minutes, (minute, minute + 1))
     return int(first), int(last - first)
 

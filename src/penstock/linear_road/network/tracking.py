@@ -153,6 +153,7 @@ class Tracking:
     def _add(self, second: int, bucket: Bucket) -> None:
         self._buckets[second] = bucket
         self._seconds.add(second)
+        # The index is a part of its own: a worker that takes over need not build it again.
         self._changed[f"s/{second}"] = pa.table({"key": bucket.keys, "facts": bucket.facts})
         self._changed[f"i/{second}"] = pa.table({"slot": bucket.slots})
         for old in [s for s in self._seconds if s <= second - _MINUTE]:
@@ -183,6 +184,7 @@ class Tracking:
         slots, twice = index(packed.keys)
         if twice:
             _set_apart(packed, outcome)
+        # Last, because the steps above may still reset counts of still reports in `packed`.
         self._add(t, Bucket(packed.keys, packed.facts, slots))
 
     def _look(self, t: int, packed: _Packed, segs: Ints, outcome: _Outcome) -> None:
@@ -203,12 +205,14 @@ class Tracking:
 
     def _judge(self, t: int, rows: Int64s, packed: _Packed, seen: Int32s, outcome: _Outcome) -> None:
         flags, stood, before, spd = seen
+        # `_follow` has counted only the report of 30 s ago. Here all reports of this minute are counted.
         outcome.before[rows], outcome.before_spd[rows] = before, spd
         # A report in between means that the four latest are not 30 s apart, so the count of still reports
         # restarts.
         broken = rows[(flags & _IN_BETWEEN) > 0]
         packed.facts[broken] = (packed.facts[broken] & ~np.int64(_COUNT_MASK)) | 1
         outcome.stops[broken] = 0
+        # After the reset above: a vehicle that stood must be freed, or its stay would last up to 30 s.
         outcome.stops[rows[stood > 0]] = FREED
         self._remember_odd(t, packed.keys[rows[(flags & _OUT_OF_STEP) > 0]].tolist())
 
@@ -227,6 +231,7 @@ def _set_apart(packed: _Packed, outcome: _Outcome) -> None:
     """Reset vehicles that report from two roads in one second: their four latest are not 30 s apart."""
     _, same, times = np.unique(packed.keys >> 32, return_inverse=True, return_counts=True)
     tied = times[same] > 1
+    # 0 and not 1: no report of this second can be the first of four.
     packed.facts[tied] &= ~np.int64(_COUNT_MASK)
     outcome.stops[tied & (outcome.stops > 0)] = FREED
 
@@ -303,11 +308,13 @@ def _follow(
             if lane != _EXIT and (first or moved):
                 outcome.moves[i] |= ENTERS
                 quoted = t
+            # Also on the exit lane: who crosses from there into the next segment still pays.
             elif not moved:
                 quoted = old_quoted
             # Four reports in a row from one position of a travel lane: the vehicle has stopped.
             if 1 <= lane < _EXIT and old_lane == lane and old_pos == pos:
                 count = min(old_count + 1, _MOST)
+                # `_look` must see whether the vehicle has reported from elsewhere in between.
                 outcome.look[i] = 1
                 if count >= _STANDS:
                     outcome.stops[i] = STOPPED
@@ -336,10 +343,12 @@ def _meet(rows: Int64s, keys: Int64s, segs: Ints, earlier: Bucket, age: _Age, se
             slot = (slot + 1) & (size - 1)
             if earlier.keys[j] >> 32 != key >> 32:
                 continue
+            # From any road: the four latest reports are the vehicle's, wherever it drives.
             if age.near:
                 seen[0, r] |= _IN_BETWEEN
                 if earlier.facts[j] & _COUNT_MASK >= _STANDS:
                     seen[1, r] = 1
+            # The rest concerns this road only, since trips and statistics belong to one road.
             if earlier.keys[j] == key:
                 if not age.step:
                     seen[0, r] |= _OUT_OF_STEP
