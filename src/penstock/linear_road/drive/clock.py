@@ -66,6 +66,7 @@ class Clock:
 
     def now(self) -> float:
         """The time on this clock."""
+        # Wall-clock time and not a monotonic clock: driver, tasks and a resumed run must all read the same.
         return self.reading(time.time())
 
     def reading(self, wall: float) -> float:

@@ -127,6 +127,7 @@ class Feed:
         span = self.slices.span
         if span is None or not span.together:
             return False
+        # Groups are ranges of expressways: if both ends of a range are in one group, so is all between.
         homes = {unit: group for group, units in enumerate(self.plan) for unit in units}
         stored = self.slices.groups
         return any(
@@ -144,6 +145,7 @@ class Feed:
         """What to deliver at a second, one slice for each group."""
         stored = [self.slices.slice(second, group) for group in range(self.slices.groups)]
         if self.delivery == "packed":
+            # Pack each stored slice once; copies only shift it.
             packed = [pack(np.asarray(piece.data), second) for piece in stored]
             return [assemble_packed(packed, units, self.copies) for units in self.plan]
         return [assemble(stored, units, self.copies, self.slices.format) for units in self.plan]
@@ -333,6 +335,7 @@ class _Delivery:
         if self.clock is None:
             # The clock starts when the first second is ready to go.
             self._keep_clock(Clock(time.time(), self.feed.begin, self.plan.speed))
+        # What was staged vanishes when the target is closed, so a stopped drive delivers no half second.
         if not self._wait(second):
             return False
         # From here to the end of `deliver` counts as lateness, so nothing else happens in between.
@@ -357,6 +360,7 @@ class _Delivery:
         # run.
         if self.clock.ticks and self.clock.due(second) < self._resumed_at:
             self.behind = self.behind.unattended()
+        # A second without rows makes nobody wait, so it cannot be late.
         elif rows and self.clock.ticks:
             late = time.time() - self.clock.due(second)
             self.lateness.add(second, late, rows)

@@ -184,6 +184,7 @@ class _Packer:
         """A packer that resumes after the last recorded block, or a new one."""
         try:
             progress: _PackProgress = json.loads((out / _PROGRESS).read_text(encoding="utf-8"))
+            # JSON makes lists of tuples, so the plan goes through it too before the two are compared.
             if progress["plan"] != json.loads(json.dumps(plan.as_json())):
                 raise InputError(
                     f"{out} holds an unfinished preparation with other options; remove it or choose another."
@@ -211,6 +212,7 @@ class _Packer:
         return packer
 
     def _cut_back(self, written: list[int]) -> None:
+        # What lies beyond was written after the last record. Its rows are read again.
         for file, size in zip(self._parts(), written, strict=True):
             with open_file(file, "ab") as stream:
                 stream.truncate(size)
@@ -253,6 +255,7 @@ class _Packer:
                 self.seconds.append(second)
                 self.sizes.append([(len(piece.data), piece.rows) for piece in delivered])
         finally:
+            # Closed after every block: `_record` asks for the sizes, and what is still buffered has none.
             for stream in streams:
                 stream.close()
 
@@ -281,12 +284,14 @@ class _Packer:
     def _home(self, values: Int32s) -> Int64s:
         """The stored group of each row."""
         if self.plan.halves:
+            # A request may name an expressway beyond those that report. It goes to the last group.
             return np.minimum(half_of(values), self.stored - 1)
         # Use a wide type: an expressway may have any number that a field can hold.
         xway = np.clip(values[:, XWAY_FIELD].astype(np.int64), 0, self.xways - 1)
         return xway * self.stored // self.xways
 
     def _record(self) -> None:
+        # The progress file comes last: it vouches for the packed files and tables written before it.
         with whole_file(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
         self._save_refused(_REFUSED_SO_FAR)
@@ -334,6 +339,7 @@ class _Packer:
     def _index(self, t0: int, t1: int) -> Int64s:
         """Running totals (seconds + 1, groups, 2): bytes and rows before each second."""
         index = np.zeros((t1 - t0 + 1, self.plan.groups, 2), np.int64)
+        # Seconds without rows stay 0, so the running totals do not move there.
         index[np.array(self.seconds) - t0 + 1] = np.array(self.sizes, np.int64)
         return np.cumsum(index, axis=0)
 
@@ -409,6 +415,7 @@ def index_within(keys: Int64s) -> Int64s:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     index = np.empty(len(keys), np.int64)
+    # A stable sort puts equal keys side by side and keeps their order, so the place among them is the count.
     index[order] = np.arange(len(keys)) - np.searchsorted(ordered, ordered)
     return index
 

@@ -205,6 +205,7 @@ def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
         )
     plan: list[list[Unit]] = [[] for _ in range(groups)]
     for r, road in enumerate(roads):
+        # A road goes where its middle lies, so that half a road at the end weighs only half.
         middle = 2 * r + len(road) / 2
         plan[int(middle * groups / len(units))].extend(road)
     return plan
@@ -216,6 +217,7 @@ def stored_groups(groups: int, copies: int, xways: int) -> int:
     >>> stored_groups(8, 200, 1), stored_groups(4, 1, 10), stored_groups(4, 2, 10)
     (1, 4, 2)
     """
+    # Copies that divide evenly among the groups stay whole. Otherwise each is split just finely enough.
     return min(groups // math.gcd(groups, copies), xways)
 
 
@@ -224,6 +226,7 @@ def assemble(stored: Sequence[Slice], units: Sequence[Unit], copies: Copies, for
     parts = [(k, stored[b]) for k, b in units if stored[b].rows]
     if not parts:
         return EMPTY
+    # Copy 0 is not shifted: its bytes go on as they lie in the mapped file.
     if len(parts) == 1 and parts[0][0] == 0:
         return parts[0][1]
     data = _assemble_csv(parts, copies) if form == "csv" else _assemble_parquet(parts, copies)
@@ -266,6 +269,7 @@ def encode(columns: Sequence[Int32s]) -> Bytes:
     out = io.BytesIO()
     arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     table = pa.Table.from_arrays(arrays, schema=PARQUET_SCHEMA)
+    # These files are read whole and once, so neither statistics nor a dictionary would be of use.
     pq.write_table(table, out, compression="snappy", use_dictionary=False, write_statistics=False)
     return np.frombuffer(out.getbuffer(), np.uint8)
 

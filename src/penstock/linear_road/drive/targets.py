@@ -59,6 +59,7 @@ class DirectoryTarget:
             # After a resume, some groups of a second may already exist.
             if piece.rows and not final.exists():
                 aside = final.with_name(f".{final.name}.tmp")
+                # Noted before it is written: after a failed write, `close` removes it.
                 self._staged.append((aside, final))
                 _write(aside, piece)
                 if self.sync:
@@ -128,6 +129,7 @@ class TcpTarget:
                 "the receiver first."
             ) from error
         connection.settimeout(None)
+        # A second goes out in one burst. Waiting for more bytes would only make it late.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(connection)
 

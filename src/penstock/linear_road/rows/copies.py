@@ -132,6 +132,7 @@ def copies_of(span: Span, *, count: int | None = None, expressways: float | None
 
 
 def _count_for(span: Span, expressways: float) -> int:
+    # Sizes are multiples of 0.5, which floats hold exactly, so the comparison is exact.
     count = round(expressways / span.expressways)
     if count < 1 or count * span.expressways != expressways:
         raise InputError(

@@ -78,6 +78,7 @@ def shift(text: Bytes, rows: int, vid: int, qid: int, xway: int) -> Bytes:
     >>> shift(np.frombuffer(row, np.uint8), 1, 1000, 100, 2).tobytes()
     b'3,10,1231,-1,2,-1,-1,-1,-1,105,-1,-1,-1,-1,60\n'
     """
+    # Three numbers of a row may grow, none of them beyond the longest.
     out = np.empty(len(text) + 3 * MOST_DIGITS * rows, np.uint8)
     return out[: shift_into(text, out, 0, vid, qid, xway)]
 
@@ -115,6 +116,7 @@ def integer(text: Bytes, i: int) -> tuple[int, int, bool]:
     Blanks around it and a sign before it are allowed. What does not fit 32 bits becomes `TOO_LARGE`. Most
     fields are bare digits, so blanks are looked for only where there are no digits.
     """
+    # No bounds are checked: the text ends in a newline, which ends every loop here.
     c = text[i]
     negative = False
     if c < _ZERO:
@@ -195,6 +197,7 @@ def shift_into(text: Bytes, out: Bytes, at: int, vid: int, qid: int, xway: int) 
         # Only three fields are read as numbers. All others are copied byte by byte, whatever they hold.
         if field in (VID_FIELD, XWAY_FIELD, QID_FIELD):
             number, following, is_number = integer(text, i)
+            # A negative number is an unused field, or one beyond 32 bits. Both stay as they are written.
             if is_number and number >= 0:
                 offset = vid if field == VID_FIELD else (xway if field == XWAY_FIELD else qid)
                 at = _put(out, at, number + offset)

@@ -108,6 +108,7 @@ def _size(packed: int, requests: int, lines: int, text: int) -> int:
 
 
 def _columns(data: Bytes, packed: int, requests: int, lines: int) -> PackedRows:
+    # Mark and head are 24 bytes, and columns go from wide to narrow: each begins at a multiple of its width.
     at = _HEAD
 
     def column(count: int, kind: type[np.signedinteger]) -> np.ndarray:
@@ -145,6 +146,7 @@ def pack(text: Bytes, second: int) -> PackedRows:
 
 def text_of(rows: PackedRows, lines: Int64s, second: int) -> list[str]:
     """The chosen rows as they stand in the input."""
+    # The last line ends in a newline too, so the split gives one empty piece more than there are lines.
     texts = dict(zip(rows.lines.tolist(), rows.text.tobytes().split(b"\n"), strict=False))
     packed = np.delete(np.arange(rows.rows), rows.lines)
     asked = np.cumsum(rows.kind != POSITION_REPORT)
@@ -203,6 +205,7 @@ def _find_usual(values: Int32s, whole: Bools, starts: Int64s, second: int, usual
     """Which rows can be packed: those whose numbers fit, written out, give the same bytes again."""
     for i in range(len(whole)):
         row = values[i]
+        # Packed rows carry no Time: the second of their file stands for it.
         fits = whole[i] and row[TIME_FIELD] == second
         length = 0
         for field in range(FIELDS):
@@ -220,6 +223,7 @@ def _find_usual(values: Int32s, whole: Bools, starts: Int64s, second: int, usual
             fits = fits and -128 <= row[field] <= 127
         for field in (XWAY_FIELD, SPD_FIELD):
             fits = fits and -32768 <= row[field] <= 32767
+        # A packed report has no fields from QID on, so they must be what unused fields are.
         if fits and row[TYPE_FIELD] == POSITION_REPORT:
             for field in range(QID_FIELD, FIELDS):
                 fits = fits and row[field] == -1

@@ -74,6 +74,7 @@ def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[P
     try:
         path.mkdir(exist_ok=True)
         yield path
+    # Ctrl-C is no failure: what is done stays for the next call, as after a kill.
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -117,6 +118,7 @@ def _lock(path: Path) -> int | None:
 def _remove(path: Path, lock: Path, held: int | None) -> None:
     shutil.rmtree(path, ignore_errors=True)
     if held is not None:
+        # While the lock is still held: whoever opened the file before finds in `_lock` that it is gone.
         lock.unlink(missing_ok=True)
 
 
@@ -125,6 +127,7 @@ def _sweep(base: Path) -> None:
     for lock in base.glob("*.lock"):
         if lock.stat().st_mtime > time.time() - KEPT_DAYS * 86_400:
             continue
+        # Old is not abandoned: a process may work for days. Only a lock that we get shows that nobody does.
         held = _lock(lock)
         if held is not None:
             _remove(lock.with_suffix(""), lock, held)

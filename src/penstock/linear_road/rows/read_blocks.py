@@ -93,12 +93,15 @@ def seconds_of(source: Input, *, origin: int = 0, last: int = -1) -> Iterator[Ro
     `origin` and `last` resume where an earlier reading stopped. Every row of the input is in exactly one
     block. Refused rows carry their reason and belong to the second they came in.
     """
+    # The last Time is memory enough to resume: blocks end with a second, so no report of an earlier block can
+    # be repeated.
     seen = Seen(last)
     held: Rows | None = None
     undecided: Rows | None = None
     for raw in _raw_blocks(source, origin):
         undecided = _join(undecided, raw)
         held, undecided = _decide(held, undecided, seen, final=False)
+        # Hold the last second back: the next block may bring more of it.
         begin = _last_second_starts(held)
         if begin:
             yield held.cut(0, begin)
@@ -146,6 +149,7 @@ def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> t
     That is all rows before the last one that can be "the next row", or all rows if nothing follows.
     """
     alone = refuse_alone(undecided.values, undecided.whole)
+    # The last row that is valid by itself cannot be judged yet: its next row is not known.
     count = len(undecided) if final else int(np.max(np.flatnonzero(alone == 0), initial=0))
     reasons, seconds = refuse(undecided.values, alone, count, seen)
     decided = replace(undecided.cut(0, count), reasons=reasons, seconds=seconds)
@@ -242,6 +246,7 @@ def _parquet_blocks(file: Path, base: int, skip: int) -> Iterator[Rows]:
     at = 0
     for batch in _open_parquet(file).iter_batches(CHUNK_ROWS, columns=list(COLUMNS)):
         values, whole = _matrix(batch, file)
+        # Batches cannot be skipped unread, so those before the origin are read and dropped.
         begin = max(0, skip - at)
         if begin < len(values):
             origin = np.arange(base + at + begin, base + at + len(values), dtype=np.int64)

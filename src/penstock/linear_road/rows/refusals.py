@@ -112,6 +112,8 @@ EXPECTED: dict[int, str] = {
 
 _LEAP = 60
 """Seconds that Time may advance between two rows; more is a leap."""
+# Room for the reports of one second, some 1,700 for each expressway; a power of two, so that a mask can take
+# the place of a division.
 _SLOTS = 1 << 20
 _HASH = np.int64(-7046029254386353131)
 _LAST_SECOND, _LAST_DAY, _MINUTES_A_DAY = 10_799, 69, 1_440
@@ -193,6 +195,7 @@ def field_reason(row: Int32s) -> int:
         return _VID
     if kind == POSITION_REPORT:
         return int(_report_reason(row))
+    # A balance belongs to the vehicle, so the expressway of its request is not used.
     if kind != BALANCE and row[XWAY_FIELD] < 0:
         return _XWAY
     if row[QID_FIELD] < 0:

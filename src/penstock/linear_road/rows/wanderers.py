@@ -32,6 +32,7 @@ class Wanderers:
             return
         fields = reports[:, [VID_FIELD, TIME_FIELD, XWAY_FIELD]].astype(np.int64)
         seen = np.concatenate([self._recent, fields])
+        # Only the last 30 s can still be near a report of the next block.
         self._recent = seen[seen[:, 1] > seen[-1, 1] - NEAR_S]
         # Most inputs have one expressway, so there is nothing to sort.
         if seen[:, 2].min() != seen[:, 2].max():

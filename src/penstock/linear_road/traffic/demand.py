@@ -79,6 +79,8 @@ def draw_trips(rng: np.random.Generator, seconds: int) -> Trips:
 
 def _entry_times(rng: np.random.Generator, seconds: int) -> Int32s:
     """Entry seconds at the wanted rate, spread evenly: a Poisson stream would blur the measured points."""
+    # Half of the rate: the demand is that of both directions. The random shift keeps the directions from
+    # entering in step.
     expected = np.cumsum(entry_rate(np.arange(seconds)) / 2)
     entered = np.floor(expected + rng.uniform(0, 1)).astype(np.int64)
     return np.repeat(np.arange(seconds, dtype=np.int32), np.diff(entered, prepend=0))
@@ -98,6 +100,7 @@ def _ramps(rng: np.random.Generator, count: int) -> tuple[Int64s, Int64s]:
 def _exits(rng: np.random.Generator, count: int) -> Int64s:
     leave = np.floor(rng.normal(EXIT_MEAN, EXIT_SPREAD, count)).astype(np.int64)
     outside = (leave < 0) | (leave >= SEGMENTS)
+    # Draw again and do not clip: clipping would heap up exits at both ends of the road.
     if outside.any():
         leave[outside] = _exits(rng, int(outside.sum()))
     return leave

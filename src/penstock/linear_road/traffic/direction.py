@@ -88,6 +88,7 @@ def directions(xways: float) -> tuple[Direction, ...]:
     4
     """
     count = round(2 * xways)
+    # Directions 2k and 2k + 1 are one expressway: both are driven if the odd one is.
     return tuple(Direction(i // 2, i % 2, both=(i | 1) < count) for i in range(count))
 
 
@@ -98,6 +99,7 @@ def simulate(
     # Use two random streams: accidents belong to the expressway, so both directions must draw the same plan.
     plans = plan_accidents(np.random.default_rng([seed, direction.xway]), seconds, 2 if direction.both else 1)
     rng = np.random.default_rng([seed, direction.xway, direction.dir + 1])
+    # The order of draws is part of the model: trips, the seed of the road, then the requests.
     vehicles = _waiting(draw_trips(rng, seconds))
     accidents = _planned([plan for plan in plans if plan.dir == direction.dir])
     minutes = _minutes(vehicles, accidents, seconds, int(rng.integers(0, 2**63)), progress)
@@ -145,6 +147,7 @@ def _minutes(
     for start in range(0, seconds, 60):
         until = min(start + 60, seconds)
         entering = int(np.searchsorted(vehicles["entry_time"], until)) - entered
+        # Compiled code checks no bounds, so the room is checked here. All that enter may share one phase.
         if int(bucket_size.max()) + entering > _SLOTS:
             raise GenerateError(
                 f"More than {_SLOTS} vehicles share a phase at second {start}: the road has jammed."

@@ -111,6 +111,7 @@ def generate(
     _write_accidents(out, plan)
     manifest = _manifest(out, plan, slices)
     write_text(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    # After the manifest: a kill in between leaves a finished input with some rubbish, never half an input.
     shutil.rmtree(out / PARTS)
     return manifest
 
@@ -150,6 +151,7 @@ def _begin(out: Path, plan: TrafficPlan) -> None:
     else:
         make_directory(marker.parent)
         write_text(marker, json.dumps(asdict(plan)))
+    # A killed run may have left files under their temporary names.
     for left_over in [*out.glob(f".*{TEMPORARY}"), *(out / PARTS).glob(f".*{TEMPORARY}")]:
         left_over.unlink()
 
@@ -251,6 +253,7 @@ def _manifest(out: Path, plan: TrafficPlan, slices: tuple[Slice, ...]) -> Manife
     parts, vids = _open_all(out, plan)
     files = [span.file_name(plan.format) for span in slices]
     counts = np.sum([part.counts.sum(axis=0) for part in parts], axis=0).tolist()
+    # QIDs interleave the directions, so the direction with the most requests sets the limit for all.
     requests = max(int(part.requests_before[-1]) for part in parts)
     trips, vehicles = sum(map(len, vids)), len(np.unique(np.concatenate(vids)))
     return {

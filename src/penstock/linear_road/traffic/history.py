@@ -189,6 +189,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
             progress(rows.following, total)
             yield values
 
+    # One pass serves all: `stretches` pulls the blocks, and the other figures are taken on the way.
     vehicles = stretches(blocks())
     if not vehicles:
         raise InputError(f"Input {source.path} has no position report that keeps to the format.")
@@ -220,6 +221,7 @@ def _finished(plan: HistoryPlan, config: HistoryConfig) -> HistoryManifest | Non
     except ValueError:
         manifest = None
     whole = all((plan.out / f"{table}.{plan.format}").is_file() for table in TABLES)
+    # Copies are compared apart: they change only the manifest, not the bytes that parts depend on.
     same = manifest is not None and {key: manifest.get(key) for key in config} == config
     if (
         manifest is not None
@@ -264,6 +266,7 @@ def _within(progress: Progress, piece: int, pieces: int, day: int, days: int) ->
 
 def write_piece(piece: _Piece, progress: Progress = silent) -> None:
     """Write both tables of one expressway, day by day."""
+    # Segments first: what a vehicle pays on a day follows from that day's segments.
     paid = np.zeros((len(piece.vehicles.vid), piece.days), np.int32)
     with _table(piece, "SegmentHistory") as write:
         for day in range(1, piece.days + 1):
@@ -296,6 +299,7 @@ def _segment_rows(piece: _Piece, day: int, lav: Int32s, cnt: Int32s, toll: Int32
         indexing="ij",
     )
     same = np.full(minute.size, 0, np.int32)
+    # Figures have the direction first, rows go by minute first.
     numbers = (np.moveaxis(figure[there], 0, 1).reshape(-1) for figure in (lav, cnt, toll))
     columns = [
         same + day,

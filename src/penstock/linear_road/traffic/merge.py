@@ -103,6 +103,7 @@ def merge(
 ) -> Int32s:
     """The rows of a slice as an array [column, row]."""
     counts = np.sum([part.counts[span.start : span.end].sum(axis=1) for part in parts], axis=0)
+    # The next free row of each second. A direction moves them on for the directions after it.
     slots = np.concatenate([[0], np.cumsum(counts)])
     rows = np.full((len(COLUMNS), int(slots[-1])), -1, np.int32)
     for unit, (direction, part, names) in enumerate(zip(directions, parts, vids, strict=True)):

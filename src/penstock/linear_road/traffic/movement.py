@@ -165,6 +165,7 @@ class Road(NamedTuple):
     random: Random
 
 
+# Divide as numpy does: a check for zero at each division would cost time and is never needed here.
 _compiled = numba.njit(error_model="numpy")
 
 
@@ -182,6 +183,7 @@ def _uniform(random: Random) -> float:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
+    # The upper 53 bits: as many as a double holds exactly.
     return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -233,6 +235,7 @@ def _put(cells: Records, car: Vehicle, lane: int, feet: float) -> None:
 
 @_compiled
 def _next_speed(car: Vehicle, wanted: float, random: Random) -> float:
+    # In a closed lane everybody creeps, whatever the temper.
     if wanted > CLOSED_SPEED:
         wanted = wanted * car.temper + 6.0 * (_uniform(random) - 0.5)
     return float(min(max(wanted, car.speed - LOSS, 3.0), car.speed + GAIN, TOP_SPEED))
@@ -250,6 +253,7 @@ def _drive(cells: Records, speed_of: Floats, random: Random, car: Vehicle) -> No
     # Drive 30 s at the mean of the old and new speed.
     feet = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
     if feet >= car.exit_place:
+        # The ramp lies in its segment, so the last report must come from there, on lane 4 and at ramp speed.
         speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
         end_of_segment = (int(car.exit_place / FEET_PER_SEGMENT) + 1) * FEET_PER_SEGMENT - 1.0
         feet = min(car.exit_place + 0.2 * (feet - car.exit_place), end_of_segment)
@@ -278,6 +282,7 @@ def _limit_behind(cells: Records, accident: Accident, closed: bool) -> None:
             limit = PASSING_SPEED + QUEUE_GAIN * (at - cell)
             if lane == accident.lane and at - cell <= 2:
                 limit = CLOSED_SPEED
+            # Queues of two accidents may overlap: the lower limit counts.
             cells[lane, cell].limit = min(limit, cells[lane, cell].limit) if closed else NO_LIMIT
 
 
@@ -312,6 +317,7 @@ def _may_stop_second(car: Vehicle, accident: Accident, before: float) -> bool:
 
 @_compiled
 def _stop_first(cells: Records, car: Vehicle, accident: Accident, which: int, trip: int) -> None:
+    # A whole foot: positions are reported in feet, and both vehicles must report the same one.
     accident.place = np.floor(car.place)
     accident.lane = car.lane
     accident.first = trip
@@ -353,6 +359,7 @@ def _let_go(cells: Records, car: Vehicle, accidents: Records, t: int) -> bool:
     accident = accidents[car.held_by]
     if accident.phase < BLOCKED or t < accident.clear_from:
         return False
+    # Whichever of the two reports first opens the lane. The other one drives on at its own report.
     if accident.phase == BLOCKED:
         accident.phase = CLEARED
         _open_lane(cells, accidents, car.held_by)
@@ -373,6 +380,7 @@ def _move(
 ) -> None:
     """Move one vehicle by half a minute, with any accident it meets."""
     car = vehicles[trip]
+    # A held vehicle does not move, but still reports: that is how an accident is detected.
     if car.held_by >= 0 and not _let_go(cells, car, accidents, t):
         return
     before = car.place
@@ -423,6 +431,7 @@ def advance(road: Road, reports: Records, entered: int, begin: int, until: int, 
                 # Close the gaps of departed vehicles in place.
                 bucket[phase, kept] = trip
                 kept += 1
+        # A new vehicle reports at once, from the entrance ramp. It moves for the first time 30 s later.
         while entered < len(vehicles) and vehicles[entered].entry_time == t:
             _report(reports[row], vehicles[entered], random, entered, t)
             row += 1

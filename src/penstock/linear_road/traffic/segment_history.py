@@ -50,12 +50,14 @@ def tolls(lav: Int32s, cnt: Int32s) -> Int32s:
 
 def day_of_traffic(seed: int, xway: int, direction: int, day: int) -> tuple[Int32s, Int32s]:
     """(Lav, Cnt) of one day, each by minute (0 = the first) and segment: the demand with randomness."""
+    # A stream for each day, so that days do not depend on the order in which they are made.
     chance = np.random.default_rng([seed, _DAY_STREAM, xway, direction, day])
     expected = demand(direction, dow(day)) * _character(seed, xway, direction) * chance.lognormal(0.0, 0.07)
     crowding, slowing = _slowdowns(chance)
     expected *= crowding
     noise = chance.standard_normal((2, MINUTES, SEGMENTS), dtype=np.float32)
     cnt = np.maximum(np.rint(expected + noise[0] * np.sqrt(expected)), 0).astype(np.int32)
+    # Speed follows the expected cars: the scatter of the count is no jam.
     speed = _FREE_SPEED / (1.0 + (expected / _CROWDED) ** 4) * slowing + noise[1] * 1.5
     return np.clip(np.floor(speed), 3, 80).astype(np.int32), cnt
 

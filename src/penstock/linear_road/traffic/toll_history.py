@@ -51,6 +51,7 @@ def stretches(blocks: Iterable[Int32s]) -> dict[int, Stretches]:
     driven = np.zeros((0, len(_DRIVEN)), np.int64)
     for values in blocks:
         reports = values[values[:, TYPE_FIELD] == POSITION_REPORT][:, _DRIVEN].astype(np.int64)
+        # Merge block by block: memory then grows with the vehicles, not with their reports.
         driven = _merged(np.concatenate([driven, _merged(reports)]))
     return {int(xway): _stretches_of(driven[driven[:, 0] == xway]) for xway in np.unique(driven[:, 0])}
 
@@ -68,6 +69,7 @@ def _merged(rows: Int64s) -> Int64s:
 
 
 def _stretches_of(rows: Int64s) -> Stretches:
+    # Sort by vehicle, then longest stretch first. The first row of each vehicle is the one to keep.
     rows = rows[np.lexsort((rows[:, 2], rows[:, 3] - rows[:, 4], rows[:, 1]))]
     rows = rows[np.r_[True, rows[1:, 1] != rows[:-1, 1]]]
     east = rows[:, 2] == 0
@@ -91,6 +93,7 @@ def spent(seed: int, xway: int, where: Stretches, day: int, lav: Int32s, toll: I
 @njit(cache=True, nogil=True)
 def _chance(seed: int, vid: int, xway: int, day: int, draw: int) -> float:
     """A number in [0, 1) that depends on its arguments only (splitmix64)."""
+    # A hash and no generator: a generator would tie each draw to the order of the draws before it.
     x = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(vid)
     for part in (xway, day, draw):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -135,6 +138,7 @@ def _spent(
     """Compiled code takes plain tuples: (seed, xway, day), and the columns of `Stretches`."""
     seed, xway, day = of_day
     vid, direction, entry, leave = of_vehicles
+    # Each decision has draws of its own (0, 1, 2-4, 5, 6-8, 9-11, 12-14), so none depends on another.
     travels = _WEEKEND_TRIP if weekend else _WORKDAY_TRIP
     for i in range(len(vid)):
         if _chance(seed, vid[i], xway, day, 0) >= travels:
@@ -150,6 +154,7 @@ def _spent(
         else:
             minute = _HOMEWARD + _HOMEWARD_SPREAD * _bell(seed, vid[i], xway, 0, 9)
         out[i] = trip_toll(lav[way], toll[way], minute + jitter, entry[i], leave[i])
+        # A Lav of -1 means that the expressway has no such direction, so nobody can come back on it.
         if not weekend and kind < _MORNING and lav[1 - way, 0, 0] >= 0:
             back = _HOMEWARD + _HOMEWARD_SPREAD * _bell(seed, vid[i], xway, 0, 12) + jitter
             out[i] += trip_toll(lav[1 - way], toll[1 - way], back, leave[i], entry[i])

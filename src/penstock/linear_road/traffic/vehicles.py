@@ -69,6 +69,7 @@ def _name_second_trips(names: list[Int32s], times: Sequence[TripTimes], here: in
     trips = np.arange(len(names[here]))
     takers = trips[_is_second(trips) & (trips // _RETURNING % _SOURCES == source)]
     done = np.arange(len(names[there]))
+    # A second trip gives its vehicle to nobody, so no vehicle makes three.
     givers = done[(times[there].exit >= 0) & ~_is_second(done) & (done % _SOURCES == source)]
     givers = givers[np.argsort(times[there].exit[givers], kind="stable")]
     # Both lists are in order of time, so one walk pairs them: the next taker gets the next free vehicle.
