@@ -166,6 +166,7 @@ class Minutes:
         if before is None or not reported.any():
             nothing = np.full(len(half.key), -1, np.int64)
             return nothing, nothing, np.zeros(len(half.key), np.bool_)
+        # Where nobody reported before, `at` points at another vehicle. `reported` tells the two apart.
         lane, seg = before.lane[at], before.seg[at]
         travelling = (half.lane >= 1) & (half.lane <= 3)
         return lane, seg, reported & travelling & (lane == half.lane) & (before.pos[at] == half.pos)
@@ -191,6 +192,7 @@ class Minutes:
         cars, mean = _cars(road, vid, speed, roads)
         noticed = np.concatenate([road[trigger] for _, road, trigger in self._open])
         self._skip_to(number)
+        # Before this minute joins the past: its tolls follow from earlier minutes alone.
         self._notices(number, noticed, roads)
         self._past = [*self._past, _Minute(number, cars, mean, self._accident_roads(number, roads))][
             -_LOOK_BACK:

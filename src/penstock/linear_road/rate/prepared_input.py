@@ -63,6 +63,7 @@ class RateSet:
         make_directory(final.parent)
         if not final.exists():
             with whole_file(final) as path, path.open("wb") as out:
+                # Second by second, not half by half: the oracle refuses rows whose time goes back.
                 for second in range(window.begin, window.end):
                     for half in range(round(2 * expressways)):
                         out.write(self.slices.slice(second, half).data.data)
@@ -120,6 +121,7 @@ def _rates(source: Input, folder: Path) -> Int64s:
         for path in source.files:
             times = pq.read_table(path, columns=["Time"])["Time"].to_numpy()
             of_file = np.bincount(times, minlength=len(counted))
+            # Files follow each other in time, so a later one never counts fewer seconds.
             counted = of_file + np.pad(counted, (0, len(of_file) - len(counted)))
         write_text(file, json.dumps(counted.tolist()) + "\n")
     return np.array(json.loads(file.read_text(encoding="utf-8")), np.int64)

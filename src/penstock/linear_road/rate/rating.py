@@ -218,6 +218,7 @@ class TrialRun:
             parts.append(JudgedCopies(self.prepared.truth(rest, self.window), range(whole, whole + 1)))
         span = self.prepared.slices.span
         assert span is not None
+        # A cut-off copy is shifted like a whole one; only some of its rows are missing.
         shift = copies_of(span, count=whole + (1 if rest else 0))
         return validate_copies(answers_of(self.folder), parts, shift, history=self.prepared.history)
 

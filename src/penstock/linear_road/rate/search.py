@@ -90,6 +90,7 @@ def _above(best: float, failure: float | None, bounds: Bounds) -> float | None:
     if failure is None:
         limit = math.inf if bounds.end is None else bounds.end
         return None if best >= limit else min(best * 2, limit)
+    # The grid may round the middle down to the best one. Then nothing is left between the two.
     middle = on_grid((best + failure) / 2)
     return middle if failure - best > step_at(best) and best < middle < failure else None
 

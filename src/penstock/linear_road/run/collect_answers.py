@@ -79,6 +79,7 @@ class Origins:
         with_origin = [(self._origin(letter), letter) for letter in letters]
         known = [(origin, letter) for origin, letter in with_origin if origin is not None]
         if self.source is not None and known:
+            # All letters at once: counting lines for each would read the input again and again.
             lines = lines_of(self.source, np.array([origin for origin, _ in known], np.int64))
             traced = [
                 (origin, (letter[0], file, line, letter[3]))

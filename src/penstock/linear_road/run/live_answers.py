@@ -38,6 +38,7 @@ class LiveAnswers:
         for file in list(files)[-_FILES:]:
             with contextlib.suppress(OSError), file.open("rb") as stream:
                 text = stream.read(_MOST_BYTES).decode()
+                # The beginning of a large file may end within a row.
                 self.read(text[: text.rfind("\n") + 1])
 
     def read(self, text: str) -> None:

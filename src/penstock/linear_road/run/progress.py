@@ -129,6 +129,7 @@ class RunProgress:
         """Seconds of input that are due and not answered yet."""
         if self.clock is None:
             return 0.0
+        # The clock runs on after the last second, but nothing more falls due.
         due = min(self.clock.now(), self.feed.end - 1)
         return max(0.0, due - max(self.second, self.feed.begin - 1))
 
@@ -147,7 +148,9 @@ class RunProgress:
         """Remove delivered files that no train will read again, so that the disk does not fill."""
         old: list[str] = []
         with self._lock:
+            # A train after `_needed` may run again after a crash and would read its files again.
             while len(self._done) > _KEEP and self._done[0][0] <= self._needed:
                 old += self._done.popleft()[1]
+        # Outside the lock: deleting takes time, and a train that reports must not wait for it.
         for path in old:
             Path(path).unlink(missing_ok=True)

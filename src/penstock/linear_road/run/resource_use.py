@@ -76,6 +76,7 @@ class ProcessTree:
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 used = process.cpu_times()
+                # The system uses numbers of processes again; with the time of its start a process is unique.
                 self._seen[process.pid, process.create_time()] = used.user + used.system
         return sum(self._seen.values())
 

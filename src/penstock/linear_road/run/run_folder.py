@@ -51,6 +51,7 @@ class RunFolder:
         for entry in self.checkpoint.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         for path in reversed(self.created):
+            # Only empty directories go: somebody else may have put files there meanwhile.
             with contextlib.suppress(OSError):
                 path.rmdir()
 
@@ -138,6 +139,7 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
     folder = RunFolder(plan.out, checkpoint, created=tuple(path for path in paths if not path.exists()))
     for path in paths:
         make_directory(path)
+    # With this file the folder belongs to the run: from here on the same command resumes it.
     write_text(file, json.dumps(plan.as_json(), indent=2) + "\n")
     return folder
 

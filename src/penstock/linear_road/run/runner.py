@@ -118,6 +118,7 @@ def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event)
         return slices
     source = open_input(plan.source)
     span = span_of(source, lambda: raise_if_stopped(stop))
+    # A group is a partition: one for each core, but an expressway is never split.
     groups = max(1, min(cores(), span.xways))
     cut = PreparePlan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
     return prepare(cut, folder.slices, _stopping(shown, stop))
@@ -291,9 +292,11 @@ class _NetworkRun:
             self.stopped = True
             driver.stop()
             # Answer what was delivered now: while the clock stands still, nothing can become late.
+            # A hopeless trial has more to answer than it could in this time.
             if self.gave_up_at is None:
                 runtime.wait_idle(timeout=_DRAIN)
             return
+        # A driver that ended well must also have delivered the last second: a short run would look fast.
         failure = driver.failure()
         if failure is None and (reached := driver.note().get("next", 0)) < self.feed.end:
             failure = f"it got to second {reached}, not to {self.feed.end}"
@@ -312,6 +315,7 @@ class _NetworkRun:
         scored = progress.now() >= (self.plan.scored_from or 0)
         if limit is not None and scored and progress.backlog() > limit:
             self.gave_up_at = int(progress.now())
+            # The way out is that of any stop. `gave_up_at` tells the two apart.
             self.stop.set()
 
     def _look(self, progress: RunProgress) -> None:
@@ -330,6 +334,7 @@ class _NetworkRun:
         record["dead_letters"], record["answer_bytes"] = refused, size
         if self.plan.ticks and scored_from:
             record["warm_up_latency"] = responses.before_scored(self.feed.begin)
+        # The record before the note: a run that counts as finished has its run.json.
         write_text(self.folder.out / RUN, json.dumps(record, indent=1) + "\n")
         self.folder.note("stopped" if self.stopped else "finished")
         if not self.stopped:
