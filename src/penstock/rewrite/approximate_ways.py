@@ -50,6 +50,7 @@ def _ways(sub: SubNetwork) -> Iterator[ApproximateWay]:
         if box is None or not isinstance(box.size, Time) or not isinstance(box.step, Time):
             continue
         tail = box.inputs[0]
+        # A point passes on what it gets, so the samples may be taken in front of it.
         while Trait.KEPT in net.nodes[tail].traits and net.nodes[tail].inputs:
             tail = net.nodes[tail].inputs[0]
         answers = {column: each for column, text in box.aggregates if (each := _estimated(net, tail, text))}

@@ -86,6 +86,8 @@ def _shares(
 def _part(mine: Counts, share: Share) -> dict[str, int]:
     """What belongs to one of the boxes in a box: it sees what those before it are thought to let through."""
     came, left = mine.get("in", 0), mine.get("out", 0)
+    # What passes between boxes that run as one is not counted. Each is thought to let the same share through,
+    # so that all of them together give what was measured.
     passed = (left / came) if came else 0.0
     part = {"in": round(came * passed ** (share.at / share.of)) if share.first else 0}
     part["out"] = round(came * passed ** ((share.at + 1) / share.of)) if share.last else 0

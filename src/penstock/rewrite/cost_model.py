@@ -77,6 +77,8 @@ class CostModel:
 
     def _out(self, node: Node, inputs: list[float]) -> float:
         if isinstance(node, Join):
+            # Pairs grow with both rates, so a filter in front of either side saves some. Without a figure,
+            # the slower side is the limit.
             slow, fast = sorted(inputs)
             return self.pairs[node.name] * slow * fast if node.name in self.pairs else JOIN_SHARE * slow
         return sum(inputs) * self.selectivity(node)
@@ -100,6 +102,7 @@ class CostModel:
         texts = [self.written[name] for name in node.origins if name in self.written]
         if not isinstance(node, Filter) or not node.predicate or len(texts) < len(node.origins):
             return 1.0
+        # Shares of conjuncts multiply, so their logarithms add up: the part is a share of the sum.
         whole = log(prod(predicate_share(text) for text in texts) or LEAST)
         return log(predicate_share(node.predicate) or LEAST) / whole if whole else 1.0
 
@@ -160,6 +163,7 @@ def cost_model(
     """The costs of a network as written, with what its joins give at these rates."""
     written = {n.name: n.predicate for n in network.nodes.values() if isinstance(n, Filter) and n.predicate}
     costs = CostModel((measured or MeasuredCosts()).boxes, rates or {}, {}, written, in_use, settled)
+    # Measured figures say how many pairs left. Divided by both rates that holds for other rates too.
     flows = costs.flows(network)
     pairs = {}
     for node in network.nodes.values():

@@ -73,6 +73,7 @@ def _assign_parts(network: Network, live: set[str]) -> dict[str, str]:
     """For each node one representative of its sub-network. A point lives with what feeds it."""
     part_of = {name: name for name in network.nodes if name in live}
     for arrow in network.arrows:
+        # An arrow out of a point joins nothing: there the network is cut.
         if arrow.head in live and arrow.tail not in network.points:
             _merge(part_of, arrow.tail, arrow.head)
     # Sub-networks that wait for each other become one; each merge may close another loop.

@@ -19,6 +19,7 @@ def conjuncts(predicate: str) -> tuple[str, ...]:
     ('a > 1', '(b = 2 OR c)', 'd')
     """
     parts = _conjuncts(parse(predicate))
+    # A single part keeps its own text: sqlglot might spell it differently.
     return (predicate,) if len(parts) == 1 else tuple(_sql(part) for part in parts)
 
 
@@ -38,7 +39,7 @@ def all_of(predicates: Iterable[str]) -> str:
     parts = list(dict.fromkeys(part for predicate in predicates for part in conjuncts(predicate)))
     if len(parts) == 1:
         return parts[0]
-    # An OR binds weaker than the AND that is put around it, and so does what sqlglot cannot place.
+    # An OR binds weaker than the AND that is put around it.
     return " AND ".join(f"({part})" if isinstance(parse(part), exp.Or) else part for part in parts)
 
 
@@ -55,6 +56,7 @@ def substituted(text: str, columns: Mapping[str, str]) -> str:
         return text
     if isinstance(tree, exp.Column):
         return columns[tree.name]
+    # A list, because replacing a node changes the tree that is walked.
     for node in list(tree.find_all(exp.Column)):
         if node.name in columns:
             node.replace(_inner(columns[node.name], alone=isinstance(node.parent, exp.Anonymous | exp.Paren)))

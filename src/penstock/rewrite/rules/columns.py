@@ -50,6 +50,7 @@ def live_columns(network: Network, in_use: Collection[str] = ()) -> dict[str, Na
     ['spd']
     """
     live: dict[str, Names] = dict.fromkeys(network.nodes, frozenset())
+    # Nodes stand in topological order. Backwards, all readers of a stream come before it.
     for node in reversed(list(network.nodes.values())):
         mine = _all(network, node) if node.name in in_use else reads(network, node, live[node.name])
         for tail, names in zip(node.inputs, mine, strict=True):
@@ -83,6 +84,7 @@ def _map(network: Network, node: Map, wanted: Names) -> Reads:
     if not never_fails(network, node):
         return _all(network, node)
     if node.function is not None:
+        # What the function makes anew is not read from its input.
         kept = wanted - set(node.produces.names) if node.keep else frozenset()
         return [kept | set(node.reads)]
     texts = dict(node.columns)

@@ -19,6 +19,7 @@ def edited(network: Network, changed: Iterable[Node], gone: Iterable[str] = ()) 
     nodes = dict(network.nodes) | {node.name: node for node in changed}
     for name in gone:
         del nodes[name]
+    # A point without inputs is fed by another sub-network, so its type cannot be worked out here.
     fed_elsewhere = {name: network.types[name] for name in network.points if not network.nodes[name].inputs}
     try:
         result = Network.of(
@@ -50,6 +51,7 @@ def reading(network: Network, instead: Mapping[str, str]) -> list[Node]:
 
 def free_name(network: Network, wanted: str, taken: Iterable[str] = ()) -> str:
     """The wanted name, with a number if it is taken, and cut if it is too long."""
+    # Names are limited in bytes. Leave some for a number, and drop a character that the cut has split.
     base = wanted.encode()[: LONGEST_NAME - 8].decode(errors="ignore").rstrip()
     others = {*network.nodes, *taken}
     if base not in others:

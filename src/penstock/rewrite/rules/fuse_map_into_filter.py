@@ -27,6 +27,7 @@ def fuse_map_into_filter(network: Network, costs: CostModel) -> Iterator[Step]:
         if not isinstance(filter_, Filter) or not isinstance(map_, Map):
             continue
         written = {name for name, _ in map_.columns}
+        # A map that does not keep the other columns also removes some, so it must stay.
         unread = map_.keep and bool(written) and not written & live[filter_.name]
         if unread and filter_.predicate and only_reader(network, map_.name, filter_.name):
             yield from _fused(network, map_, filter_)

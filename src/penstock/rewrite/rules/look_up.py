@@ -47,6 +47,7 @@ def _looked_up(network: Network, join: Join, side: int, key: str, other: str) ->
         for part in conjuncts(node.predicate)
         if columns_of(part) == (other,)
     ]
+    # Without this the rule would add the same filter again and again.
     missing = [part for part in theirs if part not in have]
     if missing:
         yield from _between(network, join, side, point, all_of(missing))

@@ -24,6 +24,7 @@ def order_boxes(network: Network, costs: CostModel) -> Iterator[Step]:
         if first is None or not _commute(network, first, second):
             continue
         ranks = costs.rank(first), costs.rank(second)
+        # Clearly larger: two equal boxes would change places for ever.
         if ranks[1] > ranks[0] * (1 + 1e-9) and only_reader(network, first.name, second.name):
             yield from _exchanged(network, first, second, costs)
 

@@ -66,6 +66,7 @@ def _projected(network: Network, node: Node, read: list[Names]) -> Iterator[Step
     for at, tail in enumerate(node.inputs):
         names = network.types[tail].schema.names
         kept = [name for name in names if name in read[at]]
+        # A map needs a column, and a projection in front of a box that stays in the JVM saves nothing.
         if not kept or len(kept) == len(names) or not enters_python(network, node, network.nodes[tail]):
             continue
         yield from _projection(network, node, at, kept)

@@ -100,12 +100,14 @@ def _pushed(network: Network, filter_: Filter, box: Node, *, stays: bool) -> Ite
     fed = tuple(copies[at].name if at in copies else tail for at, tail in enumerate(box.inputs))
     changed: list[Node] = [*copies.values(), replace(box, inputs=fed)]
     gone: list[str] = []
+    # Three ends: the filter stays for what the box holds, its other parts stay, or nothing of it stays.
     if stays:
         changed.append(replace(filter_, origin=filter_.origins))
     elif rest:
         changed.append(replace(filter_, predicate=all_of(rest), origin=filter_.origins))
     else:
         changed = _merge_nodes(changed, reading(network, {filter_.name: box.name}))
+        # If a copy took the filter's name, the filter has moved and nothing goes.
         gone = [filter_.name] * (filter_.name not in {copy.name for copy in copies.values()})
     result = edited(network, changed, gone)
     if result is not None:
@@ -159,6 +161,7 @@ def _through_map(network: Network, box: Map, part: Part) -> Passage | None:
     if not never_fails(network, box):
         return None
     if box.function is not None:
+        # Nobody can look into a function, so only a filter on columns that it leaves alone may pass.
         written = set(box.produces.names)
         stays = box.keep and not part.reads & written
         return Passage((part.text,)) if stays else None
@@ -180,6 +183,7 @@ def _through_union(_network: Network, box: Union | GroupBy, part: Part) -> Passa
 def _through_window(network: Network, box: Windowed | Latch | Resample, part: Part) -> Passage | None:
     inputs = network.input_types(box.name)
     keys, schema = inputs[0].keys, inputs[0].schema
+    # In front of the box the filter sees 0.0 and -0.0; behind it only one of them, for the group of both.
     on_keys = bool(part.reads) and part.reads <= set(keys) and exact_keys(schema, keys)
     return Passage((part.text,) * len(inputs)) if on_keys and refuses_none(network, box) else None
 
@@ -189,6 +193,7 @@ def _through_join(network: Network, box: Join, part: Part) -> Passage | None:
         return None
     left, right = (type_.schema for type_ in network.input_types(box.name))
     shown = {new: old for old, new in join_names(box, left, right)}
+    # Only keys of one type: an expression may tell 1 from 1.0, though the two are equal.
     equal = [(a, b) for a, b in box.on if left.type_of(a) == right.type_of(b) and exact_keys(left, [a])]
     if part.reads <= set(left.names):
         return Passage((part.text, _renamed(part, dict(equal))))

@@ -52,6 +52,7 @@ def _same_function(one: Node, other: Node) -> bool:
 
 
 def _shared(network: Network, one: Node, other: Node) -> Iterator[Step]:
+    # The box that goes is still counted under its own name, by way of its twin.
     twins = joined_twins(one, other) + tuple(zip(other.origins, one.origins, strict=False))
     kept = replace(one, origin=one.origins, twins=twins)
     changed = [kept, *reading(network, {other.name: one.name})]

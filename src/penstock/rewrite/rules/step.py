@@ -38,6 +38,8 @@ class Rule:
 
     def first_step(self, network: Network, costs: CostModel) -> Step | None:
         """The first step after which the network costs no more than before."""
+        # Equal costs pass, because a step may pay only with the next one. The tolerance is for sums of floats
+        # that come in another order.
         before = costs.total(network)
         for step in self.steps(network, costs):
             if costs.total(step.network) <= before * (1 + 1e-9):
