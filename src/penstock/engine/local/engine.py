@@ -110,6 +110,7 @@ class LocalEngine:
         self._set_rates(drop_rates or {})
         self.valves = Valves(self.network, valves)
         flows: dict[str, _ArrowTrain] = {}
+        # Nodes stand in topological order: what feeds a box has run before it.
         for name, node in self.network.nodes.items():
             if Trait.ENTERS in node.traits:
                 flows[name] = self._enter(name, rows.get(name, ()))

@@ -59,8 +59,10 @@ class ReorderBuffer:
 
     def _settled(self, held: tuple[int, Row], horizons: tuple[int, ...]) -> bool:
         index, stamp = held[0], held[1][STAMP]
+        # Of several unstamped streams nobody can say which tuple comes first, so all wait for the end.
         if stamp is None:  # an unstamped stream is ordered by arrival alone
             return len(horizons) == 1
+        # In order of arrival, a later tuple with the same time has a larger `_seq`, so this one goes first.
         own = stamp < horizons[index] or (self.types[index].arrival_order and stamp == horizons[index])
         # Another input may still send a tuple at its horizon. It sorts first if that input does.
         others = ((stamp, index) < (horizon, j) for j, horizon in enumerate(horizons) if j != index)

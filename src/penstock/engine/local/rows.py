@@ -75,6 +75,7 @@ def group(row: Mapping[str, Value], keys: Iterable[str]) -> Key:
 def frozen(value: Value) -> Value:
     """A value that is equal (and hashes equal) exactly when SQL says so, nulls aside."""
     if isinstance(value, float):
+        # Adding 0.0 turns -0.0 into 0.0. NaN is not equal to itself, so a text stands for it.
         return "NaN" if math.isnan(value) else value + 0.0
     # True == 1 in Python, but a BOOLEAN is never compared to a number here: the check refuses it.
     return value

@@ -53,6 +53,8 @@ class SourceLogic:
             self.last_tuple = self.clock() if self.clock else 0
         seen = [row[STAMP] for row in answer.out] + list(answer.seen.values())
         if seen and self.node.timestamp is not None:
+            # `whole`: a train never splits a time, so later ones begin after it and the promise may go one
+            # step further.
             self.horizon = max(self.horizon, max(seen) - self.node.lateness + (1 if self.node.whole else 0))
         return answer
 
@@ -62,6 +64,7 @@ class SourceLogic:
             row = self._typed(self._named(given))
         except ValueError as error:
             problem = str(error)
+        # Before anything is refused: a shed tuple is neither late nor dead.
         dropping = next((v for v in valves if not v.lets_in(self.arrived, row)), None)
         if dropping is not None:
             answer.shed += 1
@@ -79,6 +82,7 @@ class SourceLogic:
     def _note_time(self, row: Row | None, answer: SourceAnswer, valve: Valve) -> None:
         """A shed tuple moves the horizon. Of a shed block only the last line is read."""
         number = valve.block(self.arrived)
+        # A block whose last line has no time moves nothing: its other lines are not read.
         answer.seen.pop(number, None)
         if row is not None and row[STAMP] is not None:
             answer.seen[number] = row[STAMP]

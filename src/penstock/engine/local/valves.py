@@ -55,6 +55,7 @@ class Valve:
             return not keys or self._below(key_hash(self.lot, [row[key] for key in keys]), self.bar)
         try:
             assert self.predicate is not None
+            # NULL stays: the valve sheds only what the predicate refuses.
             stays = self.predicate(row) is not False
         except ExpressionFailure:
             return True
@@ -83,6 +84,7 @@ class Valve:
         """Whether no share that held while window k was open has chosen it."""
         begin = k * self.plain["every"]
         end = begin + self.plain["size"]
+        # A window chosen at a smaller share stays chosen, so the least share while it was open counts.
         steps = self.plain["steps"] or [{"share": self.plain["share"], "since": -(2**63), "until": begin}]
         shares = [step["share"] for step in steps if end > step["since"] and begin <= step["until"]]
         return self._below(drop_hash(self.lot, k), round(min(shares, default=1.0) * _MILLION))
@@ -146,4 +148,5 @@ def _bytes(value: Value) -> bytes:
         return struct.pack("<d", float("nan") if frozen(value) == "NaN" else frozen(value))
     if isinstance(value, datetime):
         return struct.pack("<q", micros(value))
+    # Every whole number as BIGINT, as the other engines hash it: a key does not depend on its type.
     return struct.pack("<q", (value - _EPOCH).days if isinstance(value, date) else int(value))

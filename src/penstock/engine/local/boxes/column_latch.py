@@ -31,6 +31,7 @@ class ColumnLatchLogic:
             waiting += [row for row in rows if row[STAMP] >= self.acted]
         self.acted = max(self.acted, min(horizons))
         until = FOREVER if final else self.acted
+        # Before the first promise nothing can be released: something smaller may still come.
         if until != MIN:
             tables = [self._release(i, until) for i in range(len(inputs))]
             self._give(self._process(tables, until, final=final), answer)

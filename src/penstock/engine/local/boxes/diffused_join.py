@@ -99,6 +99,8 @@ class DiffusedJoin(JoinLogic):
         for side, held in came:
             if memory is not None and policy == "drop":
                 now = held.row[STAMP]
+                # Tuples come in order of time, so what this one cannot reach makes room. Not beyond the
+                # horizons: tuples of later trains may be older than this one.
                 self._let_go(server, (min(now, horizons[0]), min(now, horizons[1])))
                 if server.held >= memory:
                     server.dropped += 1
@@ -109,6 +111,7 @@ class DiffusedJoin(JoinLogic):
             server.sides[side].append(held)
 
     def _compare(self, server: Server, left: ServerTuple, right: ServerTuple, answer: Answer) -> None:
+        # Several servers may hold both tuples. The owner rule lets one of them give the pair.
         chosen = producer(left.epoch, left.master, left.owner, right.epoch, right.master, right.owner)
         if chosen != server.number or not self._near(left.row, right.row):
             return
@@ -132,6 +135,7 @@ class DiffusedJoin(JoinLogic):
         if self.node.diffusion.when_full != "replace":
             held = len(server.sides[0]), len(server.sides[1])
             raise does_not_fit(self.node, server.number, len(self.servers), held, 0)
+        # The oldest go: they would soon be out of reach anyway.
         oldest = sorted(((h.row[STAMP], s, n) for s in (0, 1) for n, h in enumerate(server.sides[s])))[
             :excess
         ]

@@ -23,6 +23,7 @@ class JoinLogic:
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         (left, right), late = self.gate.admit(inputs)
         answer = Answer(dead=late)
+        # New left tuples meet all right ones, old left tuples only the new right ones: each pair is met once.
         self._pair(left, self.right + right, answer)
         self._pair(self.left, right, answer)
         self.left, self.right = self.left + left, self.right + right
@@ -55,6 +56,8 @@ class JoinLogic:
             answer.dead.append((pair, str(failure)))
 
     def _expire(self, horizons: tuple[int, ...], *, final: bool) -> None:
+        # A left tuple can meet right ones up to `after` later, so it waits for the horizon of the right side.
+        # The other way round it is `before` and the left side.
         after, before = self.node.within
         self.left = [] if final else [row for row in self.left if row[STAMP] + after >= horizons[1]]
         self.right = [] if final else [row for row in self.right if row[STAMP] + before >= horizons[0]]

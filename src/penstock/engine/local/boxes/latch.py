@@ -41,6 +41,7 @@ class TimeLatch:
                 self.open.setdefault((window, key), Open(window)).held.append(held)
         least = min(self.gate.act(horizons))
         for opened in take_closed(self.open, least, final=final):
+            # Windows close in order of their ends, so the history grows in canonical order.
             covered = self.history.setdefault(group(opened.held[0].row, self.shaper.keys), [])
             covered += opened.held
             self.shaper.emit(opened.held, answer, opened.window, covered)
@@ -107,6 +108,7 @@ class FunctionLatch:
         return answer
 
     def _call(self, ready: list[Row], answer: Answer) -> None:
+        # Each key once, in the order of its first tuple: a set would have no order.
         groups = dict.fromkeys(group(row, self.keys) for row in ready)
         known = [self.state[key] for key in groups if key in self.state]
         assert self.node.function is not None

@@ -33,6 +33,7 @@ class ResampleLogic:
         start, end, every = before[STAMP], behind[STAMP], self.node.every
         if end - start > self.node.limit:
             return []
+        # Neither end: a point of the grid on which an actual tuple lies needs no synthetic one.
         grid = range((start // every + 1) * every, end, every)
         return [self._shape(before, behind, at, (at - start) / (end - start), synthetic=True) for at in grid]
 

@@ -73,6 +73,7 @@ class Shaper:
         `covered`: what aggregates see if that is more; `end`: the time of the end of input that cut it short.
         """
         first = stamping(held, self.node.stamp).row
+        # Equal keys may be written differently (0.0 and -0.0): the tuple that gives the time gives them too.
         keys = {key: first[key] for key in self.keys}
         stamp = first[STAMP] if self.node.stamp == "earliest" else max(first[STAMP], end)
         # The least `_seq` of its tuples: other engines can compute it tuple by tuple, in any order.
@@ -138,6 +139,7 @@ class TimeWindows:
         for index, rows in enumerate(in_time):
             for held in self.shaper.admit(index, rows, answer):
                 self._add(index, held)
+        # After the tuples are in: the horizon holds for later trains, not for this one.
         least = min(self.gate.act(horizons))
         for opened in take_closed(self.open, least, final=final):
             if self.told(opened.window):
@@ -156,6 +158,7 @@ def windows_of(stamp: int, size: int, every: int) -> list[Window]:
     >>> windows_of(25, size=20, every=10)
     [(10, 30), (20, 40)]
     """
+    # The first window that ends after the stamp. Floor division is right for times before 1970 too.
     first = (stamp - size) // every + 1
     return [(k * every, k * every + size) for k in range(first, stamp // every + 1)]
 
@@ -210,6 +213,7 @@ class CountWindows:
         if counted.seen() == counted.window * self.every + self.size:
             self._emit_next(counted, answer)
         # No later window needs the tuples in front of the next one.
+        # If windows leave gaps, the next one may begin behind all tuples that have come.
         done = min(counted.window * self.every - counted.base, len(counted.held))
         if done > 0:
             counted.held, counted.base = counted.held[done:], counted.base + done

@@ -23,6 +23,7 @@ __all__ = ["ExpressionFailure", "compile_row", "row_function"]
 Row = Mapping[str, Value]
 Evaluate = Callable[[Row], Value]
 
+# Inside an expression times are whole numbers. Only columns and the result are dates and datetimes.
 _LOAD: dict[str, Callable[[Value], Value]] = {"TIMESTAMP": micros_of, "DATE": days_of}
 _GIVE: dict[str, Callable[[Value], Value]] = {"TIMESTAMP": datetime_of, "DATE": date_of}
 
@@ -153,6 +154,7 @@ def _in(_node: Call, args: list[Evaluate]) -> Evaluate:
             return None
         if any(other is not None and order_key(other) == order_key(value) for other in others):
             return True
+        # NULL might have been the value, so nobody can say no.
         return None if None in others else False
 
     return evaluate

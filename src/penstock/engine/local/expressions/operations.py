@@ -36,6 +36,7 @@ from penstock.model.types import INTEGRAL
 Operation = Callable[..., Value]
 _LONG = 2**63
 _SECOND = 1_000_000
+# Digits enough for any rounded double: some 309 before the point and, with `round`, 400 behind it.
 _EXACT = Context(prec=1200)
 
 
@@ -217,6 +218,7 @@ def _sqrt(x: float) -> float:
 
 
 def _substring(text: str, position: int, length: int = 2**31 - 1) -> str:
+    # A start before the text uses up some of the length, as in Spark.
     start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
     end = start + length
     return text[max(start, 0) : max(end, 0)] if end > start else ""
@@ -258,6 +260,7 @@ def _stamp_of_seconds(node: Call) -> Operation:
 
 
 def _clamped(x: float) -> float:
+    # Java's cast to BIGINT stops at its limits, where Python's `int` goes on.
     return max(min(x, float(_LONG)), -float(_LONG))
 
 
@@ -380,6 +383,7 @@ _OPERATIONS: dict[str, Callable[[Call], Operation]] = {
     "minute": _plain(lambda micros: micros // _LENGTHS["minute"] % 60),
     "second": _plain(lambda micros: micros // _SECOND % 60), "year": _plain(lambda days: date_of(days).year),
     "month": _plain(lambda days: date_of(days).month), "day": _plain(lambda days: date_of(days).day),
+    # Sunday is 1, and day 0 was a Thursday.
     "dayofweek": _plain(lambda days: (days + 4) % 7 + 1), "date_trunc": _date_trunc,
     # unix_timestamp cuts towards zero in Spark, unix_seconds downwards.
     "unix_timestamp": _plain(lambda micros: int(math.copysign(abs(micros) // _SECOND, micros))),
