@@ -89,6 +89,7 @@ class Clock:
         """The clock running again from where it was paused; a clock that was never paused stays unchanged."""
         if self.paused_at is None:
             return self
+        # Move the start: then all that is not delivered yet falls due later, by the length of the pause.
         start = time.time() - (self.paused_at - self.t0) / self.speed
         return replace(self, start_wall=start, paused_at=None)
 

@@ -126,6 +126,7 @@ def _finished(plan: PreparePlan, out: Path) -> Slices | None:
         if {key: slices.manifest.get(key) for key in plan.as_json()} == plan.as_json():
             return slices
         raise InputError(f"{out} holds slices of another input or other options; choose another directory.")
+    # Until `finish` names the packed files, an attempt has only names with a dot.
     if any(not entry.name.startswith(".") for entry in out.iterdir()):
         raise InputError(f"{out} is not empty and holds no slices; choose another directory.")
     return None
@@ -239,6 +240,7 @@ class _Packer:
 
     def _window(self, rows: Rows) -> Rows:
         assert rows.seconds is not None
+        # A refused row has the second of the row before it, so seconds never go down.
         begin = 0 if self.plan.begin is None else int(np.searchsorted(rows.seconds, self.plan.begin))
         end = len(rows) if self.plan.end is None else int(np.searchsorted(rows.seconds, self.plan.end))
         return rows.cut(begin, max(begin, end))

@@ -122,6 +122,7 @@ def _open_file(path: Path) -> Input:
             head = file.read(4)
     except OSError as error:
         raise InputError(f"Input {path} cannot be read: {error.strerror}.") from error
+    # A wrong suffix would otherwise show much later, as thousands of refused rows.
     named = format_of(path)
     content: Format = "parquet" if head == b"PAR1" else "csv"
     if content != named:

@@ -179,6 +179,7 @@ def join_shifted(parts: Sequence[PackedRows], shifts: Sequence[tuple[int, int, i
     row_ends = np.cumsum([0, *(len(part.vid) for part in different)])
     request_ends = np.cumsum([0, *(len(part.requests) for part in different)])
     offsets = np.array(shifts, np.int64).reshape(len(parts), 3)
+    # An expressway has 16 bits here. A shift beyond them would wrap around to another road.
     if len(parts) and int(offsets[:, 2].max()) + int(base[3].max(initial=0)) > _MOST_XWAY:
         raise InputError(f"Packed rows hold expressways up to {_MOST_XWAY}; deliver so many as text.")
     _copy(order, offsets, (row_ends, request_ends), base, out.columns)

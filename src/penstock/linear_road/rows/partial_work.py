@@ -48,6 +48,7 @@ def key_of(files: Sequence[Path], *more: object) -> str:
     """
     digest = xxhash.xxh3_64()
     for file in files:
+        # Size and time of change stand for the content: hashing gigabytes would take too long.
         facts = file.stat()
         digest.update(f"{file.resolve()}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
     for item in more:
@@ -92,6 +93,7 @@ def _base(where: Path | None) -> Path:
     base = where or Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
     try:
         base.mkdir(mode=0o700, exist_ok=True)
+        # Not `stat`: a link that somebody else has put there must not be followed.
         facts = base.lstat()
     except OSError as error:
         raise InputError(f"The work directory {base} cannot be made: {error.strerror}.") from error

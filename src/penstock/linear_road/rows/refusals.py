@@ -259,6 +259,7 @@ def _repeated(row: Int32s, keys: Int64s, stamps: Int32s) -> bool:
     key = (np.int64(row[VID_FIELD]) << 32) | (np.int64(row[XWAY_FIELD]) << 1) | np.int64(row[DIR_FIELD])
     # A multiplicative hash: the odd constant spreads neighbouring numbers over the table.
     slot = (key * _HASH >> 20) & (len(keys) - 1)
+    # Once around at most: a full table must not hang the loop.
     for _ in range(len(keys)):
         if stamps[slot] != row[TIME_FIELD]:
             stamps[slot] = row[TIME_FIELD]

@@ -120,6 +120,7 @@ class ResponseTimes:
             "p99": percentile(0.99),
             # The counts end at one minute. The longest response time is kept exactly.
             "max": int(self.longest[kind]) / 1000 if scored else None,
+            # Exactly at the limit is in time.
             "late": int(counts[LIMITS[kind] * 1000 + 1 :].sum()),
         }
 

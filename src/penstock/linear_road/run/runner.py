@@ -243,6 +243,7 @@ class _NetworkRun:
         self._say_if_joined()
         self._warm_up(session)
         raise_if_stopped(self.stop)
+        # Raises here what went wrong beside the start of Spark.
         net = network()
         raise_if_stopped(self.stop)
         runtime = road_runtime(
@@ -354,6 +355,7 @@ class _NetworkRun:
     def _source(self) -> Input | None:
         stated = Path(str(self.feed.slices.manifest.get("source", "")))
         try:
+            # The input may be gone by now. Then dead letters keep the file and line that were delivered.
             return open_input(stated)
         except InputError:
             return None

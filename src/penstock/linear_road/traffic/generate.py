@@ -168,6 +168,7 @@ def _simulate_all(out: Path, plan: TrafficPlan, jobs: int, progress: Progress) -
         progress("simulate", done, total)
 
     calls = [(out, direction, plan.seconds, plan.seed) for direction in missing]
+    # Here every minute moves the progress bar; other processes report only whole directions.
     if min(jobs, len(calls)) <= 1:
         for call in calls:
             make_part(*call, tick)

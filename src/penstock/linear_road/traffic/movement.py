@@ -205,6 +205,7 @@ def _cell(feet: float) -> int:
 
 @_compiled
 def _lane_speed(cells: Records, speed_of: Floats, lane: int, cell: int) -> float:
+    # Drivers see the next cell too, so they slow down before they reach a jam.
     here, ahead = cells[lane, cell], cells[lane, min(cell + 1, CELLS - 1)]
     return float(min(speed_of[here.crowd + ahead.crowd], here.limit, ahead.limit))
 
@@ -212,6 +213,7 @@ def _lane_speed(cells: Records, speed_of: Floats, lane: int, cell: int) -> float
 @_compiled
 def _choose_lane(cells: Records, speed_of: Floats, random: Random, lane: int, cell: int) -> int:
     """The neighbouring lane if it is clearly faster; some drivers change only if their own lane is closed."""
+    # The own lane has an advantage, or drivers would change to and fro.
     best, best_speed = lane, _lane_speed(cells, speed_of, lane, cell) + CLEARLY_FASTER
     closed = best_speed <= CLOSED_SPEED + CLEARLY_FASTER
     if _uniform(random) < 0.5 and not closed:

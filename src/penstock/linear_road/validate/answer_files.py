@@ -79,6 +79,7 @@ def answer_files(path: Path) -> list[Path]:
 
 
 def _is_answer(file: Path) -> bool:
+    # A leading dot or underscore marks notes, checkpoints and files that are still being written.
     return file.suffix in _SUFFIXES and not any(part.startswith((".", "_")) for part in file.parts)
 
 

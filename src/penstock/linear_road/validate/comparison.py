@@ -200,6 +200,7 @@ def _count(con: duckdb.DuckDBPyConnection, result: Result) -> None:
     result.missing = _one(con, "SELECT count(*) FROM faults WHERE g_early IS NULL")
     result.extra = _one(con, "SELECT count(*) FROM faults WHERE e_early IS NULL")
     result.wrong = _one(con, "SELECT count(*) FROM faults WHERE e_early IS NOT NULL AND g_early IS NOT NULL")
+    # What is neither wrong nor extra has cancelled out.
     result.right = result.got - result.wrong - result.extra
     result.kinds = dict(
         con.execute(
@@ -210,6 +211,7 @@ def _count(con: duckdb.DuckDBPyConnection, result: Result) -> None:
 
 def _measure(con: duckdb.DuckDBPyConnection, result: Result, *, limits: bool) -> None:
     """Response times; limits apply to the run's own clock, so they need no speed-up."""
+    # quantile_disc gives a response time that occurred, never one in between.
     row = con.execute(f"""
         SELECT quantile_disc(r, [0.5, 0.95, 0.99]), max(r), count(*) FILTER (r > {result.type.limit * 1000})
         FROM (SELECT emit - time::BIGINT * 1000 AS r FROM got_{result.type.number})""").fetchone()

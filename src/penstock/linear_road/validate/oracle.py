@@ -106,6 +106,7 @@ def consult(
     """Compute every right answer to an input; what the database already holds is not computed again."""
     oracle, journal = Oracle(con), Journal(con)
     oracle.resumed = bool(journal.finished)
+    # Also a unit: a kept database has these tables already, and would refuse to make them again.
     journal.once("history", lambda: open_history(con, history))
     for name, step in _steps(oracle, journal, source):
         progress(name, 0)

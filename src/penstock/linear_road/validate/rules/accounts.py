@@ -10,6 +10,7 @@ from __future__ import annotations
 import duckdb
 
 # `lag` reads the previous entry, where the toll due now was told.
+# An entry on lane 4 has no toll: it is NULL there, and NULL > 0 is not true.
 CHARGES = """
 CREATE TABLE charges AS
 WITH crossings AS (

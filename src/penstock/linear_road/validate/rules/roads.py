@@ -143,6 +143,7 @@ def _add(con: duckdb.DuckDBPyConnection, chunk: Chunk, accepted: Bools) -> None:
         "SELECT DISTINCT XWay FROM accepted WHERE accepted AND Type = 0 ORDER BY 1"
     ).fetchall()
     for (xway,) in present:
+        # Nobody knows the expressways in advance: any chunk may bring a new one.
         con.execute(REPORTS.format(xway=xway))
         con.execute(ADD_REPORTS.format(xway=xway))
     con.unregister("accepted")

@@ -22,6 +22,7 @@ FROM segment_history WHERE xway = {xway} GROUP BY ALL"""
 # A mile at lav mph takes 60 / lav minutes; below 1 mph counts as 1. A segment without history has 60 mph and
 # no cars. Minute k > 1440 is minute k - 1440 of the next day of the week, repeatedly.
 # `+ 1e-9`: a sum of doubles that misses a whole number by rounding counts as that number.
+# `id`: requests may share time and QID, so each journey has a number of its own.
 LEGS = """
 WITH RECURSIVE legs AS (
     SELECT row_number() OVER () AS id, time, qid, vid, CASE WHEN sinit <= send THEN 0 ELSE 1 END AS dir,
