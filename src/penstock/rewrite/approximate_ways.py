@@ -72,6 +72,7 @@ def _window_above(net: Network, name: str) -> Windowed | None:
 
 def _estimated(net: Network, tail: str, text: str) -> Estimated | None:
     tree = sqlglot.parse_one(text, read="spark")
+    # From a sample nobody can tell how many distinct values are missing.
     if isinstance(tree, sql.Count):
         return None if tree.find(sql.Distinct) else Estimated(COUNT)
     if not isinstance(tree, sql.Sum | sql.Avg) or not isinstance(tree.this, sql.Column):

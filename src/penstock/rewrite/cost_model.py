@@ -194,6 +194,7 @@ def _default(node: Node) -> float:
     if isinstance(node, Union | GroupBy):
         return OPERATION
     if isinstance(node, Slide) and isinstance(node.size, Time) and isinstance(node.every, Time):
+        # A tuple is in this many windows at once.
         return KINDS["slide"] * max(1.0, node.size.us / node.every.us)
     return KINDS.get(node.kind, BOX)
 

@@ -127,6 +127,7 @@ class Valves:
         between: list[Valve] = []
         for tail in self.network.nodes[box].inputs:
             between += [*self._at.get(f"{tail}->{box}", ()), *self.at(tail)]
+            # A box with memory gives tuples of its own: windows chosen above it are not those of this box.
             if Trait.STATEFUL not in self.network.nodes[tail].traits:
                 between += self._above(tail)
         return between

@@ -111,6 +111,7 @@ def depends_on_order(network: Network, node: Node) -> bool:
     if isinstance(node, Windowed | Latch):
         if isinstance(node, Latch) and node.function is not None:
             return True
+        # Which tuples share a count window, and which is first or last, depends on their order.
         ordered = isinstance(node, Windowed) and node.ordered
         calls = [call.function for split in aggregations(network, node) for call in split.calls]
         return (

@@ -40,6 +40,7 @@ def _looked_up(network: Network, join: Join, side: int, key: str, other: str) ->
     if point is None or getattr(point, "key", None) != key or not _same_type(network, join, side, key, other):
         return
     have = {part for node in known[:-1] if isinstance(node, Filter) for part in conjuncts(node.predicate)}
+    # Only filters that cannot fail: on the side of the point they would refuse other tuples than as written.
     theirs = [
         substituted(part, renamed({other: key}))
         for node in _filters(network, join.inputs[1 - side])

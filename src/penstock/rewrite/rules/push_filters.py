@@ -67,6 +67,7 @@ def push_filters(network: Network, costs: CostModel) -> Iterator[Step]:
         if not isinstance(filter_, Filter) or not never_fails(network, filter_):
             continue
         box = network.nodes[filter_.inputs[0]]
+        # Other readers of the box must still get what the filter removes.
         if type(box) not in _PASSES or not only_reader(network, box.name, filter_.name):
             continue
         stays = _must_stay(box, filter_, costs)

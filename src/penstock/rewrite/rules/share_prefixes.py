@@ -29,6 +29,7 @@ def share_prefixes(network: Network, costs: CostModel) -> Iterator[Step]:
 
 
 def _may_be_shared(network: Network, node: Node, costs: CostModel) -> bool:
+    # Boxes in use have state of their own, and two states cannot become one.
     if not node.is_box or node.name in costs.in_use or isinstance(node, Drop | ColumnLatch):
         return False
     if isinstance(node, Filter | Map):

@@ -33,6 +33,7 @@ class FilterLogic:
         return self._by_function(inputs[0]) if self.predicate is None else self._by_expression(inputs[0])
 
     def _by_function(self, rows: list[Row]) -> Answer:
+        # A function need not cope with an empty table.
         if not rows or self.node.function is None:
             return Answer()
         pieces, dead = answered(self.node, self.node.function, rows, chosen(self.schema, self.node.reads))
@@ -99,6 +100,7 @@ class DropLogic:
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         del horizons, final
+        # Whole millionths, not fractions: all engines must decide alike.
         bar = round(self.rate * 1_000_000)
         return Answer([row for row in inputs[0] if drop_hash(self.lot, row[SEQ]) % 1_000_000 >= bar])
 

@@ -166,6 +166,7 @@ def windows_of(stamp: int, size: int, every: int) -> list[Window]:
 def take_closed(windows: dict[WindowKey, Open], least: int, *, final: bool) -> list[Open]:
     """Remove and return the windows that nothing can still enter, by end, their tuples in canonical order."""
     closed = [name for name, opened in windows.items() if final or opened.window[1] <= least]
+    # By end and key: the order of rows must not depend on the order of arrival.
     closed.sort(key=lambda name: (name[0][1], [value_order(value) for value in name[1]]))
     taken = [windows.pop(name) for name in closed]
     for opened in taken:

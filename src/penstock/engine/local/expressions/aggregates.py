@@ -45,6 +45,7 @@ class Aggregator:
         """The aggregate columns over these tuples (in canonical order)."""
         columns = {}
         for number, each in enumerate(self.compiled):
+            # `split_aggregates` has put a0, a1 and so on in the place of the calls.
             parts = {
                 f"a{i}": _aggregate(call, [measured[number][i] for measured in measures], window)
                 for i, call in enumerate(each.calls)

@@ -81,6 +81,7 @@ def _strict(act: Callable[..., Value], args: list[Evaluate]) -> Evaluate:
         return one
 
     def many(row: Row) -> Value:
+        # All operands first: a failing one makes the whole fail, even beside a NULL.
         values = [arg(row) for arg in args]
         return None if None in values else act(*values)
 

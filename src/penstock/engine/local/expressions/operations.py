@@ -84,6 +84,7 @@ def _arithmetic(act: Operation) -> Callable[[Call], Operation]:
 
 def _comparison(act: Operation) -> Callable[[Call], Operation]:
     def make(node: Call) -> Operation:
+        # Only NaN is ordered differently in Python, so other types compare as they are.
         if node.args[0].type in ("FLOAT", "DOUBLE"):
             return lambda a, b: act(order_key(a), order_key(b))
         return act
@@ -176,7 +177,8 @@ def _round(node: Call) -> Operation:
         return lambda x, *_: x if digits >= 0 else _whole(node.type, int(half_up(x)))
 
     def act(x: float, *_: int) -> float:
-        # + 0.0: a BigDecimal knows no negative zero.
+        # repr: the shortest text of a double, as in Java, not its exact value. + 0.0: a BigDecimal knows no
+        # negative zero.
         return x if math.isnan(x) or math.isinf(x) else float(half_up(repr(x))) + 0.0
 
     return _number(node.type, act)
@@ -207,6 +209,7 @@ def _logarithm(act: Callable[[float], float]) -> Callable[[Call], Operation]:
 
 
 def _sign(x: float) -> float:
+    # 0.0, -0.0 and NaN are their own sign, as in Java.
     return math.copysign(1.0, x) if x > 0 or x < 0 else x
 
 
