@@ -72,6 +72,7 @@ def _shares(
 ) -> list[Share]:
     shares = []
     for at, origin in enumerate(node.origins):
+        # A box that was pushed in parts takes its tuples in at the first part and lets them out at the last.
         first = holders[origin].isdisjoint(above[node.name])
         last = not any(node.name in above[other] for other in holders[origin])
         names = [origin, *(twin for twin, one in node.twins if one == origin)]

@@ -142,6 +142,7 @@ class LocalEngine:
             for tail, flow in zip(node.inputs, inputs, strict=True)
         ]
         logic = self.logics[node.name]
+        # Valves come anew with the ticket of each train, so the box must not keep those of the last one.
         if isinstance(logic, TimeWindows):
             logic.told = self.valves.telling(node.name)
         answer = logic.process(rows, horizons, final=final)

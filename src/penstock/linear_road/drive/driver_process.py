@@ -53,6 +53,8 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        # Only now: a pipe that closes tells the driver that this process is gone, and the clock would not
+        # pause.
         if self.process.stdin is not None:
             self.process.stdin.close()
 

@@ -29,6 +29,7 @@ def run_in_child(plan: RunPlan, log: Path, command: tuple[str, ...] = COMMAND) -
 
 def main(text: str) -> int:
     """The child's side: run the plan, and say in the last line what went wrong."""
+    # The whole group: Spark's processes would go on computing for nobody.
     when_parent_is_gone(end_group_at_once)
     try:
         return _run(plan_from_text(RunPlan, text))

@@ -80,6 +80,8 @@ class DiffusedJoin(JoinLogic):
         sent: list[list[tuple[int, ServerTuple]]] = [[] for _ in self.servers]
         for side, row in came:
             held = ServerTuple(row, self._owner(side, row), self.roles.epoch, self.roles.master(side))
+            # A slave's tuple must meet the master's wherever they are. After a switch of roles both sides go
+            # to all servers for a while.
             targets = range(len(self.servers)) if self.roles.everywhere(side) else (held.owner,)
             for target in targets:
                 sent[target].append((side, held))
