@@ -57,7 +57,7 @@ def key_of(files: Sequence[Path], *more: object) -> str:
 
 
 def code_of(package: Path) -> bytes:
-    """A hash of a package's code: unfinished work of other code cannot be trusted."""
+    """The bytes of a package's code: unfinished work of other code cannot be trusted."""
     return b"".join(file.read_bytes() for file in sorted(package.rglob("*.py")))
 
 
