@@ -147,6 +147,23 @@ def test_the_offered_rate_counts_what_waits_and_what_was_taken():
     assert backlog.situation("a").taken_tuples == 1500
 
 
+def test_what_a_train_took_does_not_grow_older_at_its_input():
+    """The next look may be seconds away; until then nobody is to think that all of it still waits."""
+
+    class Full:
+        def waiting(self, position):
+            del position
+            return Waiting(300, 9, 10.0)
+
+    backlog = InputBacklog({"a": Full()}, lambda: 0.0, lambda: 14.0)
+    backlog.look({})
+    assert backlog.situation("a").oldest_age == 4.0
+    backlog.took("a", Taken([object()], None, 200, more=True, arrivals=[(10.0, 100), (12.5, 100)]))
+    assert backlog.situation("a").oldest_age == 1.5
+    backlog.took("a", Taken([object()], None, 100, arrivals=[(13.0, 100)]))
+    assert backlog.situation("a").oldest_age is None
+
+
 def test_arrivals_of_a_train_are_few_and_never_too_young():
     many = [(float(k), 3) for k in range(1000)]
     few = merged(many)

@@ -42,9 +42,7 @@ class InputBacklog:
         if not (part.slices or part.more or part.waiting):
             self._waiting[name] = Waiting(0, 0)
         elif part.rows and name in self._waiting:
-            known = self._waiting[name]
-            left = None if known.tuples is None else max(0, known.tuples - part.rows)
-            self._waiting[name] = Waiting(left, known.bytes, known.arrived)
+            self._waiting[name] = _behind(self._waiting[name], part)
 
     def look(self, positions: Mapping[str, Position | None]) -> None:
         """Look at the inputs whose turn it is."""
@@ -82,6 +80,18 @@ class InputBacklog:
             return None
         jump = _slope([each for each in seen if each[0] >= seen[-1][0] - _JUMP_SECONDS])
         return jump if jump is not None and jump > _JUMP * rate else rate
+
+
+def _behind(known: Waiting, part: Taken) -> Waiting:
+    """What is left of what was seen, once a train has taken its part.
+
+    Inputs are taken in the order of arrival. So what is left came no earlier than the last that was taken:
+    with the old time it would seem to grow older and older until the next look.
+    """
+    left = None if known.tuples is None else max(0, known.tuples - part.rows)
+    last = max((at for at, _ in part.arrivals), default=None)
+    arrived = known.arrived if last is None else max(last, known.arrived or last)
+    return Waiting(left, known.bytes, None if left == 0 and not part.more else arrived)
 
 
 def _slope(seen: Sequence[tuple[float, int]]) -> float | None:
