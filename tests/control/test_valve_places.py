@@ -128,12 +128,13 @@ def test_behind_a_split_each_branch_has_its_place_and_the_strict_one_closes_the_
     assert found["shared->tens"].outputs == {"means"}
 
 
-def test_below_one_source_there_is_one_grain():
+def test_whole_windows_of_one_branch_are_no_grain_for_another():
+    """For ten seconds `scores` would get all of its tuples or none: no share between could be kept."""
     stream = cars()
     stream.tumble("10 seconds", n="count(*)", name="tens").output("means", to=ps.console(), qos=LOSS)
     stream.filter("spd > 50", name="some").output("scores", to=ps.console(), qos=LOSS)
     assert {each.at: each.grain for each in places(stream.network)} == {
-        "cars": "windows", "cars->tens": "windows", "cars->some": "windows",
+        "cars": "windows", "cars->tens": "windows", "cars->some": "blocks",
     }  # fmt: skip
 
 

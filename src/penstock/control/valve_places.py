@@ -121,9 +121,14 @@ def _judged(
 
 
 def _as_input(place: Place, of_input: Place) -> Place:
-    """With the grain of the input, if that keeps the branch exact too: then one drop serves both."""
+    """With the grain of the input, if that keeps the branch exact too: then one drop serves both.
+
+    Not with whole windows: for the length of a window a branch would then do all of its work or nothing, and
+    no share between could be kept for a second.
+    """
     loose = place.exact and _row_grain(place.grain) == TUPLES  # any choice of tuples is exact here
-    return replace(of_input, at=place.at, outputs=place.outputs) if loose and of_input.grain else place
+    shared = loose and of_input.grain not in (None, WINDOWS)
+    return replace(of_input, at=place.at, outputs=place.outputs) if shared else place
 
 
 def _behind(network: Network, starts: Iterable[str]) -> list[str]:
