@@ -19,6 +19,9 @@ from penstock.rewrite.subnetworks import SubNetwork, split
 
 PART = 0.4
 """A train may take this part of the threshold: one is waited for, one is ridden in, a fifth is reserve."""
+QUIET_PART = 0.25
+"""While something is shed, a train should take only this part: then an odd one that takes longer is still in
+time. To shed a little more costs little utility; a strict output that is late costs a lot."""
 _LEAST_EFFICIENCY = 0.3
 
 
@@ -129,21 +132,28 @@ def _subnetwork_load(sub: SubNetwork, costs: MeasuredCosts, flow: Mapping[str, B
             hint="give a checkpoint of a run (--checkpoint DIR), or measure now (--calibrate)",
         )
     rate = sum(flow[name].rate_out for name in sub.inputs)
-    cpu = measured.wall if measured.cpu is None else measured.cpu
-    return SubnetworkLoad(
-        sub.name, rate, rate * cpu.per_tuple, rate * measured.wall.per_tuple, measured.wall.fixed
-    )
+    fixed = costs.fixed_seconds(sub.name)
+    if measured.around is None or measured.spread is None:
+        cpu = measured.wall if measured.cpu is None else measured.cpu
+        return SubnetworkLoad(sub.name, rate, rate * cpu.per_tuple, rate * measured.wall.per_tuple, fixed)
+    # Part by part: what was shed in some of the trains does not make the whole look cheaper.
+    load = rate * measured.around.per_tuple + sum(flow[name].load or 0.0 for name in sub.network.nodes)
+    return SubnetworkLoad(sub.name, rate, load, load * measured.spread.per_tuple, fixed)
 
 
 def capacity_of(measured: Iterable[MeasuredSubnetwork], cores: int) -> float:
     """CPU-seconds a second that trains can use: the cores, by how well trains spread over them."""
-    spread = [
-        each.cpu.per_tuple / (each.wall.per_tuple * cores)
-        for each in measured
-        if each.cpu is not None and each.wall is not None and each.wall.per_tuple > 0
-    ]
-    best = max(spread, default=1.0)
-    return cores * min(1.0, max(_LEAST_EFFICIENCY, best))
+    known = [each for each in map(_cores_at_work, measured) if each is not None]
+    return min(float(cores), max(_LEAST_EFFICIENCY * cores, max(known, default=float(cores))))
+
+
+def _cores_at_work(measured: MeasuredSubnetwork) -> float | None:
+    """How many cores work for each further second of a train."""
+    if measured.spread is not None:
+        return 1 / measured.spread.per_tuple if measured.spread.per_tuple > 0 else None
+    if measured.cpu is None or measured.wall is None or measured.wall.per_tuple <= 0:
+        return None
+    return measured.cpu.per_tuple / measured.wall.per_tuple
 
 
 def usable_share(fixed: float, threshold: float, headroom: float) -> float:
@@ -153,6 +163,16 @@ def usable_share(fixed: float, threshold: float, headroom: float) -> float:
     [0.9, 0.73, 0.66, 0.39, -0.25]
     """
     return min(headroom, 1 - fixed / (PART * threshold)) if threshold > 0 else -1.0
+
+
+def quiet_share(fixed: float, threshold: float, headroom: float) -> float:
+    """The same while something is shed: trains are shorter, unless half of each would then be its fixed part.
+
+    >>> [round(quiet_share(f, 2.0, 0.9), 2) for f in (0.0, 0.12, 0.27, 0.49, 1.0)]
+    [0.9, 0.76, 0.5, 0.39, -0.25]
+    """
+    takes = max(QUIET_PART * threshold, min(PART * threshold, 2 * fixed))
+    return min(headroom, 1 - fixed / takes) if threshold > 0 else -1.0
 
 
 def _ways(

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.control.line_fit import TRAINS, fit_line
-from penstock.engine.contract.policy import form_group
+from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import BoxCount, TrainRecord
 
 _LOOKED_AT = 16 * TRAINS  # native boxes are counted in one train of 16
 _ENOUGH_ALONE = 8
+_TASKS = form_group(LIMITS.job_tuples)  # a job of tasks
 _USUAL = 2e-6  # seconds: reading and decoding a tuple, and Spark's own work for it, rarely cost more
 _USUAL_CORES = 1.5  # that work for a train, of two
 
@@ -35,11 +36,14 @@ def costs_from(catalog: Catalog) -> MeasuredCosts:
     return costs_of({name: catalog.trains(name, last=_LOOKED_AT) for name in catalog.totals()})
 
 
-def costs_of(trains: Mapping[str, Sequence[TrainRecord]]) -> MeasuredCosts:
-    """The costs of all sub-networks, from the records of their trains, oldest first."""
+def costs_of(trains: Mapping[str, Sequence[TrainRecord]], *, jobs: bool = False) -> MeasuredCosts:
+    """The costs of all sub-networks, from the records of their trains, oldest first.
+
+    `jobs`: long trains were jobs too, as under control.
+    """
     return MeasuredCosts(
         {name: box for each in trains.values() for name, box in boxes_of(each).items()},
-        {name: subnetwork_of(name, each) for name, each in trains.items()},
+        {name: subnetwork_of(name, each, jobs=jobs) for name, each in trains.items()},
     )
 
 
@@ -66,7 +70,7 @@ def _box(name: str, subnetwork: str, counts: Sequence[BoxCount]) -> MeasuredBox:
     )
 
 
-def subnetwork_of(name: str, trains: Sequence[TrainRecord]) -> MeasuredSubnetwork:
+def subnetwork_of(name: str, trains: Sequence[TrainRecord], *, jobs: bool = False) -> MeasuredSubnetwork:
     """One sub-network, by its trains with tuples."""
     full = [train for train in trains if train.rows_in > 0]
     recent = full[-TRAINS:]
@@ -77,19 +81,19 @@ def subnetwork_of(name: str, trains: Sequence[TrainRecord]) -> MeasuredSubnetwor
         name,
         len(recent),
         sum(train.rows_in for train in recent),
-        _line(recent, lambda train: train.duration),
-        _line(chosen, lambda train: train.cpu or 0.0),
-        _line(chosen, lambda train: max(0.0, (train.cpu or 0.0) - _in_boxes(train))),
+        _line(recent, lambda train: train.duration, jobs=jobs),
+        _line(chosen, lambda train: train.cpu or 0.0, jobs=jobs),
+        _line(chosen, lambda train: max(0.0, (train.cpu or 0.0) - _in_boxes(train)), jobs=jobs),
         all(train.alone for train in chosen),
-        spread_of(chosen),
+        spread_of(chosen, jobs=jobs),
     )
 
 
-def spread_of(trains: Sequence[TrainRecord]) -> Line | None:
+def spread_of(trains: Sequence[TrainRecord], *, jobs: bool = False) -> Line | None:
     """The time of trains by their CPU-seconds."""
     known = [train for train in trains if train.cpu]
     cpu, seconds = [train.cpu or 0.0 for train in known], [train.duration for train in known]
-    return fit_line(cpu, seconds, [form_of(each) for each in known], usual=1 / _USUAL_CORES)
+    return fit_line(cpu, seconds, [form_of(each, jobs=jobs) for each in known], usual=1 / _USUAL_CORES)
 
 
 def entered(train: TrainRecord) -> int:
@@ -108,11 +112,17 @@ def _in_boxes(train: TrainRecord) -> float:
     return sum(count.cpu for count in train.boxes)
 
 
-def form_of(train: TrainRecord) -> int:
-    """Trains of the same form may be compared: they cost the same without any tuple."""
-    return form_group(train.rows_in)
+def form_of(train: TrainRecord, *, jobs: bool = False) -> int:
+    """Trains of the same form may be compared: they cost the same without any tuple.
+
+    `jobs`: longer ones are jobs of tasks, however long they are.
+    """
+    form = form_group(train.rows_in)
+    return min(_TASKS, form) if jobs else form
 
 
-def _line(trains: Sequence[TrainRecord], seconds: Callable[[TrainRecord], float]) -> Line | None:
-    tuples, forms = [entered(each) for each in trains], [form_of(each) for each in trains]
+def _line(
+    trains: Sequence[TrainRecord], seconds: Callable[[TrainRecord], float], *, jobs: bool
+) -> Line | None:
+    tuples, forms = [entered(each) for each in trains], [form_of(each, jobs=jobs) for each in trains]
     return fit_line(tuples, [seconds(each) for each in trains], forms, usual=_USUAL)

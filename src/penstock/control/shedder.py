@@ -4,9 +4,9 @@ The offered rate is measured in front of the valves. So shedding does not change
 the plan follows from demand and capacity alone.
 
 A backlog is no overload as long as it shrinks: a run that starts has one, and so has one that was stopped
-for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. While
-something always waits, trains do what they can. If that is less than what should be usable, say because
-others use the machine, the *strain* says by how much.
+for a moment. Where the load is too large anyway, it adds to the demand: it has to be worked off. While every
+train leaves something behind, trains do what they can. If that is less than what should be usable, say
+because others use the machine, the *strain* says by how much.
 """
 
 from __future__ import annotations
@@ -18,27 +18,30 @@ from penstock.control.analysis import PART
 CATCH_UP = 2.0
 """Seconds in which a backlog older than its part of the threshold is to be worked off."""
 _MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
-_EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
 _BAND = 0.03  # tighten by less than this only if something is late
 _CALM = 2.0  # seconds without tightening before valves open
 _OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
-_GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
-_MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
-_BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
-_RESERVE = 0.85  # of what trains can do at most: nothing that waits would ever get younger
-_MOST_STRAIN, _RELAX = 2.0, 0.05  # strain goes away by this part a second when next to nothing waits
+_STEP = 0.2  # of the way, while only a part fits
+_GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.9, 1.6
+_MARKS, _SPAN, _MOST_SPAN = 3, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
+_MUCH = 2.0  # times what can be done: then nobody waits until something is late
+_LEFT = 0.1  # seconds: what came so shortly before a train left is not left behind
+_RESERVE = 0.95  # of what trains can do at most: nothing that waits would ever get younger
+_MOST_STRAIN, _RELAX = 2.0, 0.01  # strain goes away by this part a second when nothing is left behind
 
 
 @dataclass(frozen=True)
 class Pressure:
     """What decides, at one moment. `load`: CPU-seconds a second that the offered tuples need, unshed.
 
-    `usable`: CPU-seconds a second that may be used. `age`: of the oldest waiting tuple; `threshold`: of the
-    strictest governed output. `measured` and `predicted`: CPU of recent trains, as used and as the cost lines
-    say; None if no train ran. `trains`: how many have run so far. `least`: the part of the load that remains
-    if everything is shed that may be. `worked`: CPU-seconds that trains have spent on tuples so far, as the
-    cost lines say.
+    `usable`: CPU-seconds a second that may be used while something is shed. `most`: before that, with trains
+    as long as they may be. `age`: of the oldest waiting tuple; `threshold`: of the strictest governed
+    output. `measured` and `predicted`: CPU of recent trains, as used and as the cost lines say; None if no
+    train ran. `trains`: how many have run so far. `least`: the part of the load that remains if everything is
+    shed that may be. `worked`: CPU-seconds that trains have spent on tuples so far, as the cost lines say.
+    `left`: how long the oldest waiting tuple had waited when the last train left without it; 0 if it came
+    later.
     """
 
     now: float
@@ -51,19 +54,24 @@ class Pressure:
     trains: int = 0
     least: float = 0.0
     worked: float = 0.0
+    left: float = 0.0
+    most: float = 0.0
 
     @property
     def backlog(self) -> float:
-        """By how much the oldest is older than a tuple may be that waits for one train."""
-        return max(0.0, self.age - PART * self.threshold)
+        """By how much the oldest is older than a tuple may be that waits for one train.
+
+        What the last train took with it is none, and what came since rides in the next one.
+        """
+        return max(0.0, self.age - PART * self.threshold) if self.left > _LEFT else 0.0
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How old the oldest waiting tuple was when a train had ended, and what all trains had done by then."""
+    """A train has ended: whether the last one left something behind, and what all had done by then."""
 
     now: float
-    age: float
+    full: bool
     trains: int
     worked: float
 
@@ -84,13 +92,13 @@ class Shedding:
     marks: tuple[Mark, ...] = ()
 
 
-def demand(load: float, age: float, threshold: float) -> float:
+def demand(load: float, backlog: float) -> float:
     """The load with what has to be worked off.
 
-    >>> demand(1.0, age=0.5, threshold=2.0), demand(1.0, age=2.8, threshold=2.0)
+    >>> demand(1.0, backlog=0.0), demand(1.0, backlog=2.0)
     (1.0, 2.0)
     """
-    return load * min(_MOST_CATCH_UP, 1 + max(0.0, age - PART * threshold) / CATCH_UP)
+    return load * min(_MOST_CATCH_UP, 1 + backlog / CATCH_UP)
 
 
 def next_shedding(state: Shedding, seen: Pressure) -> Shedding:
@@ -111,11 +119,22 @@ def _target(state: Shedding, seen: Pressure) -> float:
     needed = state.error * state.strain * seen.load
     if needed <= 0:
         return 1.0
-    whole = state.kept >= 1
-    fits = needed <= seen.usable and (whole or not seen.backlog)  # what an overload has left has to go, too
-    if fits or (whole and seen.age <= _EARLY * seen.threshold):
+    if state.kept >= 1 and _may_wait(needed, seen):
         return 1.0
-    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.age, seen.threshold)))
+    if (
+        state.kept < 1 and needed <= seen.usable and not seen.backlog
+    ):  # what an overload has left must go, too
+        return 1.0
+    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.backlog)))
+
+
+def _may_wait(needed: float, seen: Pressure) -> bool:
+    """Whether nothing has to be shed yet.
+
+    It fits, or the last train has taken all, or the excess is small and nothing is late.
+    """
+    fits = needed <= max(seen.usable, seen.most)
+    return fits or seen.left <= _LEFT or (not seen.backlog and needed < _MUCH * seen.most)
 
 
 def _error(before: float, seen: Pressure) -> float:
@@ -126,31 +145,34 @@ def _error(before: float, seen: Pressure) -> float:
 
 
 def _with_marks(state: Shedding, seen: Pressure) -> Shedding:
-    """Remember how old the oldest was after trains. While none ends, that says nothing about their speed."""
+    """Remember what trains had done when one ended. While none ends, nothing is known about their speed."""
     if state.marks and state.marks[-1].trains >= seen.trains:
         return state
     recent = [mark for mark in state.marks if mark.now >= seen.now - _MOST_SPAN]
-    return replace(state, marks=(*recent, Mark(seen.now, seen.age, seen.trains, seen.worked)))
+    return replace(state, marks=(*recent, Mark(seen.now, seen.left > _LEFT, seen.trains, seen.worked)))
 
 
 def _with_strain(state: Shedding, seen: Pressure) -> Shedding:
-    """While something always waits, trains do all that they can: so much is really usable.
+    """While every train leaves something behind, trains do all that they can: so much is really usable.
 
     Where nothing is left to shed, that is known, and no more can be learnt from it.
     """
-    if seen.age <= _EARLY * seen.threshold:
+    if seen.left <= _LEFT:
         return _relaxed(state, seen.now)
-    marks = state.marks
-    span = marks[-1].now - marks[0].now if len(marks) >= _MARKS else 0.0
-    if (
-        span < _SPAN
-        or state.kept <= seen.least
-        or any(mark.age <= _BEHIND * seen.threshold for mark in marks)
-    ):
+    full = _since_full(state.marks)
+    span = full[-1].now - full[0].now if len(full) >= _MARKS else 0.0
+    if span < _SPAN or state.kept <= seen.least:
         return state
-    done = state.error * (marks[-1].worked - marks[0].worked) / span
-    strain = min(_MOST_STRAIN, max(1.0, seen.usable / (_RESERVE * done))) if done > 0 else state.strain
-    return replace(state, strain=strain, strained=seen.now, marks=marks[1:])
+    done = state.error * (full[-1].worked - full[0].worked) / span
+    told = min(_MOST_STRAIN, max(1.0, seen.usable / (_RESERVE * done))) if done > 0 else state.strain
+    strain = (state.strain + told) / 2  # a few trains may be odd
+    return replace(state, strain=strain, strained=seen.now, marks=full[1:])
+
+
+def _since_full(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The last marks without a break at which something was left behind."""
+    ready = next((index for index, mark in enumerate(reversed(marks)) if not mark.full), len(marks))
+    return marks[len(marks) - ready :]
 
 
 def _relaxed(state: Shedding, now: float) -> Shedding:
@@ -164,6 +186,11 @@ def _may_open(state: Shedding, now: float) -> bool:
 
 
 def _opened(kept: float, target: float) -> float:
-    """Half of the way; the last tenth in one step, or a valve would never be fully open."""
+    """Half of the way where everything fits; the last tenth in one step, or no valve would ever be open.
+
+    While there is overload, a little at a time: to keep too little costs far less than to be late again.
+    """
+    if target < 1:
+        return kept + _STEP * (target - kept)
     half = kept + (target - kept) / 2
-    return 1.0 if target >= 1 and half > _LAST_TENTH else half
+    return 1.0 if half > _LAST_TENTH else half

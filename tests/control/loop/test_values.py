@@ -118,7 +118,7 @@ def test_overload_drops_by_value_and_tells_what_and_why(tmp_path):
     run = FakeRun(tmp_path, network())
     control = begun(run)
     control._train_done(train())
-    overload(run, factor=1.0)
+    overload(run, factor=0.8)
     control.look()
     (valve,) = run.queries["alarms"].steering.valves
     assert (valve.at, valve.grain) == ("cars->score", "values")

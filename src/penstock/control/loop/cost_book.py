@@ -32,7 +32,7 @@ class CostBook:
         self._trains = {name: deque(trains, maxlen=_KEPT) for name, trains in known.items()}
         self._since: dict[str, int] = {}
         self._met: dict[tuple[str, int], int] = {}  # trains in this run, by sub-network and form
-        self._costs = costs_of({name: list(trains) for name, trains in self._trains.items()})
+        self._costs = self._fit()
         self._capacity = self._fit_capacity()
         self._fitted = float("-inf")
         self._fresh: list[TrainRecord] = []
@@ -43,7 +43,7 @@ class CostBook:
         if not record.rows_in:
             return
         with self._lock:
-            form = record.subnetwork, min(1, form_of(record))  # under control, all longer ones are jobs
+            form = record.subnetwork, form_of(record, jobs=True)
             self._met[form] = self._met.get(form, 0) + 1
             if self._met[form] <= _COLD:
                 return
@@ -61,9 +61,13 @@ class CostBook:
             young = max(self._since.values(), default=0) < _FIRST
             if self._since and now - self._fitted >= (_EVERY_AT_FIRST if young else _EVERY):
                 self._fitted = now
-                self._costs = costs_of({name: list(trains) for name, trains in self._trains.items()})
+                self._costs = self._fit()
                 self._capacity = self._fit_capacity()
             return self._costs
+
+    def _fit(self) -> MeasuredCosts:
+        """Under control long trains are jobs, too: see `Dispatcher.job_tuples`."""
+        return costs_of({name: list(trains) for name, trains in self._trains.items()}, jobs=True)
 
     @property
     def capacity(self) -> float | None:

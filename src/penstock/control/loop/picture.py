@@ -11,13 +11,17 @@ from penstock.store.catalog.record_types import InputLoad
 
 @dataclass(frozen=True)
 class SubnetworkPicture:
-    """One sub-network: what comes to its inputs and waits there, whether it is held, whether a train runs."""
+    """One sub-network: what comes to its inputs and waits there, whether it is held, whether a train runs.
+
+    `departed`: seconds since its last train left; None if none has.
+    """
 
     name: str
     inputs: tuple[InputLoad, ...] = ()
     held: bool = False
     running: bool = False
     trains: int = 0  # with tuples, since control began
+    departed: float | None = None
 
     @property
     def rates(self) -> dict[str, float]:
@@ -33,6 +37,18 @@ class SubnetworkPicture:
         (1.5, 0.0)
         """
         return max((load.age for load in self.inputs if load.age is not None), default=0.0)
+
+    @property
+    def left(self) -> float:
+        """How long the oldest waiting tuple had waited when the last train left without it.
+
+        >>> load = InputLoad("cars", "main", 0.0, age=1.5)
+        >>> SubnetworkPicture("main", (load,), departed=1.0).left
+        0.5
+        >>> SubnetworkPicture("main", (load,), departed=2.0).left
+        0.0
+        """
+        return 0.0 if self.departed is None else max(0.0, self.age - self.departed)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from the shares (`valves.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.control.analysis import usable_share
+from penstock.control.analysis import quiet_share, usable_share
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.structure import Structure, by_name, ends_below, rated, rates_in
 from penstock.control.priority import next_boost
@@ -44,7 +44,8 @@ class Plan:
 
     `usable`: how much of the capacity may be used. `remaining`: the load of what is kept. `exhausted`: it is
     still too much, and nothing more may be shed. `by_value`: outputs that lose tuples by value. `late`: the
-    sub-network that is furthest behind, and its age and threshold.
+    sub-network that is furthest behind, its age and its threshold. `left`: how long that had waited which its
+    last train left behind.
     """
 
     shares: Mapping[str, float] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class Plan:
     late: str = ""
     age: float = 0.0
     threshold: float = 0.0
+    left: float = 0.0
 
     @property
     def shedding(self) -> bool:
@@ -133,12 +135,13 @@ def decide(
     if not nodes or picture.capacity is None:
         return Plan(boost=memory.boost), memory
     usable = picture.capacity * usable_part(structure, picture.costs, headroom)
+    most = picture.capacity * usable_part(structure, picture.costs, headroom, usable_share)
     late = _furthest_behind(structure, picture)
     plan = Plan(boost=memory.boost, usable=usable)
     if late is not None:
-        plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1])
+        plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
     memory = _with_map(memory, nodes, sheddable, values)
-    memory = replace(memory, shedding=_shedding(memory, plan, picture, load))
+    memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most))
     shedding = memory.shedding
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
     return _with_shares(plan, memory), memory
@@ -153,10 +156,15 @@ def _with_boost(memory: Memory, picture: Picture) -> Memory:
     )
 
 
-def usable_part(structure: Structure, costs: MeasuredCosts, headroom: float) -> float:
+def usable_part(
+    structure: Structure,
+    costs: MeasuredCosts,
+    headroom: float,
+    share: Callable[[float, float, float], float] = quiet_share,
+) -> float:
     """The part of the capacity that may be used, so that the strictest output stays good."""
     shares = [
-        usable_share(structure.fixed_on_the_way(sub, costs), qos.threshold, headroom)
+        share(structure.fixed_on_the_way(sub, costs), qos.threshold, headroom)
         for sub in structure.subs
         for qos in rated(sub).values()
     ]
@@ -177,7 +185,7 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
-def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float) -> Shedding:
+def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float, most: float) -> Shedding:
     """How much is kept. Nothing is shed before costs are known."""
     before = memory.shedding
     if not plan.late or picture.now < _ENOUGH_SECONDS:
@@ -200,6 +208,8 @@ def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float) -> Shed
                 default=0.0,
             ),
             picture.worked,
+            plan.left,
+            most,
         ),
     )
 

@@ -38,7 +38,7 @@ class Structure:
             for reader in self.readers(at):
                 if reader.name not in seen:
                     seen.add(reader.name)
-                    stack.append((reader, below + 2 * _fixed(costs, reader.name)))
+                    stack.append((reader, below + 2 * costs.fixed_seconds(reader.name)))
         return tuple(rated_ends[name] for name in sorted(rated_ends))
 
     def fixed_on_the_way(self, sub: SubNetwork, costs: MeasuredCosts) -> float:
@@ -48,12 +48,7 @@ class Structure:
     def _fixed_above(self, sub: SubNetwork, costs: MeasuredCosts, seen: frozenset[str]) -> float:
         writers = [o for o in self.subs if o.name not in seen and set(o.points) & set(sub.inputs)]
         above = [self._fixed_above(o, costs, seen | {sub.name}) for o in writers if o is not sub]
-        return _fixed(costs, sub.name) + max(above, default=0.0)
-
-
-def _fixed(costs: MeasuredCosts, subnetwork: str) -> float:
-    measured = costs.subnetworks.get(subnetwork)
-    return 0.0 if measured is None or measured.wall is None else measured.wall.fixed
+        return costs.fixed_seconds(sub.name) + max(above, default=0.0)
 
 
 def rated(sub: SubNetwork) -> dict[str, QoS]:

@@ -50,8 +50,11 @@ def picture_of(
 
 def _subnetwork(query: SubnetworkQuery, book: CostBook, wall: float) -> SubnetworkPicture:
     inputs = tuple(loads_of(query, wall))
-    name = query.sub.name
-    return SubnetworkPicture(name, inputs, bool(query.steering.held), not query.drained(), book.trains(name))
+    name, situation = query.sub.name, query.situation()
+    departed = None if situation.departed is None else situation.now - situation.departed
+    return SubnetworkPicture(
+        name, inputs, bool(query.steering.held), not query.drained(), book.trains(name), departed
+    )
 
 
 def last_second(seconds: Sequence[OutputSecond], wall: float) -> OutputSecond | None:
@@ -88,9 +91,8 @@ def _lines(
     each = cpu_per_tuple(sub, seen, costs, shares)
     if each is None or measured.cpu is None or measured.spread is None:
         return measured.wall, measured.cpu
-    cpu = Line(measured.cpu.fixed, each)
-    spread = measured.spread
-    return Line(spread.at(cpu.fixed), each * spread.per_tuple), cpu
+    wall = Line(costs.fixed_seconds(sub.name), each * measured.spread.per_tuple)
+    return wall, Line(costs.fixed_cpu(sub.name), each)
 
 
 def candidates_of(
