@@ -18,6 +18,7 @@ from penstock.model.qos import QoS
 FIRST_LENGTH = 10_000
 """The length of a train whose cost is not known; then it doubles."""
 LEAST_LENGTH = 1_000
+_OWN_PART = 0.3  # of its own threshold that a train may take: the next one may have to wait for an odd one
 _FIXED_PART = 0.3  # a train is worth waiting for while more of it than this does not depend on its tuples
 _WORTH = 10  # times its fixed part: who waits longer for a train saves next to nothing
 _UNKNOWN_TRAIN = 0.25  # seconds
@@ -96,7 +97,7 @@ def train_length(candidate: Candidate, others: Sequence[Candidate], cap: int = D
     seconds = [PART * max(0.0, threshold) for threshold in thresholds]
     if own is not None:
         # Where already the fixed part takes that long, short trains would only get less done.
-        seconds.append(max(PART * own, 2 * candidate.wall.fixed))
+        seconds.append(max(_OWN_PART * own, 2 * candidate.wall.fixed))
     if not seconds:
         return cap
     length = candidate.wall.length(min(seconds))

@@ -22,9 +22,14 @@ _BAND = 0.03  # tighten by less than this only if something is late
 _CALM = 2.0  # seconds without tightening before valves open
 _OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
+_SURE, _LONG_CALM, _NEARLY = (
+    0.85,
+    10.0,
+    0.95,
+)  # all fits well, or has done so for seconds; till then, nearly all
 _STEP = 0.2  # of the way, while only a part fits
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.9, 1.6
-_MARKS, _SPAN, _MOST_SPAN = 3, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
+_MARKS, _SPAN, _MOST_SPAN = 4, 2.5, 6.0  # so many trains, over so many seconds, tell what they can do
 _MUCH = 2.0  # times what can be done: then nobody waits until something is late
 _LEFT = 0.1  # seconds: what came so shortly before a train left is not left behind
 _RESERVE = 0.95  # of what trains can do at most: nothing that waits would ever get younger
@@ -121,10 +126,10 @@ def _target(state: Shedding, seen: Pressure) -> float:
         return 1.0
     if state.kept >= 1 and _may_wait(needed, seen):
         return 1.0
-    if (
-        state.kept < 1 and needed <= seen.usable and not seen.backlog
-    ):  # what an overload has left must go, too
-        return 1.0
+    if state.kept < 1 and needed <= seen.usable and not seen.backlog:
+        # What an overload has left behind has to go first, and one look may err.
+        sure = needed <= _SURE * seen.usable or seen.now - state.tightened >= _LONG_CALM
+        return 1.0 if sure else max(state.kept, _NEARLY)
     return min(1.0, max(seen.least, seen.usable / demand(needed, seen.backlog)))
 
 

@@ -17,7 +17,7 @@ _EVERY = 0.25  # seconds between two looks at an input
 _COSTS = 3  # the cheapest of so many looks tells what a look costs
 _COST = 200  # looks take at most one part in so many of a core, for each input
 _RATE_SECONDS = 5.0  # the offered rate is that of so many seconds
-_JUMP_SECONDS, _JUMP = 2.0, 1.5  # unless that of fewer is so many times as much: then the load has jumped
+_JUMP_SECONDS, _JUMP = 2.0, 1.25  # unless that of fewer is so many times as much: then the load has jumped
 
 
 class InputBacklog:
