@@ -9,6 +9,7 @@ import pytest
 import penstock as ps
 from penstock.control.priority import (
     FIRST_LENGTH,
+    LEAST_LENGTH,
     Candidate,
     Ranking,
     RatedEnd,
@@ -63,7 +64,15 @@ def test_a_bulk_train_is_short_enough_for_the_strict_one():
 def test_unknown_costs_begin_small_and_double():
     new = replace(BULK, wall=None, cpu=None)
     assert train_length(new, [STRICT]) == FIRST_LENGTH
-    assert train_length(replace(new, last_length=FIRST_LENGTH), [STRICT]) == 2 * FIRST_LENGTH
+    grown = replace(new, last_length=FIRST_LENGTH, last_seconds=0.1)
+    assert train_length(grown, [STRICT]) == 2 * FIRST_LENGTH
+
+
+def test_unknown_costs_do_not_double_into_trains_that_block_others():
+    """Twice 0.6 s is more than a strict neighbour can wait for a train of others: 0.8 s."""
+    slow = replace(BULK, wall=None, cpu=None, last_length=30_000, last_seconds=0.6)
+    assert train_length(slow, [STRICT]) == 40_000
+    assert train_length(replace(slow, last_seconds=60.0), [STRICT]) == LEAST_LENGTH
 
 
 def test_what_lies_below_a_point_counts():

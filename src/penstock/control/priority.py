@@ -91,13 +91,13 @@ class Ranking:
 def train_length(candidate: Candidate, others: Sequence[Candidate], cap: int = DEFAULT_LENGTH) -> int:
     """The most tuples of which a train is short enough, for its own ends and for those it would block."""
     thresholds = [c.threshold for c in others if c.threshold is not None]
-    own = candidate.threshold
-    if candidate.wall is None:
-        return min(cap, max(FIRST_LENGTH, 2 * candidate.last_length))
+    own, fixed = candidate.threshold, 0.0 if candidate.wall is None else candidate.wall.fixed
     seconds = [PART * max(0.0, threshold) for threshold in thresholds]
     if own is not None:
         # Where already the fixed part takes that long, short trains would only get less done.
-        seconds.append(max(_OWN_PART * own, 2 * candidate.wall.fixed))
+        seconds.append(max(_OWN_PART * own, 2 * fixed))
+    if candidate.wall is None:
+        return _unknown_length(candidate, min(seconds, default=float("inf")), cap)
     if not seconds:
         return cap
     length = candidate.wall.length(min(seconds))
@@ -105,6 +105,14 @@ def train_length(candidate: Candidate, others: Sequence[Candidate], cap: int = D
     quick = candidate.last_seconds is not None and 2 * candidate.last_seconds <= min(seconds)
     known = 2 * candidate.last_length if quick else 0
     return cap if length is None else min(cap, max(LEAST_LENGTH, length, known))
+
+
+def _unknown_length(candidate: Candidate, seconds: float, cap: int) -> int:
+    """Twice the last train, or as many times as it would then take too long: costs are not known yet."""
+    if not candidate.last_length or not candidate.last_seconds:
+        return min(cap, FIRST_LENGTH)
+    longer = min(2.0, seconds / candidate.last_seconds)
+    return min(cap, max(LEAST_LENGTH, int(longer * candidate.last_length)))
 
 
 def should_wait(candidate: Candidate, length: int, blocked: float = 0.0) -> bool:
