@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-KILLED_NETWORKS = ("tumble", "latch", "join", "standing", "linear_road")
+KILLED_NETWORKS = ("tumble", "latch", "shedding", "join", "standing", "linear_road")
 FAULTS = tuple(
     f"tests/fuzz/test_{name}.py" for name in ("clock_jumps", "disk_full", "durability", "owners", "messages")
 )

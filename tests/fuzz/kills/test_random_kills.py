@@ -18,7 +18,7 @@ from runtime.kills.endings import GAVE_UP, JVM_LOST, log_since, size
 from runtime.kills.expectation import family, kill_family
 from soak import SOAK, count
 
-KILLS = count(1, soak=40)  # of each network
+KILLS = dict.fromkeys(JOBS, count(1, soak=40)) | {"shedding": count(3, soak=40)}
 STUCK = 240  # seconds without a commit
 TESTS = Path(__file__).parents[2]
 
@@ -125,10 +125,10 @@ class Killing:
 @pytest.mark.parametrize("name", JOBS)
 def test_nothing_is_lost_doubled_or_stuck(name, tmp_path, record_property):
     dice, killed, number = random.Random(f"kills {name}"), 0, 0
-    while killed < KILLS:
+    while killed < KILLS[name]:
         folder = tmp_path / str(number)
         folder.mkdir()
-        killed += Killing(JOBS[name](folder), name, folder, dice).run(KILLS - killed)
+        killed += Killing(JOBS[name](folder), name, folder, dice).run(KILLS[name] - killed)
         number += 1
-        assert number < 3 + KILLS, "runs end before they can be killed"
+        assert number < 3 + KILLS[name], "runs end before they can be killed"
     record_property(f"random_kills_{name}", killed)
