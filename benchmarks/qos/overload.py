@@ -199,7 +199,10 @@ def main() -> int:
             "x1": found.rate,
             "saturated": found.saturated,
             "x1_trials": found.trials,
-            "nodes": [{**asdict(node), "outputs": sorted(node.outputs)} for node in found.nodes],
+            "nodes": [
+                {**asdict(node), "outputs": sorted(node.outputs), "paid": sorted(node.paid)}
+                for node in found.nodes
+            ],
             "pieces": [],
         }
         for factor in chosen.factors:
