@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from linear_road.golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
+from linear_road.golden_input import GOLDEN, MITSIM, Case, balance, lines, needs_data, report
 from linear_road.road_run import answers, delivered, dry, odd_rows, refused
 from penstock.engine.spark.tasks import stage
 from penstock.engine.spark.trains import train
@@ -54,6 +54,17 @@ def test_vehicles_that_keep_no_rhythm(tmp_path, seed):
         delivered(tmp_path / "rows.dat", out)
         dry(out, length=length).all()
         assert answers(out) == sorted(expected)
+
+
+def test_a_vehicle_in_two_rhythms_pays_what_it_was_quoted_in_each(tmp_path):
+    """What the oracle says of these rows is fixed in tests/linear_road/validate/test_oracle.py."""
+    crowd = [report(n, 100 + n, 100, spd=20) for n in range(54)]
+    rows = [report(60, 1, 200), report(75, 1, 250), report(90, 1, 5300), report(105, 1, 5400)]
+    expected = Case(tmp_path).expected([*crowd, *rows, balance(150, 1, 7)])
+    delivered(tmp_path / "rows.dat", tmp_path)
+    dry(tmp_path, length=1).all()
+    assert "2,150,150,150,7,64" in answers(tmp_path)
+    assert answers(tmp_path) == sorted(expected)
 
 
 class Crash(BaseException):

@@ -112,6 +112,12 @@ def test_a_new_trip_in_the_next_segment_is_not_charged(case):
     assert charged(case, [report(91, 1, 5300)])[1] == "2,150,150,150,7,0"
 
 
+def test_a_vehicle_in_two_rhythms_pays_in_each_what_it_was_quoted_there(case):
+    """The previous report of 105 is that of 75, so it leaves segment 0, whatever was quoted at 90."""
+    last = [report(75, 1, 250), report(90, 1, 5300), report(105, 1, 5400)]
+    assert charged(case, last)[1] == "2,150,150,150,7,64"
+
+
 def test_fifty_cars_are_free_and_lav_40_is_free(case):
     slow = by_time(*crowd(100, 50, 0, 100), report(60, 1, 200))
     assert "0,1,60,60,20,0" in case.expected(slow)

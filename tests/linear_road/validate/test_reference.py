@@ -64,10 +64,12 @@ class Traffic:
         found = [q for vid in range(1, 9) for q in self.wanderer(vid)]
         for first in range(1000, 9000, 1000):
             found += self.crowd(first)
+        # The last two report in two rhythms at once: each has its own previous reports.
+        found += [q for vid in (9, 9, 10, 10) for q in self.wanderer(vid)]
         unique = {(q.vid, q.xway, q.dir, q.time): q for q in reversed(found) if q.time < SECONDS}
         self.reports = sorted(unique.values(), key=lambda q: (q.time, q.vid, q.xway, q.dir))
         self.requests = [
-            (self.chance.randrange(SECONDS), self.chance.randint(1, 8), qid) for qid in range(12)
+            (self.chance.randrange(SECONDS), self.chance.randint(1, 10), qid) for qid in range(15)
         ]
 
     def wanderer(self, vid: int) -> list[Q]:
@@ -112,20 +114,20 @@ def answers(traffic: Traffic) -> tuple[list[str], int]:
     at = {(q.vid, q.xway, q.dir, q.time): q for q in traffic.reports}
     accidents, speeds = accident_minutes(traffic.reports), minute_speeds(traffic.reports)
     found, charges = [], []
-    quoted: dict[tuple[int, int, int], int] = {}
+    quoted: dict[Q, int] = {}  # what the vehicle was last told for the segment of a report
     for q in traffic.reports:
         p = at.get((q.vid, q.xway, q.dir, q.time - 30))
         first = p is None or (p.lane == 4 and q.lane != 4)
-        trip = (q.vid, q.xway, q.dir)
         if not first and p is not None and p.seg != q.seg:
-            charges.append((q.vid, q.time, quoted.get(trip, 0)))
+            charges.append((q.vid, q.time, quoted.get(p, 0)))
         if not (first or (p is not None and p.seg != q.seg)):
+            if p in quoted:
+                quoted[q] = quoted[p]
             continue
-        quoted.pop(trip, None)
         if q.lane == 4:
             continue
         lav, toll, accident = quote(q, speeds, accidents)
-        quoted[trip] = toll
+        quoted[q] = toll
         found.append(f"0,{q.vid},{q.time},{q.time},{lav},{toll}")
         if accident is not None:
             found.append(f"1,{q.time},{q.time},{q.vid},{accident}")
