@@ -11,6 +11,7 @@ from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows import read_blocks as reading
 from penstock.linear_road.rows.copies import Copies, Span, copies_of, span_of
 from penstock.linear_road.rows.inputs import open_input
+from penstock.store import durable
 
 XWAYS = 4
 
@@ -168,6 +169,51 @@ def test_a_killed_preparation_goes_on_and_ends_the_same(tmp_path, monkeypatch, f
     assert starts[0] > 2000, "started over instead of going on"
     assert delivered(again) == delivered(whole)
     assert again.manifest == whole.manifest
+
+
+class KilledAt(durable.FileLayer):
+    """Dies when the file of this name is about to appear."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def replace(self, path, target):
+        if target.name == self.name:
+            raise Killed
+        super().replace(path, target)
+
+
+def killed_at(name, plan, out, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, "layer", KilledAt(name))
+        with pytest.raises(Killed):
+            prepare(plan, out)
+
+
+@pytest.mark.parametrize("name", ["g000.slices.npy", "g001.slices.npy", "refused.npy", "manifest.json"])
+def test_a_preparation_killed_while_it_ends_goes_on(tmp_path, monkeypatch, name):
+    source = write(tmp_path, rows_of())
+    plan = PreparePlan(source, 2, span=span_of(source))
+    whole = prepare(plan, tmp_path / "whole")
+    killed_at(name, plan, tmp_path / "out", monkeypatch)
+    starts = []
+    again = prepare(plan, tmp_path / "out", lambda done, _total: starts.append(done))
+    assert starts == [source.path.stat().st_size], "started over instead of going on"
+    assert delivered(again) == delivered(whole)
+    assert again.manifest == whole.manifest
+    assert {file.name for file in again.path.iterdir()} == {file.name for file in whole.path.iterdir()}
+
+
+def test_foreign_files_beside_an_unfinished_preparation_are_left_alone(tmp_path, monkeypatch):
+    plan = PreparePlan(write(tmp_path, rows_of()))
+    killed_at("refused.npy", plan, tmp_path / "out", monkeypatch)
+    (tmp_path / "out" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="is not empty and holds no slices"):
+        prepare(plan, tmp_path / "out")
+    (tmp_path / "out" / "letter.txt").unlink()
+    (tmp_path / "out" / ".progress.json").unlink()
+    with pytest.raises(InputError, match="is not empty and holds no slices"):
+        prepare(plan, tmp_path / "out")
 
 
 def test_done_is_done_and_other_options_are_refused(tmp_path):

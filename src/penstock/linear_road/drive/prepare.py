@@ -126,10 +126,25 @@ def _finished(plan: PreparePlan, out: Path) -> Slices | None:
         if {key: slices.manifest.get(key) for key in plan.as_json()} == plan.as_json():
             return slices
         raise InputError(f"{out} holds slices of another input or other options; choose another directory.")
-    # Until `finish` names the packed files, an attempt has only names with a dot.
-    if any(not entry.name.startswith(".") for entry in out.iterdir()):
+    # Until `finish` names the packed files, an attempt has only names with a dot. Its other names are ours
+    # only beside the progress file, which stays until the manifest is there.
+    ours = _final_names(plan.groups) if (out / _PROGRESS).is_file() else set()
+    if any(not entry.name.startswith(".") and entry.name not in ours for entry in out.iterdir()):
         raise InputError(f"{out} is not empty and holds no slices; choose another directory.")
     return None
+
+
+def _names(groups: int) -> list[str]:
+    return [f"g{group:03d}.slices" for group in range(groups)]
+
+
+def _indexes(groups: int) -> list[str]:
+    return [f"{name}.npy" for name in _names(groups)]
+
+
+def _final_names(groups: int) -> set[str]:
+    """The files that `finish` names before it writes the manifest."""
+    return {*_names(groups), *_indexes(groups), REFUSED}
 
 
 def _check(plan: PreparePlan, rows: Rows) -> None:
@@ -213,8 +228,11 @@ class _Packer:
         return packer
 
     def _cut_back(self, written: list[int]) -> None:
-        # What lies beyond was written after the last record. Its rows are read again.
-        for file, size in zip(self._parts(), written, strict=True):
+        for file, name, size in zip(self._parts(), self._names(), written, strict=True):
+            # A kill in `finish` leaves some packed files under their final names.
+            if not file.exists() and (self.out / name).exists():
+                (self.out / name).replace(file)
+            # What lies beyond was written after the last record. Its rows are read again.
             with open_file(file, "ab") as stream:
                 stream.truncate(size)
 
@@ -222,7 +240,7 @@ class _Packer:
         return [self.out / f".{name}.part" for name in self._names()]
 
     def _names(self) -> list[str]:
-        return [f"g{group:03d}.slices" for group in range(self.plan.groups)]
+        return _names(self.plan.groups)
 
     def add(self, rows: Rows) -> None:
         """Append a block of whole seconds and record it."""
@@ -356,7 +374,7 @@ class _Packer:
             "refused_rows_passed_on": self.refused,
             "unparsed_rows_passed_on": self.unparsed,
             "slices": self._names(),
-            "indexes": [f"{name}.npy" for name in self._names()],
+            "indexes": _indexes(self.plan.groups),
         }
 
 
