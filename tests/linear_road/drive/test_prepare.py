@@ -204,6 +204,52 @@ def test_a_preparation_killed_while_it_ends_goes_on(tmp_path, monkeypatch, name)
     assert {file.name for file in again.path.iterdir()} == {file.name for file in whole.path.iterdir()}
 
 
+def half_done(tmp_path, monkeypatch):
+    """A plan whose preparation in `out` was killed after some blocks."""
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 2000)
+    source = write(tmp_path, rows_of())
+    plan = PreparePlan(source, 2, span=span_of(source))
+
+    def kill(done, _total):
+        if done > 5000:
+            raise Killed
+
+    with pytest.raises(Killed):
+        prepare(plan, tmp_path / "out", kill)
+    return plan
+
+
+@pytest.mark.parametrize("left", [0, 100, None])
+def test_a_part_that_lost_its_end_is_not_filled_up(tmp_path, monkeypatch, left):
+    """A power cut can do this: then what the progress file says is not true."""
+    plan = half_done(tmp_path, monkeypatch)
+    part = tmp_path / "out" / ".g001.slices.part"
+    if left is None:
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:left])
+    again, whole = prepare(plan, tmp_path / "out"), prepare(plan, tmp_path / "whole")
+    assert delivered(again) == delivered(whole)
+    assert again.manifest == whole.manifest
+
+
+def test_what_the_progress_file_vouches_for_is_on_disk_before_it(tmp_path, monkeypatch):
+    events = []
+
+    class Watched(durable.FileLayer):
+        def sync_file(self, path):
+            events.append(path.name)
+
+        def replace(self, path, target):
+            events.append(target.name)
+            super().replace(path, target)
+
+    monkeypatch.setattr(durable, "layer", Watched())
+    half_done(tmp_path, monkeypatch)
+    flushed = {name for name in events[: events.index(".progress.json")] if name.endswith(".part")}
+    assert flushed == {".g000.slices.part", ".g001.slices.part"}
+
+
 def test_foreign_files_beside_an_unfinished_preparation_are_left_alone(tmp_path, monkeypatch):
     plan = PreparePlan(write(tmp_path, rows_of()))
     killed_at("refused.npy", plan, tmp_path / "out", monkeypatch)

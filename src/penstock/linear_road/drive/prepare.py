@@ -224,15 +224,26 @@ class _Packer:
                 refused_at,
             )
             written = progress["written"]
+        packer._take_names_back()
+        if not packer._holds(written):
+            # Cutting would fill up with zeros what a part has lost, so nothing of the attempt can be used.
+            packer, written = cls(plan, out), [0] * plan.groups
         packer._cut_back(written)
         return packer
 
+    def _take_names_back(self) -> None:
+        """Undo what a killed `finish` has named."""
+        for part, name in zip(self._parts(), self._names(), strict=True):
+            if not part.exists() and (self.out / name).exists():
+                (self.out / name).replace(part)
+
+    def _holds(self, written: list[int]) -> bool:
+        sizes = [part.stat().st_size if part.exists() else 0 for part in self._parts()]
+        return all(size >= known for size, known in zip(sizes, written, strict=True))
+
     def _cut_back(self, written: list[int]) -> None:
-        for file, name, size in zip(self._parts(), self._names(), written, strict=True):
-            # A kill in `finish` leaves some packed files under their final names.
-            if not file.exists() and (self.out / name).exists():
-                (self.out / name).replace(file)
-            # What lies beyond was written after the last record. Its rows are read again.
+        # What lies beyond was written after the last record. Its rows are read again.
+        for file, size in zip(self._parts(), written, strict=True):
             with open_file(file, "ab") as stream:
                 stream.truncate(size)
 
@@ -311,7 +322,10 @@ class _Packer:
         return xway * self.stored // self.xways
 
     def _record(self) -> None:
-        # The progress file comes last: it vouches for the packed files and tables written before it.
+        # The progress file comes last: it vouches for the packed files and tables written before it. It is
+        # flushed, so they are flushed before: a power cut must not leave the record without the rows.
+        for part in self._parts():
+            sync_file(part)
         with whole_file(self.out / _INDEX_SO_FAR) as path, path.open("wb") as stream:
             np.save(stream, np.array(self.sizes, np.int64).reshape(-1, self.plan.groups, 2))
         self._save_refused(_REFUSED_SO_FAR)
