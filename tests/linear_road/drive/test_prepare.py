@@ -295,6 +295,17 @@ def test_bad_rows_are_refused_with_place_reason_and_hint(tmp_path):
     assert slices.manifest["refused_rows_passed_on"] == slices.manifest["unparsed_rows_passed_on"] == 1
 
 
+def test_without_any_good_row_all_belong_to_the_first_second(tmp_path, monkeypatch):
+    """They are delivered, so that each can become a dead letter; file names hold no second -1."""
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 10)
+    source = tmp_path / "rows.dat"
+    source.write_text("one\ntwo\nthree and four\n")
+    slices = prepare(PreparePlan(open_input(source), lenient=True), tmp_path / "out")
+    assert (slices.t0, slices.t1) == (0, 1)
+    assert slices.slice(0, 0).data.tobytes() == source.read_bytes()
+    assert slices.refused[:, 0].tolist() == [0, 0, 0]
+
+
 def test_rows_that_are_no_numbers_cannot_be_shifted_nor_made_columnar(tmp_path):
     source = write(tmp_path, [*rows_of(2), [1, 2]])
     for plan in (

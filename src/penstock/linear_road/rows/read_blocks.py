@@ -154,15 +154,19 @@ def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> t
     reasons, seconds = refuse(undecided.values, alone, count, seen)
     decided = replace(undecided.cut(0, count), reasons=reasons, seconds=seconds)
     joined = _join(held, decided)
-    return _with_first_second(joined), undecided.cut(count, len(undecided))
+    return _with_first_second(joined, final=final), undecided.cut(count, len(undecided))
 
 
-def _with_first_second(rows: Rows) -> Rows:
-    """Put refused rows before the first accepted one into the first second; they have none of their own."""
+def _with_first_second(rows: Rows, *, final: bool) -> Rows:
+    """Put refused rows before the first accepted one into the first second; they have none of their own.
+
+    If no row of an input is accepted, that is second 0.
+    """
     assert rows.seconds is not None
-    if not len(rows) or rows.seconds[0] >= 0 or rows.seconds[-1] < 0:
+    if not len(rows) or rows.seconds[0] >= 0 or (rows.seconds[-1] < 0 and not final):
         return rows
-    first = rows.seconds[rows.seconds >= 0][0]
+    accepted = rows.seconds[rows.seconds >= 0]
+    first = accepted[0] if len(accepted) else 0
     return replace(rows, seconds=np.where(rows.seconds < 0, first, rows.seconds).astype(np.int32))
 
 
