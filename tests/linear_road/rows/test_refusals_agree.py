@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,8 +22,10 @@ from hypothesis import strategies as st
 from linear_road.golden_input import GOLDEN, balance, daily, needs_data, report, travel
 from penstock.linear_road.describe.describe import describe
 from penstock.linear_road.rows import read_blocks as reading
+from penstock.linear_road.rows import refusals
+from penstock.linear_road.rows.arrays import Int32s
 from penstock.linear_road.rows.inputs import open_input
-from penstock.linear_road.rows.refusals import REASONS
+from penstock.linear_road.rows.refusals import REASONS, Seen, refuse, refuse_alone
 from penstock.linear_road.validate import lines as line_reader
 from penstock.linear_road.validate.refused import sieve
 
@@ -251,3 +254,30 @@ def test_points_where_they_once_differed(tmp_path, rows):
 @needs_data
 def test_the_golden_rows(tmp_path):
     check((GOLDEN / "rows.dat").read_text().splitlines(), tmp_path)
+
+
+def judged(vids: Int32s, seen: Seen, time: int = 7) -> list[str]:
+    """Reports of one second; the last row only follows them."""
+    values = np.full((len(vids) + 1, 15), 0, np.int32)
+    values[:, 1], values[:-1, 2], values[-1, 2] = time, vids, -1
+    alone = refuse_alone(values, np.ones(len(values), np.bool_))
+    reasons, _ = refuse(values, alone, len(vids), seen)
+    return [REASONS[code] for code in reasons]
+
+
+@pytest.mark.parametrize("step", [1, 1 << 20])
+def test_a_second_may_have_more_reports_than_the_table_first_holds(monkeypatch, step):
+    monkeypatch.setattr(refusals, "_SLOTS", 16)
+    seen, vids = Seen(), np.arange(100) * step
+    for some in np.split(vids, 10):
+        assert set(judged(some, seen)) == {"accepted"}
+    assert set(judged(vids, seen)) == {"report repeated"}
+    assert set(judged(vids, seen, time=8)) == {"accepted"}
+    assert set(judged(vids, seen, time=8)) == {"report repeated"}
+
+
+def test_more_than_a_million_reports_in_one_second():
+    vids = np.arange(1_200_000)
+    found = judged(np.concatenate([vids, vids[::1000]]), Seen())
+    assert set(found[: len(vids)]) == {"accepted"}
+    assert set(found[len(vids) :]) == {"report repeated"}

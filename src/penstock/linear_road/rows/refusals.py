@@ -112,9 +112,9 @@ EXPECTED: dict[int, str] = {
 
 _LEAP = 60
 """Seconds that Time may advance between two rows; more is a leap."""
-# Room for the reports of one second, some 1,700 for each expressway; a power of two, so that a mask can take
-# the place of a division.
-_SLOTS = 1 << 20
+# At first enough for the reports of one second, some 1,700 for each expressway. A power of two, so that a
+# mask can take the place of a division.
+_SLOTS = 1 << 16
 _HASH = np.int64(-7046029254386353131)
 _LAST_SECOND, _LAST_DAY, _MINUTES_A_DAY = 10_799, 69, 1_440
 _LAST_SEGMENT, _LAST_FOOT, _TOP_SPEED = SEGMENTS - 1, SEGMENTS * FEET_PER_SEGMENT - 1, 100
@@ -124,12 +124,20 @@ _LAST_SEGMENT, _LAST_FOOT, _TOP_SPEED = SEGMENTS - 1, SEGMENTS * FEET_PER_SEGMEN
 class Seen:
     """What the rules remember between blocks: the last accepted Time and the reports of that second.
 
-    A Time of -1 means none yet.
+    A Time of -1 means none yet. The reports are a hash table, of which at most half is in use.
     """
 
     last: int = -1
+    reports: int = 0
+    """How many reports of the last accepted Time were accepted."""
     keys: Int64s = field(default_factory=lambda: np.zeros(_SLOTS, np.int64))
     stamps: Int32s = field(default_factory=lambda: np.full(_SLOTS, -1, np.int32))
+
+    def grow(self) -> None:
+        """Make room for twice as many reports in a second."""
+        keys, stamps = self.keys, self.stamps
+        self.keys, self.stamps = np.zeros(2 * len(keys), np.int64), np.full(2 * len(keys), -1, np.int32)
+        _move(keys[stamps == self.last], self.last, self.keys, self.stamps)
 
 
 def refuse_alone(values: Int32s, whole: Bools) -> Codes:
@@ -147,33 +155,54 @@ def refuse(values: Int32s, alone: Codes, decide: int, seen: Seen) -> tuple[Codes
     """
     reasons = np.zeros(decide, np.int8)
     seconds = np.zeros(decide, np.int32)
-    seen.last = int(_refuse(values, alone, decide, seen.last, seen.keys, seen.stamps, reasons, seconds))
+    done = 0
+    # Compiled code stops where the table must grow, and goes on from there.
+    while (done := _refuse_from(done, values, alone, seen, reasons, seconds)) < decide:
+        seen.grow()
     return reasons, seconds
+
+
+def _refuse_from(
+    begin: int, values: Int32s, alone: Codes, seen: Seen, reasons: Codes, seconds: Int32s
+) -> int:
+    known = seen.last, seen.reports
+    done, last, reports = _refuse(begin, values, alone, known, seen.keys, seen.stamps, reasons, seconds)
+    seen.last, seen.reports = int(last), int(reports)
+    return int(done)
 
 
 @njit(cache=True, nogil=True)
 def _refuse(
+    begin: int,
     values: Int32s,
     alone: Codes,
-    decide: int,
-    last: int,
+    known: tuple[int, int],
     keys: Int64s,
     stamps: Int32s,
     reasons: Codes,
     seconds: Int32s,
-) -> int:
-    for i in range(decide):
+) -> tuple[int, int, int]:
+    """Decide rows from `begin` on; returns where it stopped, the last accepted Time and its reports."""
+    last, reports = known
+    for i in range(begin, len(reasons)):
         reason = alone[i]
         if reason == 0:
             reason = _order_reason(values, alone, i, last)
+        if reason == 0 and values[i, TIME_FIELD] != last:
+            reports = 0
         # Check this last, because the check also remembers: a row refused for another reason must not count.
-        if reason == 0 and values[i, TYPE_FIELD] == POSITION_REPORT and _repeated(values[i], keys, stamps):
-            reason = _REPEATED
+        if reason == 0 and values[i, TYPE_FIELD] == POSITION_REPORT:
+            if 2 * reports >= len(keys):
+                return i, last, reports
+            if _repeated(values[i], keys, stamps):
+                reason = _REPEATED
+            else:
+                reports += 1
         if reason == 0:
             last = values[i, TIME_FIELD]
         reasons[i] = reason
         seconds[i] = last
-    return last
+    return len(reasons), last, reports
 
 
 @njit(cache=True, nogil=True)
@@ -257,15 +286,28 @@ def _repeated(row: Int32s, keys: Int64s, stamps: Int32s) -> bool:
     A slot is empty if its stamp is not this second, so the table never needs clearing.
     """
     key = (np.int64(row[VID_FIELD]) << 32) | (np.int64(row[XWAY_FIELD]) << 1) | np.int64(row[DIR_FIELD])
-    # A multiplicative hash: the odd constant spreads neighbouring numbers over the table.
-    slot = (key * _HASH >> 20) & (len(keys) - 1)
-    # Once around at most: a full table must not hang the loop.
-    for _ in range(len(keys)):
-        if stamps[slot] != row[TIME_FIELD]:
-            stamps[slot] = row[TIME_FIELD]
-            keys[slot] = key
-            return False
-        if keys[slot] == key:
-            return True
-        slot = (slot + 1) & (len(keys) - 1)
+    slot = _slot(key, row[TIME_FIELD], keys, stamps)
+    if stamps[slot] == row[TIME_FIELD]:
+        return True
+    stamps[slot] = row[TIME_FIELD]
+    keys[slot] = key
     return False
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _slot(key: np.int64, time: int, keys: Int64s, stamps: Int32s) -> np.int64:
+    """Where a report of this second is, or would be."""
+    # A multiplicative hash: the odd constant spreads neighbouring numbers over the table. It mixes upwards,
+    # so the vehicle is folded into the lower half first.
+    slot = ((key ^ (key >> 32)) * _HASH >> 20) & (len(keys) - 1)
+    while stamps[slot] == time and keys[slot] != key:
+        slot = (slot + 1) & (len(keys) - 1)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _move(reports: Int64s, time: int, keys: Int64s, stamps: Int32s) -> None:
+    """Put the reports of a second into a new table."""
+    for key in reports:
+        slot = _slot(key, time, keys, stamps)
+        keys[slot], stamps[slot] = key, time
