@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import ClassVar
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
 
 from penstock.model.durations import Count, Extent, Time
 from penstock.model.errors import Where
@@ -48,6 +49,14 @@ class About:
     group: tuple[str, ...] = ()
 
 
+class Stretch(NamedTuple):
+    """A box as written and the stretch of a running box's work, from 0 to 1, that it would do."""
+
+    name: str
+    begin: Fraction
+    end: Fraction
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """Anything in a network that has a name: sources, boxes, connection points, views, outputs."""
@@ -60,7 +69,7 @@ class Node:
     about: About = field(default=About())
     where: Where = field(default=Where(), compare=False)
     origin: tuple[str, ...] = field(default=(), compare=False)
-    twins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    twins: tuple[Stretch, ...] = field(default=(), compare=False)
     # By which grain tuples may be shed in front of a box: 'tuples', 'windows', 'keys', 'never'; '': as its
     # kind allows.
     shed_by: str = ""
@@ -75,15 +84,27 @@ class Node:
         return self.origin or (self.name,)
 
     @property
-    def stands_for(self) -> tuple[str, ...]:
+    def stretches(self) -> tuple[Stretch, ...]:
         """All boxes as written whose work is done here: those in it, one behind the other, and their twins.
 
-        A twin is a box that was written twice, and runs once: (name, the one that runs).
+        A twin is a box, or one of a chain of boxes, that was written once more and does not run itself. Of
+        several boxes that run as one, each is thought to do an equal stretch of the work.
+        """
+        count = len(self.origins)
+        own = (
+            Stretch(name, Fraction(k, count), Fraction(k + 1, count)) for k, name in enumerate(self.origins)
+        )
+        return (*own, *self.twins)
 
-        >>> Filter(name="slow", twins=(("also_slow", "slow"),)).stands_for
+    @property
+    def stands_for(self) -> tuple[str, ...]:
+        """The names of all boxes as written whose work is done here.
+
+        >>> also = Filter(name="also_slow").stretches
+        >>> Filter(name="slow", twins=also).stands_for
         ('slow', 'also_slow')
         """
-        return (*self.origins, *(name for name, _ in self.twins))
+        return tuple(stretch.name for stretch in self.stretches)
 
     @property
     def is_box(self) -> bool:

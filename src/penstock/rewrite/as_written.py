@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
 
 from penstock.model.boxes import Node
 from penstock.model.writing.network import Network
@@ -21,15 +23,15 @@ ESTIMATED = "estimated"
 class Share:
     """The part of a running box that is the work of one box as written.
 
-    `at` and `of`: its place among the boxes in it. `first`, `last`: no other part of the same box as written
-    stands in front of it, or behind it.
+    `begin` and `end`: from where to where in the running box, 0 to 1. `first`, `last`: no other part of the
+    same box as written stands in front of it, or behind it.
     """
 
     box: str
-    at: int
-    of: int
-    first: bool
-    last: bool
+    begin: Fraction = Fraction(0)
+    end: Fraction = Fraction(1)
+    first: bool = True
+    last: bool = True
 
 
 class WrittenNames:
@@ -53,7 +55,7 @@ class WrittenNames:
         """Counts by box as written. Boxes that a rule put in, such as projections, have none."""
         folded: dict[str, dict[str, int]] = {}
         for name, mine in counts.items():
-            for share in self.shares.get(name, [Share(name, 0, 1, first=True, last=True)]):
+            for share in self.shares.get(name, [Share(name)]):
                 _add(folded.setdefault(share.box, {}), _part(mine, share))
         return folded
 
@@ -61,7 +63,7 @@ class WrittenNames:
         """CPU or wall time by box as written; boxes that run as one divide it evenly."""
         folded: dict[str, float] = {}
         for name, seconds in costs.items():
-            shares = self.shares.get(name, [Share(name, 0, 1, first=True, last=True)])
+            shares = self.shares.get(name, [Share(name)])
             for share in shares:
                 folded[share.box] = folded.get(share.box, 0.0) + seconds / len(shares)
         return folded
@@ -71,16 +73,15 @@ def _shares(
     written: Network, node: Node, above: Mapping[str, set[str]], holders: Mapping[str, set[str]]
 ) -> list[Share]:
     shares = []
-    for at, origin in enumerate(node.origins):
+    for name, begin, end in sorted(node.stretches, key=lambda stretch: stretch.end):
         # A box that was pushed in parts takes its tuples in at the first part and lets them out at the last.
-        first = holders[origin].isdisjoint(above[node.name])
-        last = not any(node.name in above[other] for other in holders[origin])
-        names = [origin, *(twin for twin, one in node.twins if one == origin)]
-        shares += [
-            Share(name, at, len(node.origins), first=first, last=last)
-            for name in names
-            if name in written.nodes
-        ]
+        # A twin was written like the boxes whose work it would do, so it has its parts where they have them.
+        front = holders[node.origins[floor(begin * len(node.origins))]]
+        back = holders[node.origins[ceil(end * len(node.origins)) - 1]]
+        first = front.isdisjoint(above[node.name])
+        last = not any(node.name in above[other] for other in back)
+        if name in written.nodes:
+            shares.append(Share(name, begin, end, first=first, last=last))
     return shares
 
 
@@ -90,11 +91,11 @@ def _part(mine: Counts, share: Share) -> dict[str, int]:
     # What passes between boxes that run as one is not counted. Each is thought to let the same share through,
     # so that all of them together give what was measured.
     passed = (left / came) if came else 0.0
-    part = {"in": round(came * passed ** (share.at / share.of)) if share.first else 0}
-    part["out"] = round(came * passed ** ((share.at + 1) / share.of)) if share.last else 0
-    if share.at + 1 == share.of:
+    part = {"in": round(came * passed ** float(share.begin)) if share.first else 0}
+    part["out"] = round(came * passed ** float(share.end)) if share.last else 0
+    if share.end == 1:
         part |= {key: value for key, value in mine.items() if key not in ("in", "out")}
-    if share.of > 1 or not (share.first and share.last):
+    if share.begin > 0 or share.end < 1 or not (share.first and share.last):
         part[ESTIMATED] = 1
     return part
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from penstock.model.costs import Line, MeasuredBox
 from penstock.model.writing.network import Network
 from penstock.rewrite.as_written import WrittenNames
+from penstock.rewrite.cost_model import CostModel
 from penstock.rewrite.forms import Form, lacking, stateful
 from penstock.rewrite.optimize import RULES
+from penstock.rewrite.rules.share_prefixes import share_prefixes
 from penstock.rewrite.subnetworks import split
+from penstock.rewrite.texts import all_of
 from penstock.testing import collect, rows_source
 
 RULE = {rule.name: rule for rule in RULES}
@@ -72,6 +77,11 @@ def test_filters_leave_once_their_tuples_are_gone():
     assert [n.kind for n in later.of(sub).network.nodes.values()].count("filter") == 1
 
 
+def only_filter(form):
+    (name,) = [node.name for node in form.nodes.values() if node.kind == "filter"]
+    return name
+
+
 def counts_of(net, form, counts):
     return WrittenNames(form, net).counts(counts)
 
@@ -128,6 +138,61 @@ def test_a_box_written_twice_counts_twice():
         "one": {"in": 8, "out": 2},
         "two": {"in": 8, "out": 2},
     }
+
+
+@pytest.mark.parametrize("order", [("chain", "whole"), ("whole", "chain")])
+def test_a_chain_and_a_box_that_does_all_of_it_count_each_under_its_name(order):
+    """Whichever of them runs: what passes between the boxes of the chain is estimated, the rest is not."""
+
+    def build(stream):
+        ends = {
+            "chain": lambda: stream.filter("k = 1", name="a").filter("v > 3", name="b"),
+            "whole": lambda: stream.filter(all_of(["k = 1", "v > 3"]), name="whole"),
+        }
+        for name in order:
+            ends[name]().output(f"out_{name}", to=collect())
+
+    net = cars(build)
+    form = RULE["share prefixes"](RULE["merge filters"](net))
+    assert set(form.nodes[only_filter(form)].stands_for) == {"a", "b", "whole"}
+    assert counts_of(net, form, {only_filter(form): {"in": 100, "out": 25}}) == {
+        "a": {"in": 100, "out": 50, "estimated": 1},
+        "b": {"in": 50, "out": 25, "estimated": 1},
+        "whole": {"in": 100, "out": 25},
+    }
+
+
+def test_a_twin_of_a_part_keeps_its_place_in_the_whole():
+    """Equal chains are shared box by box and merged; then they are shared with a box that does it all."""
+
+    def build(stream):
+        stream.filter(all_of(["k = 1", "v > 3"]), name="whole").output("out", to=collect())
+        for one, two in (("a", "b"), ("also_a", "also_b")):
+            chain = stream.filter("k = 1", name=one).filter("v > 3", name=two)
+            chain.output(f"out_{two}", to=collect())
+
+    net = cars(build)
+    form = RULE["share prefixes"](RULE["merge filters"](RULE["share prefixes"](net)))
+    part, rest = {"in": 100, "out": 50, "estimated": 1}, {"in": 50, "out": 25, "estimated": 1}
+    assert counts_of(net, form, {only_filter(form): {"in": 100, "out": 25}}) == {
+        "whole": {"in": 100, "out": 25},
+        "a": part,
+        "also_a": part,
+        "b": rest,
+        "also_b": rest,
+    }
+
+
+def test_a_box_that_was_shared_before_brings_its_twin():
+    def build(stream):
+        for name in ("one", "two", "three"):
+            stream.filter("k = 1", name=name).output(f"out_{name}", to=collect())
+
+    net = cars(build)
+    for step in share_prefixes(net, CostModel()):
+        form = RULE["share prefixes"](step.network)
+        counted = counts_of(net, form, {only_filter(form): {"in": 8, "out": 2}})
+        assert counted == {key: {"in": 8, "out": 2} for key in ("one", "two", "three")}
 
 
 def test_what_a_rule_put_in_has_no_name_as_written():

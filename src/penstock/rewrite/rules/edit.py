@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil, floor
 
-from penstock.model.boxes import Node
+from penstock.model.boxes import Node, Stretch
 from penstock.model.checks.topology import LONGEST_NAME
 from penstock.model.errors import NetworkError
 from penstock.model.writing.network import Network
@@ -73,6 +74,18 @@ def joined_origin(*nodes: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for node in nodes for name in node.origins))
 
 
-def joined_twins(*nodes: Node) -> tuple[tuple[str, str], ...]:
-    """The boxes that were written twice and stand in one."""
-    return tuple(dict.fromkeys(twin for node in nodes for twin in node.twins))
+def joined_twins(first: Node, second: Node) -> tuple[Stretch, ...]:
+    """The twins of two boxes that become one, each at its stretch of the work of both."""
+    whole = joined_origin(first, second)
+    mine, others = (tuple(_placed(twin, node, whole) for twin in node.twins) for node in (first, second))
+    # Two parts of one box as written bring the same twins.
+    return mine + tuple(twin for twin in others if twin not in mine)
+
+
+def _placed(twin: Stretch, node: Node, whole: Sequence[str]) -> Stretch:
+    """A twin of a box, as one of a box in which the names of `whole` stand."""
+    begin, end = twin.begin * len(node.origins), twin.end * len(node.origins)
+    places = [whole.index(name) for name in node.origins[floor(begin) : ceil(end)]]
+    # A twin may begin or end within the work of one name.
+    before, after = begin - floor(begin), ceil(end) - end
+    return Stretch(twin.name, (min(places) + before) / len(whole), (max(places) + 1 - after) / len(whole))

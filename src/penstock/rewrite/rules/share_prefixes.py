@@ -13,7 +13,7 @@ from penstock.model.boxes import ColumnLatch, Drop, Filter, Map, Node, Trait
 from penstock.model.writing.network import Network
 from penstock.rewrite.cost_model import CostModel
 from penstock.rewrite.rules.conditions import never_fails, refuses_none
-from penstock.rewrite.rules.edit import edited, joined_twins, reading
+from penstock.rewrite.rules.edit import edited, reading
 from penstock.rewrite.rules.step import Step
 
 _NOT_CONFIGURATION = {"name", "about", "where", "origin", "twins"}
@@ -53,9 +53,9 @@ def _same_function(one: Node, other: Node) -> bool:
 
 
 def _shared(network: Network, one: Node, other: Node) -> Iterator[Step]:
-    # The box that goes is still counted under its own name, by way of its twin.
-    twins = joined_twins(one, other) + tuple(zip(other.origins, one.origins, strict=False))
-    kept = replace(one, origin=one.origins, twins=twins)
+    # What the other stands for is still counted under its names. These may be fewer or more than here: two
+    # filters that became one are equal to a filter that was written whole.
+    kept = replace(one, origin=one.origins, twins=one.twins + other.stretches)
     changed = [kept, *reading(network, {other.name: one.name})]
     result = edited(network, changed, [other.name])
     if result is not None:
