@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -29,13 +29,15 @@ from numba import njit
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.arrays import Int32s, Int64s, Ints
 from penstock.linear_road.rows.inputs import MANIFEST
-from penstock.store.durable import make_directory, write_text
+from penstock.store.durable import locked, make_directory, write_text
 
 DAYS, WEEK, MINUTES, SEGMENTS = 69, 7, 1440, 100
 TOLLS, SEGMENTS_FILE = "TollHistory", "SegmentHistory"
 _TOLL_COLUMNS = ("VID", "Day", "XWay", "Tolls")
 _SEGMENT_COLUMNS = ("Day", "Min", "XWay", "Dir", "Seg", "Lav", "Cnt", "Toll")
 _NOTE = "columns.json"
+_OURS = "_columns"
+"""How the columns within a history of ours are called."""
 _VERSION = 2
 _BATCH_ROWS = 1 << 20
 _SLOW, _CROWDED, _FREE_SPEED = 40, 50, 60.0
@@ -68,11 +70,12 @@ ALONE: Offsets = {"count": 1, "vid": 0, "xway": 1}
 Grid = npt.NDArray[np.integer]
 
 
-def load_history(history: Path, out: Path | None = None) -> Path:
+def load_history(history: Path) -> Path:
     """Make the columns of a history and return their directory; existing columns are not made again.
 
     They go into `history` itself if it is one of ours (it has a manifest) and is writable. Other people's
-    directories stay as they are, and the columns go to the user's cache. `out` names another directory.
+    directories stay as they are, and the columns go to the user's cache. The directory is named after all
+    that the columns were made from, so whoever has its path never finds those of another history there.
     """
     if not history.is_dir():
         raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
@@ -82,11 +85,18 @@ def load_history(history: Path, out: Path | None = None) -> Path:
         "copies": _copies(history),
         "files": [_fact(file) for file in files.values()],
     }
-    columns = out or _columns_folder(history, facts)
-    if _note(columns) == facts:
-        return columns
-    # Make them aside: two runs may load one history at the same time.
-    aside = columns.with_name(f".{columns.name}.{os.getpid()}")
+    columns = _columns_folder(history, facts)
+    if _note(columns) != facts:
+        # Of several runs that load one history, one makes the columns and the others wait for them.
+        with locked(columns.with_name(f".{columns.name}.lock")):
+            if _note(columns) != facts:
+                _make(columns, facts, files)
+    return columns
+
+
+def _make(columns: Path, facts: ColumnFacts, files: Mapping[str, Path | None]) -> None:
+    # Make them aside, so that they appear whole. A killed run may have left some.
+    aside = columns.with_name(f".{columns.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     make_directory(aside)
     _load_tolls(files[TOLLS], aside)
@@ -95,7 +105,11 @@ def load_history(history: Path, out: Path | None = None) -> Path:
     write_text(aside / _NOTE, json.dumps(facts))
     shutil.rmtree(columns, ignore_errors=True)
     aside.rename(columns)
-    return columns
+    for outdated in columns.parent.glob(f"{_OURS}*"):
+        if outdated != columns:
+            # The note goes first: who still reads these columns must not take a missing file for no history.
+            (outdated / _NOTE).unlink(missing_ok=True)
+            shutil.rmtree(outdated, ignore_errors=True)
 
 
 def _note(columns: Path) -> ColumnFacts | None:
@@ -114,9 +128,9 @@ def _fact(file: Path | None) -> FileFacts | None:
 
 
 def _columns_folder(history: Path, facts: ColumnFacts) -> Path:
-    if (history / MANIFEST).is_file() and os.access(history, os.W_OK):
-        return history / "_columns"
     name = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+    if (history / MANIFEST).is_file() and os.access(history, os.W_OK):
+        return history / f"{_OURS}-{name}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "penstock" / f"history-{name}"
 
@@ -235,16 +249,15 @@ def _add(
 
 @dataclass(frozen=True)
 class Past:
-    """The mapped columns of a history; expressways are opened on demand."""
+    """The mapped columns of a history, if there is one; expressways are opened on demand."""
 
-    columns: Path
+    columns: Path | None
     copies: Offsets
     _open: dict[tuple[str, int], Grid | None] = field(default_factory=dict)
 
     def _grid(self, name: str, road: int) -> Grid | None:
         if (name, road) not in self._open:
-            file = self.columns / f"{name}-{road}.npy"
-            self._open[name, road] = np.load(file, mmap_mode="r") if file.is_file() else None
+            self._open[name, road] = None if self.columns is None else _mapped(self.columns, name, road)
         return self._open[name, road]
 
     def home(self, vid: Ints, xway: Ints) -> tuple[Ints, Ints]:
@@ -285,6 +298,20 @@ class Past:
             _NO_GRID if cnts is None else np.asarray(cnts),
             _NO_DAYS if days is None else np.asarray(days),
         )
+
+
+def _mapped(columns: Path, name: str, road: int) -> Grid | None:
+    """A grid; None if the history knows nothing of this expressway."""
+    try:
+        grid: Grid = np.load(columns / f"{name}-{road}.npy", mmap_mode="r")
+    except FileNotFoundError:
+        # Columns that somebody removes lose their note first. No answer is better than a wrong one.
+        if _note(columns) is None:
+            raise InputError(
+                f"The columns {columns} of a history were removed while they were in use; start again."
+            ) from None
+        return None
+    return grid
 
 
 # Read-only, as mapped grids are: numba would compile the kernel again for writable arrays.
@@ -358,6 +385,6 @@ class TravelTime:
 
     def __call__(self, batch: pa.RecordBatch) -> dict[str, Int64s]:
         names = ("XWay", "Sinit", "Send", "DOW", "TOD")
-        past = Past(Path(), ALONE) if self.columns is None else open_past(Path(self.columns))
+        past = Past(None, ALONE) if self.columns is None else open_past(Path(self.columns))
         seconds, toll = past.journeys(*(batch.column(name).to_numpy() for name in names))
         return {"TravelTime": seconds, "Toll": toll}
