@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from diffusion.worlds import ArrowEngine, LoopsEngine, network, run, worlds
+from penstock.engine.local.boxes.diffused_join import Server
 from penstock.model.errors import NetworkError
 from penstock.model.writing.network import Network
 from penstock.testing import values
@@ -93,6 +97,47 @@ def test_loops_and_arrow_lose_the_same(world, memory, when_full):
     one, other = (run(kind(Network.of("two", nodes)), world) for kind in (LoopsEngine, ArrowEngine))
     assert values(one.result.outputs["out"]) == values(other.result.outputs["out"])
     assert world.pairs(one.result.outputs["out"]) <= world.truth()
+
+
+WITH_TEXTS = """
+import penstock as ps
+from penstock.engine.local import LocalEngine
+from penstock.testing import collect, rows_source
+
+net = ps.Network("texts")
+texts = rows_source("time TIMESTAMP, k STRING")
+left, right = (net.source(name, texts, timestamp="time") for name in ("left", "right"))
+spread = {"distribution": "auto", "servers": 3, "memory": 8, "when_full": "drop"}
+left.join(right, on=["k"], within=(10, 10), name="pairs", **spread).output("out", to=collect())
+rows = [(t, f"key {t % 7}") for t in range(40)]
+found = LocalEngine(net).run([{"left": rows[n : n + 5], "right": rows[n : n + 5]} for n in range(0, 40, 5)])
+print(sorted((row["k"], str(row["time"]), str(row["time_right"])) for row in found.outputs["out"]))
+"""
+
+
+def test_the_reference_loses_the_same_pairs_in_every_process():
+    """Python's own hash of a text differs from process to process."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", WITH_TEXTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0].startswith("[(")
+    assert runs[0] == runs[1]
+
+
+def test_keys_that_are_equal_have_one_owner():
+    join = engine_of(LoopsEngine, memory=8).logics["pairs"]
+    join.roles = replace(join.roles, scheme="hash")
+    join.servers = [Server(number) for number in range(1000)]
+    alike = [(1, 1.0), (0.0, -0.0), (2**53, float(2**53)), (float("nan"), -float("nan")), (None, None)]
+    assert all(join._owner(0, {"k": a}) == join._owner(1, {"k": b}) for a, b in alike)
+    assert len({join._owner(0, {"k": text}) for text in ("a", "b", "c", "", "A")}) == 5
 
 
 def test_without_a_bound_the_machine_is_the_bound(monkeypatch):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from penstock.engine.arrow.valves import kept, key_hashes, passed, windows_kept
 from penstock.engine.contract.valve import Step, Valve
+from penstock.engine.local.key_hash import key_hash
 from penstock.engine.local.valves import Valve as LocalValve
-from penstock.engine.local.valves import key_hash
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 
 SCHEMA = Schema.parse("k STRING, v INT, x DOUBLE")

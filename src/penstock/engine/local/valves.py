@@ -6,25 +6,20 @@ that this one judges.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
 from typing import Any
-
-import xxhash
 
 from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
-from penstock.engine.local.rows import Row, Value, frozen
+from penstock.engine.local.key_hash import key_hash
+from penstock.engine.local.rows import Row
 from penstock.model.boxes import Trait, Windowed
 from penstock.model.durations import Time
-from penstock.model.expressions.values import micros
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.model.writing.network import Network
 
 PlainValve = Mapping[str, Any]
 _MILLION = 1_000_000
-_EPOCH = date(1970, 1, 1)
 
 
 class Valve:
@@ -131,23 +126,3 @@ class Valves:
             if Trait.STATEFUL not in self.network.nodes[tail].traits:
                 between += self._above(tail)
         return between
-
-
-def key_hash(lot: int, values: Sequence[Value]) -> int:
-    """Spark's `xxhash64(lot, keys ...)`, unsigned: each hash is the seed of the next; no nulls."""
-    hashed = xxhash.xxh64_intdigest(struct.pack("<q", lot), seed=42)
-    for value in values:
-        if value is not None:
-            hashed = xxhash.xxh64_intdigest(_bytes(value), seed=hashed)
-    return hashed
-
-
-def _bytes(value: Value) -> bytes:
-    if isinstance(value, str | bytes):
-        return value.encode() if isinstance(value, str) else value
-    if isinstance(value, float):
-        return struct.pack("<d", float("nan") if frozen(value) == "NaN" else frozen(value))
-    if isinstance(value, datetime):
-        return struct.pack("<q", micros(value))
-    # Every whole number as BIGINT, as the other engines hash it: a key does not depend on its type.
-    return struct.pack("<q", (value - _EPOCH).days if isinstance(value, date) else int(value))

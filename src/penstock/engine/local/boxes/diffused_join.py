@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from math import inf
 
 from penstock.engine.local.boxes.join import JoinLogic
-from penstock.engine.local.rows import Answer, Row, frozen
+from penstock.engine.local.key_hash import key_hash
+from penstock.engine.local.rows import Answer, Row
 from penstock.model.boxes import Join
 from penstock.model.diffused.memory import does_not_fit
 from penstock.model.diffused.owner import producer
@@ -89,7 +90,9 @@ class DiffusedJoin(JoinLogic):
 
     def _owner(self, side: int, row: Row) -> int:
         if self.roles.scheme == HASH:
-            return hash(tuple(frozen(row[pair[side]]) for pair in self.node.on)) % len(self.servers)
+            # A whole number may meet an equal fraction on the other side, so all numbers are hashed alike.
+            key = [float(v) if isinstance(v, int) else v for v in (row[pair[side]] for pair in self.node.on)]
+            return key_hash(0, key) % len(self.servers)
         self.turn += 1
         return self.roles.wheel[self.turn % len(self.roles.wheel)]
 
