@@ -88,23 +88,28 @@ def _edge(function: str, window: Window | None) -> datetime | None:
 def _sum(values: list[float]) -> float | None:
     if not values:
         return None
-    total = 0.0 if isinstance(values[0], float) else 0
-    for value in values:
-        total += value
+    total = _total(values, 0.0 if isinstance(values[0], float) else 0)
     if isinstance(total, int) and not in_range(total, "BIGINT"):
         raise ExpressionFailure("sum is out of the range of BIGINT")
     return total
 
 
+def _total(values: Iterable[float], total: float) -> float:
+    """The sum one by one, as Spark adds. Python's `sum` corrects rounding, but only from 3.12 on."""
+    for value in values:
+        total += value
+    return total
+
+
 def _average(values: list[float]) -> float | None:
-    return sum(map(float, values), 0.0) / len(values) if values else None
+    return _total(map(float, values), 0.0) / len(values) if values else None
 
 
 def _variance(values: list[float]) -> float | None:
     if len(values) < 2:
         return None
-    mean = sum(map(float, values), 0.0) / len(values)
-    return sum(((value - mean) * (value - mean) for value in values), 0.0) / (len(values) - 1)
+    mean = _total(map(float, values), 0.0) / len(values)
+    return _total(((value - mean) * (value - mean) for value in values), 0.0) / (len(values) - 1)
 
 
 def _stddev(values: list[float]) -> float | None:
