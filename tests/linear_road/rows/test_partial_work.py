@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.partial_work import KEPT_DAYS, work_directory
+from penstock.linear_road.rows.partial_work import KEPT_DAYS, _sweep, work_directory
 
 
 def test_it_is_removed_at_the_end_and_after_an_error(tmp_path):
@@ -44,11 +45,44 @@ def test_a_second_owner_gets_a_place_of_its_own(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def abandoned(lock):
+    long_ago = time.time() - (KEPT_DAYS + 1) * 86_400
+    os.utime(lock, (long_ago, long_ago))
+
+
+def test_the_place_of_a_second_owner_that_was_killed_is_swept_away(tmp_path):
+    with work_directory("describe", "k", tmp_path):
+        with pytest.raises(KeyboardInterrupt), work_directory("describe", "k", tmp_path) as second:
+            raise KeyboardInterrupt
+        assert second.is_dir()
+        (lock,) = [file for file in tmp_path.glob("*.lock") if file.stem == second.name]
+        abandoned(lock)
+        with work_directory("describe", "new", tmp_path):
+            assert not second.exists()
+
+
+def test_others_may_remove_a_lock_at_any_moment(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / f"describe-{name}.lock").touch()
+        abandoned(tmp_path / f"describe-{name}.lock")
+    look = Path.stat
+
+    def gone(path, **options):
+        if path.suffix == ".lock":
+            path.unlink(missing_ok=True)
+        return look(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "stat", gone)
+        _sweep(tmp_path)
+    with work_directory("describe", "one", tmp_path) as path:
+        assert path.name == "describe-one"
+
+
 def test_what_nobody_came_back_for_is_swept_away(tmp_path):
     with pytest.raises(KeyboardInterrupt), work_directory("describe", "old", tmp_path):
         raise KeyboardInterrupt
-    long_ago = time.time() - (KEPT_DAYS + 1) * 86_400
-    os.utime(tmp_path / "describe-old.lock", (long_ago, long_ago))
+    abandoned(tmp_path / "describe-old.lock")
     with work_directory("describe", "new", tmp_path):
         assert not (tmp_path / "describe-old").exists()
 

@@ -9,6 +9,7 @@ place of its own.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import shutil
 import stat
@@ -69,9 +70,7 @@ def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[P
     """
     base = _base(where)
     _sweep(base)
-    lock = base / f"{kind}-{key}.lock"
-    held = _lock(lock)
-    path = base / f"{kind}-{key}" if held is not None else Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=base))
+    path, lock, held = _owned(base, f"{kind}-{key}")
     try:
         path.mkdir(exist_ok=True)
         yield path
@@ -79,13 +78,23 @@ def work_directory(kind: str, key: str, where: Path | None = None) -> Iterator[P
     except KeyboardInterrupt:
         raise
     except BaseException:
-        _remove(path, lock, held)
+        _remove(path, lock)
         raise
     else:
-        _remove(path, lock, held)
+        _remove(path, lock)
     finally:
-        if held is not None:
-            os.close(held)
+        os.close(held)
+
+
+def _owned(base: Path, name: str) -> tuple[Path, Path, int]:
+    """The first place of this name that nobody owns, its lock file, and the lock's descriptor."""
+    for number in itertools.count():
+        # Each place has a lock beside it, so that those of killed processes can be swept away.
+        path = base / (f"{name}-{number}" if number else name)
+        lock = base / f"{path.name}.lock"
+        if (held := _lock(lock)) is not None:
+            return path, lock, held
+    raise AssertionError
 
 
 def _base(where: Path | None) -> Path:
@@ -112,27 +121,37 @@ def _lock(path: Path) -> int | None:
             os.close(held)
             return None
         # Its last owner may have removed the file between our opening and locking it.
-        if path.exists() and os.fstat(held).st_ino == path.stat().st_ino:
+        found = _stat(path)
+        if found is not None and os.fstat(held).st_ino == found.st_ino:
             return held
         os.close(held)
 
 
-def _remove(path: Path, lock: Path, held: int | None) -> None:
+def _stat(path: Path) -> os.stat_result | None:
+    """Size and times of a file; None if there is none, since another process may remove it at any moment."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _remove(path: Path, lock: Path) -> None:
+    """Remove a place whose lock we hold."""
     shutil.rmtree(path, ignore_errors=True)
-    if held is not None:
-        # While the lock is still held: whoever opened the file before finds in `_lock` that it is gone.
-        lock.unlink(missing_ok=True)
+    # While the lock is still held: whoever opened the file before finds in `_lock` that it is gone.
+    lock.unlink(missing_ok=True)
 
 
 def _sweep(base: Path) -> None:
     """Remove work that was abandoned long ago and that no process owns."""
     for lock in base.glob("*.lock"):
-        if lock.stat().st_mtime > time.time() - KEPT_DAYS * 86_400:
+        facts = _stat(lock)
+        if facts is None or facts.st_mtime > time.time() - KEPT_DAYS * 86_400:
             continue
         # Old is not abandoned: a process may work for days. Only a lock that we get shows that nobody does.
         held = _lock(lock)
         if held is not None:
-            _remove(lock.with_suffix(""), lock, held)
+            _remove(lock.with_suffix(""), lock)
             os.close(held)
 
 
