@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.partial_work import KEPT_DAYS, _sweep, work_directory
+from penstock.linear_road.rows.partial_work import KEPT_DAYS, _sweep, key_of, work_directory
+
+OLD = key_of([])
 
 
 def test_it_is_removed_at_the_end_and_after_an_error(tmp_path):
@@ -51,8 +53,8 @@ def abandoned(lock):
 
 
 def test_the_place_of_a_second_owner_that_was_killed_is_swept_away(tmp_path):
-    with work_directory("describe", "k", tmp_path):
-        with pytest.raises(KeyboardInterrupt), work_directory("describe", "k", tmp_path) as second:
+    with work_directory("describe", OLD, tmp_path):
+        with pytest.raises(KeyboardInterrupt), work_directory("describe", OLD, tmp_path) as second:
             raise KeyboardInterrupt
         assert second.is_dir()
         (lock,) = [file for file in tmp_path.glob("*.lock") if file.stem == second.name]
@@ -62,9 +64,9 @@ def test_the_place_of_a_second_owner_that_was_killed_is_swept_away(tmp_path):
 
 
 def test_others_may_remove_a_lock_at_any_moment(tmp_path, monkeypatch):
-    for name in ("one", "two"):
-        (tmp_path / f"describe-{name}.lock").touch()
-        abandoned(tmp_path / f"describe-{name}.lock")
+    for name in (f"describe-{OLD}.lock", f"describe-{OLD}-1.lock"):
+        (tmp_path / name).touch()
+        abandoned(tmp_path / name)
     look = Path.stat
 
     def gone(path, **options):
@@ -75,16 +77,27 @@ def test_others_may_remove_a_lock_at_any_moment(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "stat", gone)
         _sweep(tmp_path)
-    with work_directory("describe", "one", tmp_path) as path:
-        assert path.name == "describe-one"
+    with work_directory("describe", OLD, tmp_path) as path:
+        assert path.name == f"describe-{OLD}"
+
+
+def test_locks_of_others_are_left_alone(tmp_path):
+    """--work may name any directory."""
+    for name in ("Cargo", "validate-rules"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.lock").write_text("theirs")
+        abandoned(tmp_path / f"{name}.lock")
+    with work_directory("validate", "k", tmp_path):
+        pass
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_what_nobody_came_back_for_is_swept_away(tmp_path):
-    with pytest.raises(KeyboardInterrupt), work_directory("describe", "old", tmp_path):
+    with pytest.raises(KeyboardInterrupt), work_directory("describe", OLD, tmp_path):
         raise KeyboardInterrupt
-    abandoned(tmp_path / "describe-old.lock")
+    abandoned(tmp_path / f"describe-{OLD}.lock")
     with work_directory("describe", "new", tmp_path):
-        assert not (tmp_path / "describe-old").exists()
+        assert not (tmp_path / f"describe-{OLD}").exists()
 
 
 def test_a_place_that_cannot_be_made_is_refused(tmp_path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -28,6 +29,8 @@ from penstock.linear_road.rows.inputs import Input
 
 KEPT_DAYS = 3
 """Work that nobody came back for is removed after so many days."""
+_OURS = re.compile(r"[a-z]+-[0-9a-f]{16}(-\d+)?\.lock")
+"""The lock of a place: its kind, its key as `key_of` gives it, and a number if it is not the first."""
 LONG_BYTES = {"csv": 64 << 20, "parquet": 10 << 20}
 """From this size on reading an input is a long step, worth the cost of keeping half-done work."""
 
@@ -145,6 +148,9 @@ def _remove(path: Path, lock: Path) -> None:
 def _sweep(base: Path) -> None:
     """Remove work that was abandoned long ago and that no process owns."""
     for lock in base.glob("*.lock"):
+        # --work may name a directory with files of others, and theirs may be called .lock too.
+        if not _OURS.fullmatch(lock.name):
+            continue
         facts = _stat(lock)
         if facts is None or facts.st_mtime > time.time() - KEPT_DAYS * 86_400:
             continue
