@@ -185,6 +185,15 @@ class TestShiftedCopies:
         assert verdict.unreadable == 1
         assert verdict.wrong == 3
 
+    @pytest.mark.parametrize("k", [-5, -1, 3])
+    def test_every_answer_of_no_copy_is_a_stray(self, tmp_path: Path, right: list[str], k: int) -> None:
+        """Also those below all copies."""
+        strays = [shifted(next(line for line in right if line[0] == kind), k) for kind in "01234"]
+        verdict = self.judge(tmp_path, [*right, *strays, "0,-2000000,60,60,20,0", "3,60,60,-1,0"])
+        assert [t.extra for t in verdict.types.values()] == [2, 1, 1, 2, 1]
+        assert verdict.wrong == 7
+        assert sum(t.got for t in verdict.types.values()) == len(right) + 7
+
 
 # -- the whole, with a system that is known to carry 1.5 expressways
 

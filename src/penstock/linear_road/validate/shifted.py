@@ -128,7 +128,7 @@ def validate_copies(
             # Unreadable lines and strays belong to no part, so they count once.
             if number == 0:
                 verdict.unreadable += read.unreadable
-                _strays(con, verdict, shift, max(p.copies.stop for p in parts))
+                _strays(con, verdict, shift, [k for p in parts for k in p.copies])
             for k in part.copies:
                 _unshift(con, shift, k)
                 _judge(con, verdict, k)
@@ -149,11 +149,14 @@ def _copy_of(kind: int, shift: Copies) -> str:
     return f"{_NAMED[kind]} // {span}" if span else "0"
 
 
-def _strays(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, shift: Copies, copies: int) -> None:
-    """Answers that belong to no copy."""
+def _strays(
+    con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, shift: Copies, copies: list[int]
+) -> None:
+    """Answers that belong to none of the copies. Those just below 0 belong to copy 0, which expects none."""
+    known = ", ".join(map(str, copies))
     for kind in LAYOUT:
         row = con.execute(
-            f"SELECT count(*) FROM all_{kind} WHERE {_copy_of(kind, shift)} >= {copies}"
+            f"SELECT count(*) FROM all_{kind} WHERE {_copy_of(kind, shift)} NOT IN ({known})"
         ).fetchone()
         strays = int(row[0]) if row else 0
         verdict.types[kind].extra += strays
