@@ -62,6 +62,7 @@ def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
     slices = prepare(PreparePlan(open_input(rows)), tmp_path / "slices")
     progress = RunProgress(feed_of(DrivePlan(slices.path), slices), tmp_path / "feed")
     progress.second, progress.rows_in, progress.charges, progress.charged = 61, 1234, 7, 5000
+    progress.accidents = 98_765
     newest = LiveAnswers()
     newest.read("1,60,60.900,107,42\n")
     console = Console(width=120, record=True)
@@ -72,7 +73,7 @@ def test_the_live_view_shows_what_is_known(tmp_path: Path, rows: Path) -> None:
         "1,234 in",
         "max 0.90 s of 5 s allowed",
         "5,000 in 7 charges",
-        "1 segments named",
+        "98,765",
     ):
         assert part in shown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from linear_road.golden_input import balance, by_time, report
@@ -66,8 +67,36 @@ def test_trains_feed_the_live_view(tmp_path: Path) -> None:
         wait = newest.wait(kind)
         assert wait is not None, f"type {kind} was never looked at"
         assert BEHIND - LAST - 20 <= wait[0] <= wait[1] <= BEHIND + 60
-    named = {int(row[4]): int(row[1]) for row in sorted(given, key=lambda row: row[2]) if row[0] == "1"}
-    assert newest.accidents(max(named.values())) >= 1
+    assert f"{owed:,} in {progress.charges:,} charges" in shown(progress, newest)
+
+
+def shown(progress: RunProgress, newest: LiveAnswers) -> str:
     console = Console(width=120, record=True)
     console.print(live_table(progress, newest))
-    assert f"{owed:,} in {progress.charges:,} charges" in console.export_text()
+    return console.export_text()
+
+
+@pytest.mark.parametrize("length", [1, 1_000_000])
+def test_accidents_on_all_roads_count(tmp_path: Path, length: int) -> None:
+    """Three at once, all in segment 10: on two expressways, and in both directions of one."""
+    roads = [(0, 0), (0, 1), (1, 0)]
+    standing = [
+        report(t, vid + 10 * n, 10 * 5280 + 7, xway=xway, direction=way)
+        for n, (xway, way) in enumerate(roads)
+        for vid in (1, 2)
+        for t in range(vid, 215, 30)
+    ]
+    away = report(195, 11, 12 * 5280, direction=1)
+    source = tmp_path / "rows.dat"
+    source.write_text("\n".join(by_time(*standing, away)) + "\n")
+    feed = delivered(source, tmp_path)
+    slices = prepare(PreparePlan(open_input(source)), tmp_path / "slices")
+    progress = RunProgress(feed_of(DrivePlan(slices.path), slices), feed)
+    network = road_network(None, feed, tmp_path / "answers")
+    dry = DryRun(network, tmp_path / "checkpoint", length=length, listen=progress.train_done)
+    seen = {}
+    while dry.train():
+        seen[progress.second] = progress.accidents
+    assert progress.accidents == 2
+    if length == 1:
+        assert [seen[t] for t in (91, 92, 182, 195)] == [0, 3, 3, 2]

@@ -18,6 +18,9 @@ from penstock.linear_road.network.tracking import STOPPED
 PRODUCES = "Second TIMESTAMP, XWay INT, Dir INT, Seg INT"
 """There was an accident in the road segment in the minute before `Second`."""
 
+NOW = "now"
+"""The figure of this box: how many accidents there are."""
+
 _SECOND, _MINUTE = 1_000_000, 60
 _SILENCE = 30
 """Seconds after which a standing vehicle must report again; without a report it no longer stands."""
@@ -46,6 +49,11 @@ class Accidents:
         self._stays: list[Stay] = []
         self._minute = -1  # the open one, counted from 0
         self._moved = False
+        self._now = 0  # the newest second, for `figures`
+
+    def figures(self) -> dict[str, int]:
+        """How many accidents there are after this train."""
+        return {NOW: len(_crowded(self._stays, self._now, self._now + 1))}
 
     def changes(self) -> dict[str, pa.Table | None]:
         """All stays, if any came, went or grew."""
@@ -78,6 +86,7 @@ class Accidents:
             self._report(t, vid, stops, (xway, direction, lane, pos, seg))
         # Alerts need the minute before. After the end there is no alert, so the open minute stays open.
         if not final:
+            self._now = until // _SECOND
             # At `until` itself nothing has come yet, so the minute that begins there stays closed.
             self._pass((until - 1) // _SECOND // _MINUTE, ended)
         return _table(ended)

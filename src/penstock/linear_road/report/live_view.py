@@ -97,8 +97,6 @@ def live_table(progress: RunProgress, answers: LiveAnswers) -> Table:
             "" if wait is None else f"; p50 {wait[0]:.2f} s, max {wait[1]:.2f} s of {LIMITS[kind]} s allowed"
         )
         table.add_row(name, f"{progress.by_type[kind]:,}{shown}")
-    table.add_row(
-        "accidents now", f"{answers.accidents(progress.now())} segments named in alerts of the last minute"
-    )
+    table.add_row("accidents now", f"{progress.accidents:,}")
     table.add_row("tolls charged", f"{progress.charged:,} in {progress.charges:,} charges")
     return table

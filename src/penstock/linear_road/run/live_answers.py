@@ -1,4 +1,4 @@
-"""The newest answers, for the live view: response times by type, and current accidents.
+"""The newest answers, for the live view: response times by type.
 
 Idea: the answer files of the last trains are finished rows, so reading them shows what people want to see
 during a run. Only a watched run pays for it; a rating does not look.
@@ -16,8 +16,6 @@ _FILES = 40
 _MOST_BYTES = 256 << 10
 """Of a large answer file only the beginning is looked at."""
 
-_MINUTE = 60
-
 
 @dataclass
 class LiveAnswers:
@@ -25,13 +23,11 @@ class LiveAnswers:
 
     >>> newest = LiveAnswers()
     >>> newest.read("1,300,300.900,107,42\n0,107,300,301.000,35,1250\n")
-    >>> newest.wait(1), newest.accidents(300)
-    ((0.9, 0.9), 1)
+    >>> newest.wait(0), newest.wait(1)
+    ((1.0, 1.0), (0.9, 0.9))
     """
 
     _waits: list[deque[float]] = field(default_factory=lambda: [deque(maxlen=4000) for _ in range(5)])
-    _alerts: dict[int, int] = field(default_factory=dict)
-    """Segment of an accident -> when an alert last named it."""
 
     def look(self, files: Iterable[Path]) -> None:
         """Read new answer files; skip files that are already gone."""
@@ -47,14 +43,8 @@ class LiveAnswers:
             fields = line.split(",")
             kind, at = int(fields[0]), 2 if fields[0] == "0" else 1
             self._waits[kind].append(float(fields[at + 1]) - int(fields[at]))
-            if kind == 1:
-                self._alerts[int(fields[4])] = int(fields[1])
 
     def wait(self, kind: int) -> tuple[float, float] | None:
         """Median and longest response time of the newest answers of a type, in seconds of the clock."""
         waits = sorted(self._waits[kind])
         return (round(waits[len(waits) // 2], 3), round(waits[-1], 3)) if waits else None
-
-    def accidents(self, now: float) -> int:
-        """How many segments alerts of the last minute named."""
-        return sum(at > now - _MINUTE for at in self._alerts.values())

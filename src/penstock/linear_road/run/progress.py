@@ -19,6 +19,7 @@ from penstock.connectors.contract import Slice
 from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.driver import Feed
 from penstock.linear_road.errors import ClockError
+from penstock.linear_road.network.accidents import NOW
 from penstock.linear_road.network.accounts import CHARGED
 from penstock.linear_road.run.record import TrainFigures
 from penstock.linear_road.run.resource_use import RunCounts
@@ -53,6 +54,8 @@ class RunProgress:
     charges: int = 0
     """How many tolls above 0 were charged on leaving a segment; `charged` is their sum."""
     charged: int = 0
+    accidents: int = 0
+    """How many accidents there are, on all roads, as of the last train."""
     recent: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_RECENT))
     spans: list[TrainFigures] = field(default_factory=list)
     fresh: deque[Path] = field(default_factory=lambda: deque(maxlen=_RECENT))
@@ -95,6 +98,7 @@ class RunProgress:
     def _count(self, counts: dict[str, dict[str, int]]) -> None:
         self.charges += counts.get("charges", {}).get("out", 0)
         self.charged += counts.get("accounts", {}).get(CHARGED, 0)
+        self.accidents = counts.get("accidents", {}).get(NOW, 0)
         for kind, name in enumerate(OUTPUTS):
             left = counts.get(f"{name}_rows", {}).get("out", 0)
             self.by_type[kind] += left
