@@ -38,7 +38,7 @@ def test_the_busiest_minutes_are_cut_out_with_a_warm_up_before_them(tmp_path: Pa
     assert cut.end - cut.begin == 150
     assert cut.begin <= 5000 < 5060 <= cut.end
     trial = trial_of(chosen, rates, cut)
-    assert trial.scored_s == 60
+    assert trial.end - trial.scored_from == 60
     assert trial.scored_from - trial.begin == 30
     assert cut.begin <= trial.begin <= 5000 < 5060 <= trial.end <= cut.end
     assert confirmation_of(chosen, rates, cut) == cut

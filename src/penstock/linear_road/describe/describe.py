@@ -99,7 +99,6 @@ def _resume(source: Input, directory: Path | None) -> _State:
     if directory is not None and (directory / _STATE).is_file():
         # Only we can write to the directory, so its pickle can be trusted.
         state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301
-        state.resumed = True
         return state
     return _State(_Dirt(source))
 
@@ -139,7 +138,6 @@ class _State:
         self.held: list[Int64s] = []
         """Reports of the half minute that is not over yet."""
         self.origin, self.last = 0, -1
-        self.resumed = False
 
     def add(self, rows: Rows) -> None:
         """Count a block of whole seconds; requests are only counted."""

@@ -38,7 +38,6 @@ from penstock.linear_road.drive.slices import (
 )
 from penstock.linear_road.drive.targets import DirectoryTarget, Target, open_target
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.arrays import Int64s
 from penstock.linear_road.rows.copies import Copies, copies_of, span_of
 from penstock.linear_road.rows.inputs import Delivery, Format, open_input
 from penstock.linear_road.rows.packed_rows import pack
@@ -363,7 +362,7 @@ class _Delivery:
         # A second without rows makes nobody wait, so it cannot be late.
         elif rows and self.clock.ticks:
             late = time.time() - self.clock.due(second)
-            self.lateness.add(second, late, rows)
+            self.lateness.add(late, rows)
             if late > self.plan.most_late / self.plan.speed:
                 self.behind = self.behind.late(second)
                 self._warn(second, late * self.plan.speed)
@@ -438,9 +437,3 @@ class _Delivery:
             clock="none: maximum speed, Emit = Time" if self.plan.speed == MAXIMUM else "wall clock",
             overdue_at_resume=self.behind.overdue,
         )
-
-
-def rates(slices: Slices) -> Int64s:
-    """Rows of each second of prepared slices."""
-    counts = [sum(slices.slice(t, g).rows for g in range(slices.groups)) for t in range(slices.t0, slices.t1)]
-    return np.array(counts, np.int64)

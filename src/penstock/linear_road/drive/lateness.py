@@ -25,18 +25,16 @@ class Lateness:
     """How late each second came, in wall-clock seconds, weighted by its rows.
 
     >>> late = Lateness()
-    >>> late.add(10, 0.001, 99)
-    >>> late.add(11, 0.5, 1)
+    >>> late.add(0.001, 99)
+    >>> late.add(0.5, 1)
     >>> late.milliseconds()
     {'p50': 1.0, 'p99': 1.0, 'max': 500.0}
     """
 
-    seconds: list[int] = field(default_factory=list)
     late: list[float] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
 
-    def add(self, second: int, late: float, rows: int) -> None:
-        self.seconds.append(second)
+    def add(self, late: float, rows: int) -> None:
         self.late.append(late)
         self.rows.append(rows)
 

@@ -9,7 +9,6 @@ as prepared only when it has one.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -456,8 +455,3 @@ def index_within(keys: Int64s) -> Int64s:
 
 def _no_text(rows: int) -> tuple[Bytes, Int64s]:
     return np.zeros(0, np.uint8), np.zeros(rows + 1, np.int64)
-
-
-def remove(slices: Slices) -> None:
-    """Remove prepared slices."""
-    shutil.rmtree(slices.path, ignore_errors=True)

@@ -21,9 +21,6 @@ from penstock.linear_road.errors import RunError
 from penstock.linear_road.network.tables import column
 from penstock.linear_road.rows.arrays import Int64s, Ints
 
-ENTRY = "Second TIMESTAMP, Time INT, VID INT, Toll INT, QID INT"
-"""What comes in: a charge of `Toll` with QID -1, or the request QID."""
-
 PRODUCES = "Second TIMESTAMP, Time INT, ResultTime INT, QID INT, Bal BIGINT"
 CHARGED = "charged"
 _UTC = pa.timestamp("us", tz="UTC")
@@ -106,7 +103,7 @@ class Accounts:
         return column(part, "vehicle").view(np.uint32), column(part, "amount").view(np.int64)
 
     def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
-        """Charges and requests in, balances out."""
+        """Charges (their QID is -1) and requests in, balances out."""
         names = ("Second", "Time", "VID", "Toll", "QID")
         second, time, vid, toll, qid = (column(inputs[0], name) for name in names)
         asked, charged = qid >= 0, qid < 0  # a charge carries no query id

@@ -350,11 +350,6 @@ def _noted(vid: int, xway: int, direction: int, seen: _Filter) -> bool:
     return bool(word & bit)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _noted_row(row: Int32s, seen: _Filter) -> bool:
-    return _noted(row[VID_FIELD], row[XWAY_FIELD], row[DIR_FIELD], seen)
-
-
 @njit(cache=True, nogil=True)
 def _repeated(columns: Int32s, kept: int, doubtful: Int64s, slots: Int64s, repeated: Bools) -> Bools:
     """Which kept rows are repeated reports of a vehicle, expressway and direction."""

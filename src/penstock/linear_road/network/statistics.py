@@ -37,6 +37,7 @@ class Statistics:
         self._minute = -1  # the open one, counted from 0
         self._cars: Int32s = np.zeros(0, np.int32)
         self._sums: Floats = np.zeros(0, np.float64)
+        self._last: Int32s = np.zeros(0, np.int32)  # the cars of the minute before
         self._means: dict[int, Floats] = {}  # minute -> mean speed, NaN where no vehicle reported
         self._changed: dict[str, pa.Table | None] = {}
 

@@ -101,10 +101,6 @@ class Window:
     scored_from: int
     end: int
 
-    @property
-    def scored_s(self) -> int:
-        return self.end - self.scored_from
-
 
 def busiest(rates: Int64s, length: int, begin: int = 0) -> int:
     """The start of the busiest `length` seconds; `rates` are tuples by second from second `begin` on.

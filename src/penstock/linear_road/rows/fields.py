@@ -40,12 +40,3 @@ FEET_PER_SEGMENT = 5280
 ENTRANCE_LANE, EXIT_LANE = 0, 4
 REPORT_EVERY = 30
 """Seconds between two reports of a vehicle."""
-
-
-def minute(t: int) -> int:
-    """The minute number of a time in seconds.
-
-    >>> minute(0), minute(59), minute(60)
-    (1, 1, 2)
-    """
-    return t // 60 + 1

@@ -13,7 +13,7 @@ import duckdb
 TABLES = """
 CREATE TABLE entries (xway INTEGER, dir UTINYINT, vid INTEGER, time SMALLINT, lane UTINYINT, seg UTINYINT,
                       first BOOLEAN);
-CREATE TABLE still (vid INTEGER, count BIGINT)"""
+CREATE TABLE still (vid INTEGER)"""
 
 # Most reports are neither entries nor still rows; the WHERE clause drops them before anything is written. A
 # vehicle that left by lane 4 and is back on another lane 30 s later begins a new trip.
@@ -31,7 +31,7 @@ INSERT INTO entries SELECT {xway}, dir, vid, time, lane, seg, first FROM steps W
 
 # Four equal reports are three still rows; a vehicle with fewer can never be stopped.
 STILL = """
-INSERT INTO still SELECT vid, count(*) FROM steps WHERE NOT first AND NOT moved
+INSERT INTO still SELECT vid FROM steps WHERE NOT first AND NOT moved
     GROUP BY vid HAVING count(*) >= 3"""
 
 
