@@ -162,7 +162,7 @@ def _minutes(
 def _waiting(trips: Trips) -> Records:
     """The vehicles before they enter: on the entrance ramp (lane 0)."""
     vehicles = np.zeros(len(trips), movement.VEHICLE)
-    for name in ("entry_time", "entry_place", "exit_place", "entry_speed", "temper"):
+    for name in ("entry_time", "exit_place", "temper"):
         vehicles[name] = getattr(trips, name)
     vehicles["place"], vehicles["speed"] = trips.entry_place, trips.entry_speed
     vehicles["exit_time"] = vehicles["held_by"] = -1

@@ -62,9 +62,7 @@ SHORTEST_CLEARING = 600
 
 VEHICLE = np.dtype(
     [
-        ("entry_place", "f8"),  # places in feet along the direction of travel
-        ("exit_place", "f8"),
-        ("entry_speed", "f8"),
+        ("exit_place", "f8"),  # places in feet along the direction of travel
         ("temper", "f8"),  # the speed this driver takes where others drive 1
         ("place", "f8"),
         ("speed", "f8"),
