@@ -98,3 +98,13 @@ def test_outputs_that_share_all_work_go_down_together():
     row = road_map(nodes, {"a": qos(LINEAR), "b": qos(TOLERANT)}).row_for(1.0)
     assert row.load <= 1.0
     assert row.shares["a"] == row.shares["b"] == pytest.approx(0.5)
+
+
+def test_outputs_that_only_a_common_valve_serves_go_down_together():
+    both = frozenset(("a", "b"))
+    nodes = [LoadNode("source", 1.0, both), LoadNode("a", 5.0, frozenset("a"))]
+    graphs = {"a": qos(LINEAR), "b": qos(LINEAR)}
+    assert road_map(nodes, graphs).rows[1].shares == {"a": 0.99, "b": 1.0}
+    rows = road_map(nodes, graphs, together=[both]).rows
+    assert all(row.shares["a"] == row.shares["b"] for row in rows)
+    assert rows[-1].load == 0

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from penstock.control.shedder import Pressure, Shedding, next_shedding
+from penstock.control.shedder import QUICK, STEADY, Pressure, Shedding, next_shedding
 
 THRESHOLD, USABLE, CAPACITY = 2.0, 0.66 * 2, 2.0
 
 
-def simulate(offered, seconds, *, error=1.0, look=0.25):
+def simulate(offered, seconds, *, error=1.0, look=0.25, tempo=QUICK):
     """(time, kept, age) at each look; `offered`: load by time; trains come out in order, at the capacity."""
     state, work, history = Shedding(), [], []
     for step in range(int(seconds / look)):
@@ -20,7 +20,7 @@ def simulate(offered, seconds, *, error=1.0, look=0.25):
         rate = sum(offered(max(0.0, now - back)) for back in (0, 1, 2, 3, 4)) / 5  # as it is measured
         age = now - work[0][0] if work else 0.0
         seen = Pressure(now, rate, USABLE, age, THRESHOLD, error, 1.0)
-        state = next_shedding(state, seen)
+        state = next_shedding(state, seen, tempo)
         work.append((now, load * look * error))
         can = CAPACITY * look
         # what was offered earlier passes the valve of the moment at which it is taken (A89)
@@ -93,3 +93,19 @@ def test_valves_open_only_after_calm_seconds():
     calm = lambda now: next_shedding(state, Pressure(now, 0.1, USABLE, 0.0, THRESHOLD))  # noqa: E731
     assert calm(11.9).kept == 0.4
     assert calm(12.0).kept == pytest.approx(0.7)
+
+
+def test_what_is_not_exact_for_long_after_it_came_back_comes_back_for_good():
+    """The load is noisy around twice of what fits: groups must not come and go with it."""
+    noisy = lambda now: 2 * USABLE * (1 + 0.06 * ((now * 7919) % 5 - 2) / 2)  # noqa: E731
+    history = simulate(noisy, 300, tempo=STEADY)
+    settled = [kept for now, kept, _ in history if now > 60]
+    assert sum(after > before for before, after in itertools.pairwise(settled)) == 0
+    assert 0.4 < min(settled) <= max(settled) < 0.5
+    assert not [now for now, _, age in history if age > THRESHOLD and now > 30]
+
+
+def test_all_comes_back_when_the_overload_is_over():
+    offered = lambda now: USABLE * (2 if now < 60 else 0.5)  # noqa: E731
+    history = simulate(offered, 120, tempo=STEADY)
+    assert all(kept == 1 for now, kept, _ in history if now > 100)

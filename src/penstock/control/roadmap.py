@@ -8,7 +8,7 @@ output, or all outputs together that make a node work: lowering one of them alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.semantic.bins import ValueCurve
@@ -65,6 +65,7 @@ class _Walk:
     qos: Mapping[str, QoS]
     steps: _Shares
     curves: Mapping[str, ValueCurve] = field(default_factory=dict)
+    together: Collection[frozenset[str]] = ()
     kept: dict[str, int] = field(default_factory=dict)  # by node, the largest share below it
 
     def __post_init__(self) -> None:
@@ -81,7 +82,10 @@ class _Walk:
             for node in self.nodes
         ]
         possible = {move for move in (*alone, *joint) if move and move <= self.lowerable}
-        return sorted(possible, key=sorted)
+        return sorted((move for move in possible if self._whole(move)), key=sorted)
+
+    def _whole(self, move: frozenset[str]) -> bool:
+        return all(outputs <= move or outputs.isdisjoint(move) for outputs in self.together)
 
     @property
     def lowerable(self) -> frozenset[str]:
@@ -121,14 +125,18 @@ class _Walk:
 
 
 def road_map(
-    nodes: Sequence[LoadNode], qos: Mapping[str, QoS], curves: Mapping[str, ValueCurve] | None = None
+    nodes: Sequence[LoadNode],
+    qos: Mapping[str, QoS],
+    curves: Mapping[str, ValueCurve] | None = None,
+    together: Collection[frozenset[str]] = (),
 ) -> RoadMap:
     """The map for these loads. Outputs without QoS or loss graph are never lowered.
 
-    `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth.
+    `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth. `together`:
+    outputs that can only be lowered together.
     """
     names = {name for node in nodes for name in node.outputs}
-    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {})
+    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {}, together)
     lost = 0.0
     rows = [_row(walk, lost)]
     while (move := _best(walk)) is not None:

@@ -15,19 +15,33 @@ from dataclasses import dataclass, replace
 
 from penstock.control.analysis import PART
 
-CATCH_UP = 2.0
-"""Seconds in which a backlog older than its part of the threshold is to be worked off."""
 _MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
 _EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
 _BAND = 0.03  # tighten by less than this only if something is late
-_CALM = 2.0  # seconds without tightening before valves open
-_OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
 _MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
 _BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
 _RESERVE = 0.85  # of what trains can do at most: nothing that waits would ever get younger
 _MOST_STRAIN, _RELAX = 2.0, 0.05  # strain goes away by this part a second when next to nothing waits
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How fast shares move. `catch_up`: seconds in which a backlog is to be worked off that is older than its
+    part of the threshold. `calm`: seconds without tightening before valves open. `every`: seconds between two
+    steps of opening. `worth`: valves open only for a share that is so many times as large.
+    """
+
+    catch_up: float = 2.0
+    calm: float = 2.0
+    every: float = 1.0
+    worth: float = 1.0
+
+
+QUICK = Tempo()
+STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15)
+"""Where what comes back is not exact for long: no more goes than must, and nothing comes back for a moment."""
 
 
 @dataclass(frozen=True)
@@ -84,29 +98,29 @@ class Shedding:
     marks: tuple[Mark, ...] = ()
 
 
-def demand(load: float, age: float, threshold: float) -> float:
+def demand(load: float, age: float, threshold: float, tempo: Tempo = QUICK) -> float:
     """The load with what has to be worked off.
 
     >>> demand(1.0, age=0.5, threshold=2.0), demand(1.0, age=2.8, threshold=2.0)
     (1.0, 2.0)
     """
-    return load * min(_MOST_CATCH_UP, 1 + max(0.0, age - PART * threshold) / CATCH_UP)
+    return load * min(_MOST_CATCH_UP, 1 + max(0.0, age - PART * threshold) / tempo.catch_up)
 
 
-def next_shedding(state: Shedding, seen: Pressure) -> Shedding:
+def next_shedding(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> Shedding:
     """The decision of one look, a few times a second."""
     state = _with_marks(replace(state, error=_error(state.error, seen)), seen)
     state = _with_strain(state, seen)
-    target = _target(state, seen)
+    target = _target(state, seen, tempo)
     late = seen.backlog > 0
     if target < state.kept * (1 - _BAND) or (late and target < state.kept):
         return replace(state, kept=target, tightened=seen.now)
-    if target > state.kept and _may_open(state, seen.now):
+    if target > state.kept and _may_open(state, target, seen.now, tempo):
         return replace(state, kept=_opened(state.kept, target), opened=seen.now)
     return state
 
 
-def _target(state: Shedding, seen: Pressure) -> float:
+def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     """The part of the load that fits."""
     needed = state.error * state.strain * seen.load
     if needed <= 0:
@@ -115,7 +129,7 @@ def _target(state: Shedding, seen: Pressure) -> float:
     fits = needed <= seen.usable and (whole or not seen.backlog)  # what an overload has left has to go, too
     if fits or (whole and seen.age <= _EARLY * seen.threshold):
         return 1.0
-    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.age, seen.threshold)))
+    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.age, seen.threshold, tempo)))
 
 
 def _error(before: float, seen: Pressure) -> float:
@@ -159,8 +173,9 @@ def _relaxed(state: Shedding, now: float) -> Shedding:
     return replace(state, strain=max(1.0, state.strain * (1 - _RELAX)), strained=now)
 
 
-def _may_open(state: Shedding, now: float) -> bool:
-    return now - state.tightened >= _CALM and now - state.opened >= _OPEN_EVERY
+def _may_open(state: Shedding, target: float, now: float, tempo: Tempo) -> bool:
+    worth = target >= 1 or target >= tempo.worth * state.kept
+    return worth and now - state.tightened >= tempo.calm and now - state.opened >= tempo.every
 
 
 def _opened(kept: float, target: float) -> float:
