@@ -8,7 +8,7 @@ output, or all outputs together that make a node work: lowering one of them alon
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.semantic.bins import ValueCurve
@@ -65,7 +65,7 @@ class _Walk:
     qos: Mapping[str, QoS]
     steps: _Shares
     curves: Mapping[str, ValueCurve] = field(default_factory=dict)
-    together: Collection[frozenset[str]] = ()
+    together: Mapping[str, frozenset[str]] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)  # by node, the largest share below it
 
     def __post_init__(self) -> None:
@@ -85,7 +85,12 @@ class _Walk:
         return sorted((move for move in possible if self._whole(move)), key=sorted)
 
     def _whole(self, move: frozenset[str]) -> bool:
-        return all(outputs <= move or outputs.isdisjoint(move) for outputs in self.together)
+        """Whether no output that stays keeps the valve open which another one needs closed further."""
+        return all(
+            other in move or self.steps.get(other, 0) < self.steps[name]
+            for name in move
+            for other in self.together.get(name, ())
+        )
 
     @property
     def lowerable(self) -> frozenset[str]:
@@ -128,15 +133,15 @@ def road_map(
     nodes: Sequence[LoadNode],
     qos: Mapping[str, QoS],
     curves: Mapping[str, ValueCurve] | None = None,
-    together: Collection[frozenset[str]] = (),
+    together: Mapping[str, frozenset[str]] | None = None,
 ) -> RoadMap:
     """The map for these loads. Outputs without QoS or loss graph are never lowered.
 
     `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth. `together`:
-    outputs that can only be lowered together.
+    by output, those that lose what it loses: it can only be lowered below them together with them.
     """
     names = {name for node in nodes for name in node.outputs}
-    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {}, together)
+    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {}, together or {})
     lost = 0.0
     rows = [_row(walk, lost)]
     while (move := _best(walk)) is not None:

@@ -28,9 +28,11 @@ _MOST_STRAIN, _RELAX = 2.0, 0.05  # strain goes away by this part a second when 
 
 @dataclass(frozen=True)
 class Tempo:
-    """How fast shares move. `catch_up`: seconds in which a backlog is to be worked off that is older than its
-    part of the threshold. `calm`: seconds without tightening before valves open. `every`: seconds between two
-    steps of opening. `worth`: valves open only for a share that is so many times as large.
+    """How fast shares move.
+
+    `catch_up`: seconds in which a backlog is to be worked off that is older than its part of the threshold.
+    `calm`: seconds without tightening before valves open. `every`: seconds between two steps of opening.
+    `worth`: valves open only for a share that is so many times as large.
     """
 
     catch_up: float = 2.0
@@ -41,7 +43,7 @@ class Tempo:
 
 QUICK = Tempo()
 STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15)
-"""Where what comes back is not exact for long: no more goes than must, and nothing comes back for a moment."""
+"""Where what comes back is not exact for long: no more goes than must, nothing comes back for a moment."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 
 from linear_road.golden_input import GOLDEN, MITSIM, Case, lines, needs_data, report
 from linear_road.road_run import answers, delivered, dry, odd_rows, refused
+from penstock.control.valve_places import places
 from penstock.engine.spark.tasks import stage
 from penstock.engine.spark.trains import train
-from penstock.control.valve_places import places
 from penstock.linear_road.network import road_network
 from penstock.linear_road.network.road import DELAYS
 from penstock.model.boxes import ColumnLatch

@@ -47,9 +47,7 @@ def test_each_group_names_its_expressways(
     stored = slices(groups, halves=halves)
     feed = feed_of(DrivePlan(stored.path, groups=4, expressways=20, delivery="text"), stored)
     named = [feed.roads(group) for group in range(feed.groups)]
-    delivered = [
-        {int(row.split(b",")[4]) for row in bytes(piece.data).splitlines()} for piece in feed.at(0)
-    ]
+    delivered = [{int(row.split(b",")[4]) for row in bytes(piece.data).splitlines()} for piece in feed.at(0)]
     assert [set(roads) for roads in named] == delivered
     assert sorted(road for roads in named for road in roads) == list(range(20))
 
@@ -58,13 +56,16 @@ def plan(tmp_path: Path, **options: object) -> RunPlan:
     return RunPlan(tmp_path, tmp_path / "out", **options)  # type: ignore[arg-type]
 
 
-def test_as_many_groups_as_cores_or_48_under_control(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_groups_as_cores_or_48_under_control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "cores", lambda: 2)
     counts = [running.groups_of(plan(tmp_path), roads) for roads in (1, 3, 1500)]
     assert counts == [1, 2, 2]
-    assert [running.groups_of(plan(tmp_path, qos=True), roads) for roads in (1, 3, 48, 1500)] == [1, 3, 48, 48]
+    assert [running.groups_of(plan(tmp_path, qos=True), roads) for roads in (1, 3, 48, 1500)] == [
+        1,
+        3,
+        48,
+        48,
+    ]
     monkeypatch.setattr(running, "cores", lambda: 64)
     assert running.groups_of(plan(tmp_path, qos=True), 1500) == 64
 

@@ -12,10 +12,10 @@ from linear_road.road_run import delivered
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve, group_stays
 from penstock.linear_road.network import answer_files, road_network
+from penstock.linear_road.rows.copies import Copies
 from penstock.linear_road.validate import validate
 from penstock.linear_road.validate.judged import Inexact, exact_throughout, inexact
 from penstock.linear_road.validate.shifted import JudgedCopies, Overload, validate_copies
-from penstock.linear_road.rows.copies import Copies
 from penstock.runtime.records import left_out
 from penstock.store.catalog.record_types import Event
 from penstock.testing.dry_run import DryRun

@@ -6,7 +6,7 @@ from the shares (`valves.py`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.control.analysis import usable_share
@@ -129,13 +129,13 @@ def decide(
     headroom: float,
     sheddable: Mapping[str, QoS],
     values: Mapping[str, ByValue] | None = None,
-    together: Collection[frozenset[str]] = (),
+    together: Mapping[str, frozenset[str]] | None = None,
     tempo: Tempo = QUICK,
 ) -> tuple[Plan, Memory]:
     """The plan for a picture, and what to remember. `sheddable`: the outputs in front of which valves may be.
 
     An output of which nothing may be shed has share 1 in every plan. `values`: outputs that can lose tuples
-    by value. `together`: those that can only lose tuples together. `tempo`: how fast shares may move.
+    by value. `together`: by output, those that lose what it loses. `tempo`: how fast shares may move.
     """
     memory = _with_boost(memory, picture)
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
@@ -221,7 +221,7 @@ def _with_map(
     nodes: Sequence[LoadNode],
     sheddable: Mapping[str, QoS],
     values: Mapping[str, ByValue],
-    together: Collection[frozenset[str]],
+    together: Mapping[str, frozenset[str]] | None,
 ) -> Memory:
     total = sum(node.load for node in nodes)
     parts = {node.name: node.load / total for node in nodes}

@@ -54,12 +54,11 @@ class Places:
         behind = {name for places in self.by_subnetwork.values() for p in places for name in p.outputs}
         return {name: each for name, each in qos.items() if name in behind and each.may_be_shed}
 
-    def together(self) -> frozenset[frozenset[str]]:
-        """Outputs that can only lose tuples together: no place is in front of some of them alone."""
+    def together(self) -> dict[str, frozenset[str]]:
+        """By output, those that lose what it loses: the outputs behind the last place in front of it."""
         behind = [place.outputs for places in self.by_subnetwork.values() for place in places]
         names = {name for outputs in behind for name in outputs}
-        least = [min((each for each in behind if name in each), key=len) for name in names]
-        return frozenset(outputs for outputs in least if len(outputs) > 1)
+        return {name: min((each for each in behind if name in each), key=len) for name in names}
 
     @property
     def in_groups(self) -> bool:

@@ -55,8 +55,8 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     more will be delivered. `spark`: a session;
     by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
     train, but at least one second. `recovery`: as of `Runtime`; whoever fills the feed must then leave its
-    files until no train needs them any more (`TrainDone.needed`). `control`: sheds whole groups of expressways
-    under overload.
+    files until no train needs them any more (`TrainDone.needed`). `control`: under overload it leaves out
+    whole groups of expressways.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 

@@ -42,9 +42,8 @@ def exact_again(until: int) -> int:
 
 def inexact(left_out: Iterable[LeftOut]) -> list[Inexact]:
     """By expressway, the seconds that are not judged."""
-    return [
-        Inexact(xway, each["begin"], exact_again(each["until"])) for each in left_out for xway in each["xways"]
-    ]
+    spans = [(xway, each["begin"], each["until"]) for each in left_out for xway in each["xways"]]
+    return [Inexact(xway, begin, exact_again(until)) for xway, begin, until in spans]
 
 
 def exact_throughout(
@@ -65,7 +64,7 @@ _REPORTS = "SELECT vid, time, {xway} AS xway FROM reports_{xway}"
 
 _GONE_REPORTS = """
 CREATE OR REPLACE TEMP TABLE gone_reports AS
-SELECT DISTINCT vid, time FROM seen JOIN inexact USING (xway) WHERE time >= inexact.begin AND time < inexact.end"""
+SELECT DISTINCT vid, time FROM seen JOIN inexact i USING (xway) WHERE time >= i."begin" AND time < i."end""""
 
 # A request goes with the report that carries it. One without a report names its expressway, or goes with 0.
 _GONE_REQUESTS = """
@@ -74,7 +73,8 @@ SELECT DISTINCT r.time, r.qid FROM requests r
 WHERE (r.vid, r.time) IN (SELECT (vid, time) FROM gone_reports)
    OR (r.type = 2 AND r.vid IN (SELECT vid FROM gone_reports))
    OR ((r.vid, r.time) NOT IN (SELECT (vid, time) FROM seen) AND EXISTS (
-       SELECT 1 FROM inexact i WHERE i.xway = greatest(r.xway, 0) AND r.time >= i.begin AND r.time < i.end))"""
+       SELECT 1 FROM inexact i
+       WHERE i.xway = greatest(r.xway, 0) AND r.time >= i."begin" AND r.time < i."end"))"""
 
 _GONE = {0: "gone_reports", 1: "gone_reports", 2: "gone_requests", 3: "gone_requests", 4: "gone_requests"}
 

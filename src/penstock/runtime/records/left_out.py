@@ -55,15 +55,15 @@ def detail(begin: int, groups: Groups) -> dict[str, object]:
 def absences(events: Iterable[Event]) -> list[Absence]:
     """When each group was out, from the events of one source, oldest first.
 
-    >>> told = [(5, [1, 2]), (8, [2]), (9, [1, 2])]
+    >>> told = [(5, [1, 2]), (8, [2])]
     >>> absences(Event(EVENT, "rows", 0.0, detail(begin, frozenset(groups))) for begin, groups in told)
-    [Absence(group=1, begin=5, end=8), Absence(group=1, begin=9, end=None), Absence(group=2, begin=5, end=None)]
+    [Absence(group=1, begin=5, end=8), Absence(group=2, begin=5, end=None)]
     """
     since: dict[int, int] = {}
     over: list[Absence] = []
     for event in events:
         begin, out = int(event.detail["from"]), set(event.detail["groups"])
         over += [Absence(group, since.pop(group), begin) for group in set(since) - out]
-        since |= {group: begin for group in out - set(since)}
+        since |= dict.fromkeys(out - set(since), begin)
     over += [Absence(group, begin) for group, begin in since.items()]
     return sorted(over, key=lambda each: (each.group, each.begin))
