@@ -1,4 +1,4 @@
-"""Expressways are left out and come back: what is judged of the answers is right, the rest is not asked for."""
+"""Expressways are left out and come back: what is judged is right, the rest is not asked for."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ _REPORTS = "SELECT vid, time, {xway} AS xway FROM reports_{xway}"
 
 _GONE_REPORTS = """
 CREATE OR REPLACE TEMP TABLE gone_reports AS
-SELECT DISTINCT vid, time FROM seen JOIN inexact i USING (xway) WHERE time >= i."begin" AND time < i."end""""
+SELECT DISTINCT vid, time FROM seen JOIN inexact i USING (xway)
+WHERE time BETWEEN i.first AND i.last"""
 
 # A request goes with the report that carries it. One without a report names its expressway, or goes with 0.
 _GONE_REQUESTS = """
@@ -74,7 +75,7 @@ WHERE (r.vid, r.time) IN (SELECT (vid, time) FROM gone_reports)
    OR (r.type = 2 AND r.vid IN (SELECT vid FROM gone_reports))
    OR ((r.vid, r.time) NOT IN (SELECT (vid, time) FROM seen) AND EXISTS (
        SELECT 1 FROM inexact i
-       WHERE i.xway = greatest(r.xway, 0) AND r.time >= i."begin" AND r.time < i."end"))"""
+       WHERE i.xway = greatest(r.xway, 0) AND r.time BETWEEN i.first AND i.last))"""
 
 _GONE = {0: "gone_reports", 1: "gone_reports", 2: "gone_requests", 3: "gone_requests", 4: "gone_requests"}
 
@@ -86,8 +87,8 @@ def restrict(con: duckdb.DuckDBPyConnection, spans: Sequence[Inexact]) -> None:
     if not spans:
         return
     _see(con)
-    con.execute('CREATE OR REPLACE TEMP TABLE inexact (xway INTEGER, "begin" INTEGER, "end" INTEGER)')
-    con.executemany("INSERT INTO inexact VALUES (?, ?, ?)", [(s.xway, s.begin, s.end) for s in spans])
+    con.execute("CREATE OR REPLACE TEMP TABLE inexact (xway INTEGER, first INTEGER, last INTEGER)")
+    con.executemany("INSERT INTO inexact VALUES (?, ?, ?)", [(s.xway, s.begin, s.end - 1) for s in spans])
     con.execute(_GONE_REPORTS)
     con.execute(_GONE_REQUESTS)
     (database,) = con.execute("SELECT current_database()").fetchone() or ("",)
