@@ -101,8 +101,9 @@ def test_what_is_judged_is_right(answered: Path) -> None:
     assert all(0 < judged[kind] < whole[kind] for kind in (0, 2, 3, 4)), "some of it is not judged"
 
 
-def test_without_the_list_it_is_wrong(answered: Path) -> None:
-    verdict = validate_copies(answered / "answers", [JudgedCopies(answered / "rows.dat", range(1))], Copies())
+def test_without_the_list_it_is_wrong(answered: Path, tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text((answered / "judged" / "answers.csv").read_text())
+    verdict = validate_copies(tmp_path, [JudgedCopies(answered / "rows.dat", range(1))], Copies())
     assert verdict.types[0].missing
     assert verdict.types[0].extra, "first reports of trips that are none"
     assert verdict.types[2].wrong
