@@ -173,7 +173,7 @@ def main() -> int:
         prepared = prepare_set(plan, lambda _name, _done, _total: None, os.cpu_count() or 1)
         rows: list[dict[str, Any]] = []
         record.figures = {"L": chosen.length, "rating": chosen.rating, "bar": bar, "contenders": rows}
-        for number, name in enumerate([chosen.only] if chosen.only else CONTENDERS):
+        for number, name in enumerate([chosen.only] if chosen.only else list(CONTENDERS)):
             rows.append(contend(plan, prepared, name, chosen, number))
             if rows[-1].get("judged_wrong"):
                 record.found_wrong(f"{name}: {rows[-1]['judged_wrong']} wrong answers of what was judged")
