@@ -109,3 +109,15 @@ def test_all_comes_back_when_the_overload_is_over():
     offered = lambda now: USABLE * (2 if now < 60 else 0.5)  # noqa: E731
     history = simulate(offered, 120, tempo=STEADY)
     assert all(kept == 1 for now, kept, _ in history if now > 100)
+
+
+def test_what_came_back_and_had_to_go_again_waits_longer_each_time():
+    """Others take the machine for half of each minute."""
+    state, opened = Shedding(), []
+    for step in range(4 * 600):
+        now = step / 4
+        usable = USABLE if now % 60 < 30 else USABLE / 3
+        before, state = state, next_shedding(state, Pressure(now, 2 * USABLE, usable, 1.0, THRESHOLD), STEADY)
+        opened += [now] if state.kept > before.kept and before.tightened > before.opened else []
+    assert 1 < len(opened) <= 5
+    assert opened[-1] - opened[-2] > opened[1] - opened[0]

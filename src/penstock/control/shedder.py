@@ -19,6 +19,7 @@ _MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
 _EARLY = PART / 2  # of the threshold: nothing is shed while what waits is younger than this
 _BAND = 0.03  # tighten by less than this only if something is late
 _LAST_TENTH = 0.9
+_MOST_PATIENCE = 16.0
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.7, 1.6
 _MARKS, _SPAN, _MOST_SPAN = 4, 1.5, 6.0  # so many trains, over so many seconds, tell what they can do
 _BEHIND = 0.3  # of the threshold: what is older when a train has left waits for a second one
@@ -32,17 +33,19 @@ class Tempo:
 
     `catch_up`: seconds in which a backlog is to be worked off that is older than its part of the threshold.
     `calm`: seconds without tightening before valves open. `every`: seconds between two steps of opening.
-    `worth`: valves open only for a share that is so many times as large.
+    `worth`: valves open only for a share that is so many times as large. `patience`: if they had to close
+    again after they had opened, the next time is so many times as long after that, unless all fits.
     """
 
     catch_up: float = 2.0
     calm: float = 2.0
     every: float = 1.0
     worth: float = 1.0
+    patience: float = 1.0
 
 
 QUICK = Tempo()
-STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15)
+STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15, patience=2.0)
 """Where what comes back is not exact for long: no more goes than must, nothing comes back for a moment."""
 
 
@@ -97,6 +100,7 @@ class Shedding:
     error: float = 1.0
     strain: float = 1.0
     strained: float = float("-inf")  # when it was last changed
+    waits: float = 1.0  # times as long as usual before valves open: what came back had to go again
     marks: tuple[Mark, ...] = ()
 
 
@@ -116,7 +120,7 @@ def next_shedding(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> Shed
     target = _target(state, seen, tempo)
     late = seen.backlog > 0
     if target < state.kept * (1 - _BAND) or (late and target < state.kept):
-        return replace(state, kept=target, tightened=seen.now)
+        return replace(state, kept=target, tightened=seen.now, waits=_waits(state, tempo))
     if target > state.kept and _may_open(state, target, seen.now, tempo):
         return replace(state, kept=_opened(state.kept, target), opened=seen.now)
     return state
@@ -175,9 +179,20 @@ def _relaxed(state: Shedding, now: float) -> Shedding:
     return replace(state, strain=max(1.0, state.strain * (1 - _RELAX)), strained=now)
 
 
+def _waits(state: Shedding, tempo: Tempo) -> float:
+    """How much longer valves stay shut the next time."""
+    if state.kept >= 1:
+        return 1.0
+    again = state.opened > state.tightened
+    return min(_MOST_PATIENCE, state.waits * tempo.patience) if again else state.waits
+
+
 def _may_open(state: Shedding, target: float, now: float, tempo: Tempo) -> bool:
-    worth = target >= 1 or target >= tempo.worth * state.kept
-    return worth and now - state.tightened >= tempo.calm and now - state.opened >= tempo.every
+    if now - state.opened < tempo.every:
+        return False
+    if target >= 1:
+        return now - state.tightened >= tempo.calm
+    return target >= tempo.worth * state.kept and now - state.tightened >= tempo.calm * state.waits
 
 
 def _opened(kept: float, target: float) -> float:
