@@ -98,3 +98,22 @@ def test_outputs_that_share_all_work_go_down_together():
     row = road_map(nodes, {"a": qos(LINEAR), "b": qos(TOLERANT)}).row_for(1.0)
     assert row.load <= 1.0
     assert row.shares["a"] == row.shares["b"] == pytest.approx(0.5)
+
+
+def test_outputs_that_only_a_common_valve_serves_go_down_together():
+    both = frozenset(("a", "b"))
+    nodes = [LoadNode("source", 1.0, both), LoadNode("a", 5.0, frozenset("a"))]
+    graphs = {"a": qos(LINEAR), "b": qos(LINEAR)}
+    assert road_map(nodes, graphs).rows[1].shares == {"a": 0.99, "b": 1.0}
+    rows = road_map(nodes, graphs, together={"a": both, "b": both}).rows
+    assert all(row.shares["a"] == row.shares["b"] for row in rows)
+    assert rows[-1].load == 0
+
+
+def test_an_output_without_a_valve_of_its_own_is_never_below_those_beside_it():
+    nodes = [LoadNode("source", 1.0, frozenset(("a", "b"))), LoadNode("b", 5.0, frozenset("b"))]
+    graphs = {"a": qos(LINEAR), "b": qos(LINEAR)}
+    rows = road_map(nodes, graphs, together={"a": frozenset(("a", "b")), "b": frozenset("b")}).rows
+    assert rows[1].shares == {"a": 1.0, "b": 0.99}
+    assert all(row.shares["a"] >= row.shares["b"] for row in rows)
+    assert rows[-1].load == 0

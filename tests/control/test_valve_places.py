@@ -163,3 +163,37 @@ def test_the_text_form_goes_both_ways():
     assert "shed: true" in text
     assert "approximate: true" in text
     assert ps.from_yaml(text) == stream.network
+
+
+def roads(qos=LOSS, keys="road"):
+    """A feed of groups of roads: a memory of each road, and one of each vehicle that drives on many."""
+    net = ps.Network("n")
+    schema = "time TIMESTAMP, road INT, vid INT"
+    text = ps.feed("in/", schema, decode=lambda _chunk, _at: ({}, [], []), keys=keys)
+    rows = net.source("rows", text, timestamp="time")
+    by_road = rows.group_by("road").latch("1 minute", n="count(*)", name="by_road").shed("keys")
+    by_road.output("counts", to=ps.console(), qos=LOSS)
+    if qos is not None:
+        vehicles = rows.group_by("vid").latch("1 minute", n="count(*)", name="by_vehicle").shed("keys")
+        vehicles.output("vehicles", to=ps.console(), qos=qos)
+    return rows
+
+
+def test_a_feed_loses_whole_groups_unread():
+    found = place(roads(None), "rows")
+    assert (found.grain, found.keys, found.in_groups, found.exact) == ("keys", (), True, True)
+    assert found.valve(0.5).keys == ()
+
+
+def test_a_box_that_mixes_groups_must_be_for_approximate_answers():
+    assert place(roads(LOSS), "rows").grain is None
+    found = place(roads(ROUGH), "rows")
+    assert (found.in_groups, found.exact) == (True, False)
+    other = place(roads(None, keys="vid"), "rows")
+    assert not other.in_groups, "its groups are those of vehicles"
+
+
+def test_nothing_is_shed_behind_a_feed_that_loses_groups():
+    behind = [each for each in places(roads(ROUGH).network) if each.at != "rows"]
+    assert behind
+    assert {each.why for each in behind} == {"'rows' loses whole groups, with all their answers"}

@@ -24,7 +24,13 @@ from penstock.cli.dead_letters import lateness_advice
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.measure_lines import load_lines, report_lines
 from penstock.cli.refusals import FAILED, NOT_VALID, refusals, refuse
-from penstock.cli.shared_options import Durability, RecoveryOption, TakeOver
+from penstock.cli.shared_options import (
+    Durability,
+    HeadroomOption,
+    QosOption,
+    RecoveryOption,
+    TakeOver,
+)
 from penstock.cli.status import account_lines
 from penstock.control.overload import overload_now
 from penstock.model.errors import PenstockError, one_line
@@ -90,18 +96,8 @@ def run(
             "give up after five short runs.",
         ),
     ] = False,
-    qos: Annotated[
-        bool,
-        typer.Option(
-            "--qos",
-            help="Control by quality of service: trains in the order of what outputs lose by waiting, and "
-            "tuples shed under overload where loss graphs allow it. `penstock qos show` and `why` tell.",
-        ),
-    ] = False,
-    headroom: Annotated[
-        float | None,
-        typer.Option(help="With --qos: the part of the capacity to plan with, 0.9 if left out."),
-    ] = None,
+    qos: QosOption = False,
+    headroom: HeadroomOption = None,
     priority: Annotated[
         str | None,
         typer.Option(

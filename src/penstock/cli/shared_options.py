@@ -29,6 +29,18 @@ Durability = Annotated[
         "costs a flush to disk for each record."
     ),
 ]
+QosOption = Annotated[
+    bool,
+    typer.Option(
+        "--qos",
+        help="Control by quality of service: trains in the order of what outputs lose by waiting, and "
+        "tuples shed under overload where loss graphs allow it. `penstock qos show` and `why` tell.",
+    ),
+]
+HeadroomOption = Annotated[
+    float | None,
+    typer.Option("--headroom", help="With --qos: the part of the capacity to plan with, 0.9 if left out."),
+]
 
 
 def parse_rate(text: str) -> tuple[str, float]:

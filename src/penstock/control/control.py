@@ -36,7 +36,7 @@ from penstock.control.priority import Ranking, priorities, train_length
 from penstock.control.report import MEMORY, REPORT, ROAD_MAP, VALUES, QosReport
 from penstock.control.roadmap import RoadMap
 from penstock.control.semantic.bins import Cut
-from penstock.control.shedder import Shedding
+from penstock.control.shedder import QUICK, STEADY, Shedding
 from penstock.control.utility import utility
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve
@@ -228,6 +228,8 @@ class Control:
             headroom=self.settings.headroom,
             sheddable=may,
             values=self._values.look(self._structure.subs, self._places, now, busy=self._busy(picture, may)),
+            together=self._places.together(),
+            tempo=STEADY if self._places.in_groups else QUICK,
         )
         if self._memory.map is not None and self._memory.map is not before:
             self._keep_map(self._memory.map, plan.load or 0.0)

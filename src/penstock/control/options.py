@@ -31,6 +31,19 @@ def control_for(
     if not qos and network.control is None:
         _only_with_qos({"--headroom": headroom, "--priority": priority}, shed=shed, observe=observe)
         return Optimizer() if optimize else None
+    return control_of(network, headroom, priority, shed=shed, observe=observe, optimize=optimize)
+
+
+def control_of(
+    network: Network,
+    headroom: float | None = None,
+    priority: str | None = None,
+    *,
+    shed: bool = True,
+    observe: bool = False,
+    optimize: bool = False,
+) -> Control:
+    """A control with these options, and with what the network says about the others."""
     settings = network.control or ControlSettings()
     if headroom is not None:
         settings = replace(settings, headroom=headroom)

@@ -65,6 +65,7 @@ class _Walk:
     qos: Mapping[str, QoS]
     steps: _Shares
     curves: Mapping[str, ValueCurve] = field(default_factory=dict)
+    together: Mapping[str, frozenset[str]] = field(default_factory=dict)
     kept: dict[str, int] = field(default_factory=dict)  # by node, the largest share below it
 
     def __post_init__(self) -> None:
@@ -81,7 +82,15 @@ class _Walk:
             for node in self.nodes
         ]
         possible = {move for move in (*alone, *joint) if move and move <= self.lowerable}
-        return sorted(possible, key=sorted)
+        return sorted((move for move in possible if self._whole(move)), key=sorted)
+
+    def _whole(self, move: frozenset[str]) -> bool:
+        """Whether no output that stays keeps the valve open which another one needs closed further."""
+        return all(
+            other in move or self.steps.get(other, 0) < self.steps[name]
+            for name in move
+            for other in self.together.get(name, ())
+        )
 
     @property
     def lowerable(self) -> frozenset[str]:
@@ -121,14 +130,18 @@ class _Walk:
 
 
 def road_map(
-    nodes: Sequence[LoadNode], qos: Mapping[str, QoS], curves: Mapping[str, ValueCurve] | None = None
+    nodes: Sequence[LoadNode],
+    qos: Mapping[str, QoS],
+    curves: Mapping[str, ValueCurve] | None = None,
+    together: Mapping[str, frozenset[str]] | None = None,
 ) -> RoadMap:
     """The map for these loads. Outputs without QoS or loss graph are never lowered.
 
-    `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth.
+    `curves`: of outputs whose tuples go by value. Then the share is of what tuples are worth. `together`:
+    by output, those that lose what it loses: it can only be lowered below them together with them.
     """
     names = {name for node in nodes for name in node.outputs}
-    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {})
+    walk = _Walk(nodes, qos, dict.fromkeys(sorted(names), STEP), curves or {}, together or {})
     lost = 0.0
     rows = [_row(walk, lost)]
     while (move := _best(walk)) is not None:

@@ -15,18 +15,11 @@ from dataclasses import dataclass, replace
 
 from penstock.control.analysis import PART
 
-CATCH_UP = 2.0
-"""Seconds in which a backlog older than its part of the threshold is to be worked off."""
 _MOST_CATCH_UP = 4.0  # times the load: no backlog is a reason to shed more
 _BAND = 0.03  # tighten by less than this only if something is late
-_CALM = 2.0  # seconds without tightening before valves open
-_OPEN_EVERY = 1.0  # seconds between two steps of opening
 _LAST_TENTH = 0.9
-_SURE, _LONG_CALM, _NEARLY = (
-    0.85,
-    10.0,
-    0.95,
-)  # all fits well, or has done so for seconds; till then, nearly all
+_SURE, _LONG_CALM = 0.85, 10.0  # all is kept if it takes this part, or has fitted for so many seconds
+_NEARLY = 0.95  # till then
 _STEP = 0.2  # of the way, while only a part fits
 _GAIN, _LEAST_ERROR, _MOST_ERROR = 0.05, 0.9, 1.6
 _MARKS, _SPAN, _MOST_SPAN = 4, 2.5, 6.0  # so many trains, over so many seconds, tell what they can do
@@ -34,6 +27,29 @@ _MUCH = 2.0  # times what can be done: then nobody waits until something is late
 _LEFT = 0.1  # seconds: what came so shortly before a train left is not left behind
 _RESERVE = 0.95  # of what trains can do at most: nothing that waits would ever get younger
 _MOST_STRAIN, _RELAX = 2.0, 0.01  # strain goes away by this part a second when nothing is left behind
+_MOST_PATIENCE = 16.0
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How fast shares move.
+
+    `catch_up`: seconds in which a backlog is to be worked off that is older than its part of the threshold.
+    `calm`: seconds without tightening before valves open. `every`: seconds between two steps of opening.
+    `worth`: valves open only for a share that is so many times as large. `patience`: if they had to close
+    again after they had opened, the next time is so many times as long after that, unless all fits.
+    """
+
+    catch_up: float = 2.0
+    calm: float = 2.0
+    every: float = 1.0
+    worth: float = 1.0
+    patience: float = 1.0
+
+
+QUICK = Tempo()
+STEADY = Tempo(catch_up=10.0, calm=20.0, every=2.0, worth=1.15, patience=2.0)
+"""Where what comes back is not exact for long: no more goes than must, nothing comes back for a moment."""
 
 
 @dataclass(frozen=True)
@@ -94,32 +110,33 @@ class Shedding:
     error: float = 1.0
     strain: float = 1.0
     strained: float = float("-inf")  # when it was last changed
+    waits: float = 1.0  # times as long as usual before valves open: what came back had to go again
     marks: tuple[Mark, ...] = ()
 
 
-def demand(load: float, backlog: float) -> float:
+def demand(load: float, backlog: float, tempo: Tempo = QUICK) -> float:
     """The load with what has to be worked off.
 
     >>> demand(1.0, backlog=0.0), demand(1.0, backlog=2.0)
     (1.0, 2.0)
     """
-    return load * min(_MOST_CATCH_UP, 1 + backlog / CATCH_UP)
+    return load * min(_MOST_CATCH_UP, 1 + backlog / tempo.catch_up)
 
 
-def next_shedding(state: Shedding, seen: Pressure) -> Shedding:
+def next_shedding(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> Shedding:
     """The decision of one look, a few times a second."""
     state = _with_marks(replace(state, error=_error(state.error, seen)), seen)
     state = _with_strain(state, seen)
-    target = _target(state, seen)
+    target = _target(state, seen, tempo)
     late = seen.backlog > 0
     if target < state.kept * (1 - _BAND) or (late and target < state.kept):
-        return replace(state, kept=target, tightened=seen.now)
-    if target > state.kept and _may_open(state, seen.now):
+        return replace(state, kept=target, tightened=seen.now, waits=_waits(state, tempo))
+    if target > state.kept and _may_open(state, target, seen.now, tempo):
         return replace(state, kept=_opened(state.kept, target), opened=seen.now)
     return state
 
 
-def _target(state: Shedding, seen: Pressure) -> float:
+def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     """The part of the load that fits."""
     needed = state.error * state.strain * seen.load
     if needed <= 0:
@@ -130,7 +147,7 @@ def _target(state: Shedding, seen: Pressure) -> float:
         # What an overload has left behind has to go first, and one look may err.
         sure = needed <= _SURE * seen.usable or seen.now - state.tightened >= _LONG_CALM
         return 1.0 if sure else max(state.kept, _NEARLY)
-    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.backlog)))
+    return min(1.0, max(seen.least, seen.usable / demand(needed, seen.backlog, tempo)))
 
 
 def _may_wait(needed: float, seen: Pressure) -> bool:
@@ -186,8 +203,20 @@ def _relaxed(state: Shedding, now: float) -> Shedding:
     return replace(state, strain=max(1.0, state.strain * (1 - _RELAX)), strained=now)
 
 
-def _may_open(state: Shedding, now: float) -> bool:
-    return now - state.tightened >= _CALM and now - state.opened >= _OPEN_EVERY
+def _waits(state: Shedding, tempo: Tempo) -> float:
+    """How much longer valves stay shut the next time."""
+    if state.kept >= 1:
+        return 1.0
+    again = state.opened > state.tightened
+    return min(_MOST_PATIENCE, state.waits * tempo.patience) if again else state.waits
+
+
+def _may_open(state: Shedding, target: float, now: float, tempo: Tempo) -> bool:
+    if now - state.opened < tempo.every:
+        return False
+    if target >= 1:
+        return now - state.tightened >= tempo.calm
+    return target >= tempo.worth * state.kept and now - state.tightened >= tempo.calm * state.waits
 
 
 def _opened(kept: float, target: float) -> float:

@@ -2,12 +2,13 @@
 
 At a source or behind a split stands a valve, if all that lies behind it allows that. All valves below one
 source have its lot, and its grain where that is possible: then what a branch keeps is a part of what the
-source keeps, and one drop serves all of them.
+source keeps, and one drop serves all of them. A feed whose boxes say `shed: keys` loses whole groups, unread,
+and nothing is shed behind it: who is in gets all its answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.contract.valve import Valve, lot_of, valve_places
@@ -53,6 +54,11 @@ class Place:
     size: int = 0
     every: int = 0
     slice_bits: int = 40
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether the groups of a feed stay or go as a whole."""
+        return self.grain == KEYS and not self.keys
 
     def valve(self, share: float) -> Valve:
         """The valve that keeps this share here."""
@@ -113,11 +119,19 @@ def _judged(
     blank = Place(at, sub.name, outputs, lot=lot)
     refusal = next(filter(None, map(_refusal, nodes)), "")
     refusal = refusal or ("" if outputs else f"nothing behind '{tail}' has a quality of service")
+    refusal = refusal or _goes_in_groups(sub, tail, grains)
     if refusal:
         return replace(blank, why=refusal)
     of_input = grains.get(inputs[0]) if len(inputs) == 1 else None
     place = _with_grain(network, blank, starts, nodes)
     return _as_input(place, of_input) if head and of_input is not None else place
+
+
+def _goes_in_groups(sub: SubNetwork, tail: str, grains: Mapping[str, Place]) -> str:
+    """Why nothing is shed behind a source that loses whole groups."""
+    above = reaching(sub.network, [tail])
+    whole = [name for name, place in grains.items() if place.in_groups and name in above]
+    return f"'{whole[0]}' loses whole groups, with all their answers" if whole else ""
 
 
 def _as_input(place: Place, of_input: Place) -> Place:
@@ -157,6 +171,9 @@ def _refusal(node: Node) -> str:
 def _with_grain(network: Network, blank: Place, starts: Sequence[str], nodes: Sequence[Node]) -> Place:
     """The leftmost grain that keeps answers exact; if none does, tuples, where outputs may be approximate."""
     said = [node.shed_by for node in nodes if node.shed_by]
+    groups = _whole_groups(network, blank, starts) if KEYS in said else None
+    if groups is not None:
+        return groups
     kept_exact = {
         grain: place
         for grain in (TUPLES, WINDOWS, KEYS)
@@ -250,6 +267,26 @@ def _whole_keys(network: Network, blank: Place, starts: Sequence[str]) -> Place 
         for n in map(network.nodes.__getitem__, _behind(network, starts))
     )
     return replace(blank, grain=KEYS, keys=keys) if keys and carried else None
+
+
+def _whole_groups(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+    """Whole groups of a feed: boxes with memory must keep its keys apart, or be for approximate outputs."""
+    source = network.nodes[blank.at.partition("->")[0]]
+    keys = source.format.keys if isinstance(source, Source) and isinstance(source.format, Feed) else ()
+    if not keys or blank.at != source.name:
+        return None
+    if not all(network.nodes[name].carries(keys) for name in _behind(network, starts)):
+        return None
+    mixing = [
+        node.name
+        for node in _with_memory(network, starts)
+        for index, up in enumerate(node.inputs)
+        if not set(keys) <= set(node.partition_keys(index, network.types[up].keys) or ())
+    ]
+    behind = [network.nodes[name] for name in _behind(network, mixing)]
+    if any(isinstance(n, Output) and (n.qos is None or not n.qos.approximate) for n in behind):
+        return None
+    return replace(blank, grain=KEYS, exact=not mixing)
 
 
 def _from(network: Network, starts: Sequence[str], node: Node, up: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from linear_road.golden_input import GOLDEN, MITSIM, Case, balance, lines, needs_data, report
 from linear_road.road_run import answers, delivered, dry, odd_rows, refused
+from penstock.control.valve_places import places
 from penstock.engine.spark.tasks import stage
 from penstock.engine.spark.trains import train
 from penstock.linear_road.network import road_network
@@ -138,3 +139,11 @@ def test_the_picture(tmp_path):
     assert set(by_group.values()) == {1}
     assert "segment statistics" in net.to_mermaid()
     assert net.explain().startswith("network 'linear_road'")
+
+
+def test_under_control_whole_groups_of_expressways_go(tmp_path):
+    net = road_network(None, tmp_path / "in", tmp_path / "answers", speed=5)
+    assert net.outputs["tolls"].qos.threshold == 1
+    may = [place for place in places(net) if place.grain is not None]
+    assert [(place.at, place.in_groups) for place in may] == [("rows", True)]
+    assert may[0].outputs == set(DELAYS)

@@ -252,7 +252,7 @@ def test_all_of_the_traffic_at_three_times_real_time(
     made = rating.TrialRun.run
 
     def run(attempt: rating.TrialRun) -> Any:
-        planned = attempt._run_plan()
+        planned = attempt.run_plan()
         driven.append((planned.speed, planned.begin, planned.end, planned.scored_from))
         return made(attempt)
 

@@ -156,7 +156,7 @@ def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
     file = tried.folder / "answers.csv"
     file.parent.mkdir(parents=True)
     file.write_text("\n".join(right) + "\n")
-    verdict = tried._verdict()
+    verdict = tried.verdict()
     assert (verdict.wrong, verdict.copies) == (0, 2)
     assert sum(found.got for found in verdict.types.values()) == len(right) > 100
 
@@ -168,7 +168,7 @@ def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
     ]
     assert 0 < len(of_copy) < len(right) / 2, "the second copy is smaller"
     file.write_text("\n".join(line for i, line in enumerate(right) if i != of_copy[0]) + "\n")
-    verdict = tried._verdict()
+    verdict = tried.verdict()
     assert (verdict.wrong, verdict.types[0].missing) == (1, 1)
     assert verdict.faults[0].startswith("copy 1, toll notice")
 

@@ -63,7 +63,7 @@ def test_stopped_while_slices_are_cut_and_gone_on_with(
 def test_stopped_while_the_history_is_loaded(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     stop = threading.Event()
 
-    def road_network(*_given: Any) -> None:
+    def road_network(*_given: Any, **_options: Any) -> None:
         stop.set()
 
     monkeypatch.setattr(running, "warm_up", lambda _session, **_options: 0.0)

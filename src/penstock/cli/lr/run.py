@@ -24,7 +24,7 @@ from penstock.cli.console.options import (
 )
 from penstock.cli.console.run_server import console_beside
 from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
-from penstock.cli.shared_options import Durability, RecoveryOption
+from penstock.cli.shared_options import Durability, HeadroomOption, QosOption, RecoveryOption
 from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
 from penstock.linear_road.report.live_view import run_with_live_view
@@ -78,6 +78,8 @@ def run(
     ] = "packed",
     durability: Durability = "process",
     recovery: RecoveryOption = RECOVERY,
+    qos: QosOption = False,
+    headroom: HeadroomOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live view, only the summary.")] = False,
     console: Annotated[
         bool, typer.Option("--console", help="Show the run in a browser: the road, its answers, a vehicle.")
@@ -91,7 +93,8 @@ def run(
 ) -> None:
     """Run Linear Road: drive an input, answer all five types on Spark. Ctrl-C stops.
 
-    The same command resumes.
+    The same command resumes. With --qos, whole groups of expressways are left out under overload, so that
+    the others are answered in time; run.json names them.
     """
     if max_speed and speed != 1.0:
         refuse("--speed and --max-speed contradict each other; give one of them.")
@@ -113,6 +116,8 @@ def run(
             durability=known_durability(durability),
             delivery=known_delivery(form),
             recovery=recovery,
+            qos=qos,
+            headroom=headroom,
         )
         options = ConsoleOptions(port, host, open_, token or (), read_token or (), allow_host or ())
         beside = console_beside(options) if console else nullcontext

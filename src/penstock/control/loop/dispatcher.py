@@ -74,7 +74,11 @@ class Dispatcher:
     def max_bytes(self) -> int:
         """The most bytes of each input in a train."""
         given = int(getattr(self._given, "max_bytes", DEFAULT_BYTES))
-        return min(given, LONG_JOB_BYTES) if self.job_tuples else given
+        return min(given, LONG_JOB_BYTES) if self.job_tuples == LONG_JOB_TUPLES else given
+
+    @property
+    def _longest_job(self) -> int:
+        return max(LONG_JOB_TUPLES, int(getattr(self._given, "job_tuples", 0)))
 
     @property
     def job_tuples(self) -> int:
@@ -104,8 +108,8 @@ class Dispatcher:
             name, now = situation.subnetwork, self._clock()
             by_qos = self.ranking.scheme in ("state", "feedback")
             rated = by_qos and any(facts.ends for facts in self.facts.values())
-            self._job_tuples = LONG_JOB_TUPLES if rated else 0
-            cap = min(cap, LONG_JOB_TUPLES) if rated else cap
+            self._job_tuples = self._longest_job if rated else 0
+            cap = min(cap, self._longest_job) if rated else cap
             self._running.pop(name, None)  # who asks has no train
             self._candidates[name] = self._candidate(situation)
             self._asked[name] = now

@@ -11,11 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from penstock.control.analysis import quiet_share, usable_share
 from penstock.control.loop.picture import Picture, SubnetworkPicture
-from penstock.control.loop.structure import Structure, by_name, ends_below, rated, rates_in
+from penstock.control.loop.structure import (
+    Structure,
+    by_name,
+    ends_below,
+    losing_points,
+    rated,
+    rates_in,
+)
 from penstock.control.priority import next_boost
 from penstock.control.roadmap import LoadNode, RoadMap, road_map
 from penstock.control.semantic.by_value import ByValue
-from penstock.control.shedder import Pressure, Shedding, next_shedding
+from penstock.control.shedder import QUICK, Pressure, Shedding, Tempo, next_shedding
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
@@ -90,13 +97,15 @@ def _nodes_at(
     known = None if measured is None else measured.around or measured.cpu or measured.wall
     if known is None:
         return []
-    everything = frozenset((*sub.outputs, *sub.points))
+    ends = frozenset((*sub.outputs, *sub.points))
+    everything = (ends - losing_points(sub)) or ends
     around = sum(rates.values()) * known.per_tuple
     nodes = [LoadNode(sub.name, around, everything, everything & decoded)]
     for name, rate in rates_in(sub, costs, rates).items():
         box = costs.boxes.get(name)
         if box is not None and box.cpu is not None and measured is not None and measured.around is not None:
-            nodes.append(LoadNode(f"{sub.name}/{name}", rate * box.cpu.per_tuple, below[name]))
+            mine = (below[name] & everything) or everything
+            nodes.append(LoadNode(f"{sub.name}/{name}", rate * box.cpu.per_tuple, mine))
     return [node for node in nodes if node.load > 0 and node.outputs]
 
 
@@ -122,11 +131,13 @@ def decide(
     headroom: float,
     sheddable: Mapping[str, QoS],
     values: Mapping[str, ByValue] | None = None,
+    together: Mapping[str, frozenset[str]] | None = None,
+    tempo: Tempo = QUICK,
 ) -> tuple[Plan, Memory]:
     """The plan for a picture, and what to remember. `sheddable`: the outputs in front of which valves may be.
 
     An output of which nothing may be shed has share 1 in every plan. `values`: outputs that can lose tuples
-    by value.
+    by value. `together`: by output, those that lose what it loses. `tempo`: how fast shares may move.
     """
     memory = _with_boost(memory, picture)
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
@@ -140,8 +151,8 @@ def decide(
     plan = Plan(boost=memory.boost, usable=usable)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
-    memory = _with_map(memory, nodes, sheddable, values)
-    memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most))
+    memory = _with_map(memory, nodes, sheddable, values, together)
+    memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most, tempo))
     shedding = memory.shedding
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
     return _with_shares(plan, memory), memory
@@ -185,7 +196,9 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
-def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float, most: float) -> Shedding:
+def _shedding(
+    memory: Memory, plan: Plan, picture: Picture, load: float, most: float, tempo: Tempo
+) -> Shedding:
     """How much is kept. Nothing is shed before costs are known."""
     before = memory.shedding
     if not plan.late or picture.now < _ENOUGH_SECONDS:
@@ -211,11 +224,16 @@ def _shedding(memory: Memory, plan: Plan, picture: Picture, load: float, most: f
             plan.left,
             most,
         ),
+        tempo,
     )
 
 
 def _with_map(
-    memory: Memory, nodes: Sequence[LoadNode], sheddable: Mapping[str, QoS], values: Mapping[str, ByValue]
+    memory: Memory,
+    nodes: Sequence[LoadNode],
+    sheddable: Mapping[str, QoS],
+    values: Mapping[str, ByValue],
+    together: Mapping[str, frozenset[str]] | None,
 ) -> Memory:
     total = sum(node.load for node in nodes)
     parts = {node.name: node.load / total for node in nodes}
@@ -225,9 +243,9 @@ def _with_map(
     if memory.map is not None and not moved and not _other_values(memory.values, values):
         return memory
     shares = [replace(node, load=parts[node.name]) for node in nodes]
-    plain = road_map([replace(node, paid=frozenset()) for node in shares], sheddable)
+    plain = road_map([replace(node, paid=frozenset()) for node in shares], sheddable, together=together)
     curves = {name: each.curve for name, each in values.items()}
-    chosen = road_map(shares, sheddable, curves) if values else plain
+    chosen = road_map(shares, sheddable, curves, together) if values else plain
     return replace(memory, map=chosen, plain_map=plain, parts=parts, values=values)
 
 

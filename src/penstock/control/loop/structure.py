@@ -57,6 +57,12 @@ def rated(sub: SubNetwork) -> dict[str, QoS]:
     return {name: qos for name, qos in stated.items() if qos is not None}
 
 
+def losing_points(sub: SubNetwork) -> frozenset[str]:
+    """Points without a QoS that may lose tuples: they get what the outputs beside them keep."""
+    nodes, known = sub.network.nodes, rated(sub)
+    return frozenset(name for name in sub.points if name not in known and getattr(nodes[name], "shed", False))
+
+
 def ends_below(sub: SubNetwork) -> dict[str, frozenset[str]]:
     """For each node of a sub-network, its outputs and points that the node leads to."""
     below: dict[str, set[str]] = {name: set() for name in sub.network.nodes}

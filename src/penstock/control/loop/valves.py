@@ -54,6 +54,17 @@ class Places:
         behind = {name for places in self.by_subnetwork.values() for p in places for name in p.outputs}
         return {name: each for name, each in qos.items() if name in behind and each.may_be_shed}
 
+    def together(self) -> dict[str, frozenset[str]]:
+        """By output, those that lose what it loses: the outputs behind the last place in front of it."""
+        behind = [place.outputs for places in self.by_subnetwork.values() for place in places]
+        names = {name for outputs in behind for name in outputs}
+        return {name: min((each for each in behind if name in each), key=len) for name in names}
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether a feed loses whole groups. What comes back is not exact for long, so it should not soon."""
+        return any(place.in_groups for places in self.by_subnetwork.values() for place in places)
+
     def valves(
         self, sub: SubNetwork, shares: Mapping[str, float], cuts: Mapping[str, ValueCut] | None = None
     ) -> tuple[Valve, ...]:

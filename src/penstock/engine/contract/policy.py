@@ -47,6 +47,7 @@ class AsSoonAsPossible:
     length: int = DEFAULT_LENGTH
     interval: float = 0.0  # seconds between the departures of two trains
     max_bytes: int = DEFAULT_BYTES
+    job_tuples: int = 0
 
     def __post_init__(self) -> None:
         if self.max_bytes < 1:

@@ -76,6 +76,6 @@ class Ticket:
             "monitors": {name: Monitor.of(each) for name, each in plain.get("monitors", {}).items()},
             # A ticket of an older version has none.
             "valves": tuple(map(Valve.of, plain.get("valves", ()))),
-            "shed": {name: LeftOut(**left) for name, left in plain.get("shed", {}).items()},
+            "shed": {name: LeftOut.of(left) for name, left in plain.get("shed", {}).items()},
         }
         return cls(**{**plain, **read})

@@ -17,7 +17,8 @@ drop at the source serves all branches at once.
 | keys | the hash of the columns `keys` | if later boxes group by these |
 | values | none: the predicate tells what stays; of some others a part, by `_seq` | as for tuples |
 
-With grain `keys` and no columns, the groups stay or go in which the source delivers (`Slice.key_group`).
+With grain `keys` and no columns, the groups stay or go in which the source delivers (`Slice.key_group`), see
+`group_stays`.
 
 A shed tuple is shed whatever it holds: it is neither late nor dead. It still moves the horizon.
 """
@@ -37,6 +38,7 @@ BLOCK_BITS = 10
 """A block has 2**10 lines."""
 PARTS = 1_000_000
 """Hashes are compared as so many parts of 1."""
+_GOLDEN = 2_654_435_769  # 2**32 by the golden ratio
 _MOST_STEPS = 64
 _EVER = 2**62
 ARROW = "->"
@@ -159,6 +161,21 @@ class Valve:
         return cls(**{**plain, **read})
 
 
+def group_stays(share: float, group: int) -> bool:
+    """Whether a group of a feed stays. It depends on nothing else, so a group is in or out, train by train.
+
+    Groups are few and numbered from 0, so a random hash would keep far more or fewer of them than asked for.
+    Multiples of the golden ratio spread evenly: of any numbers in a row, and of every second, third ... one,
+    nearly this share stays, so that partitions lose nearly alike.
+
+    >>> [sum(group_stays(share, group) for group in range(48)) for share in (0.25, 0.5, 0.6, 1)]
+    [14, 25, 30, 48]
+    >>> [sum(group_stays(0.5, group) for group in range(first, 48, 2)) for first in (0, 1)]
+    [14, 11]
+    """
+    return (group * _GOLDEN % 2**32) * PARTS >> 32 < round(share * PARTS)
+
+
 @dataclass(frozen=True)
 class ValveFlow:
     """What came to a valve in a train, and what it shed of that: tuples."""
@@ -173,15 +190,29 @@ class ValveFlow:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What the conductor left out of a source, unread: so many tuples, of which the newest has this time."""
+    """What the conductor left out of a source, unread: so many tuples, of which the newest has this time.
+
+    `groups`: of a feed, those that a valve left out as a whole; `oldest`: of their times, the earliest.
+    """
 
     tuples: int = 0
     newest: int | None = None
+    oldest: int | None = None
+    groups: tuple[int, ...] = ()
 
     def __add__(self, other: LeftOut) -> LeftOut:
         """Both together."""
-        times = [at for at in (self.newest, other.newest) if at is not None]
-        return LeftOut(self.tuples + other.tuples, max(times, default=None))
+        newest = [at for at in (self.newest, other.newest) if at is not None]
+        oldest = [at for at in (self.oldest, other.oldest) if at is not None]
+        groups = tuple(sorted({*self.groups, *other.groups}))
+        return LeftOut(
+            self.tuples + other.tuples, max(newest, default=None), min(oldest, default=None), groups
+        )
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> LeftOut:
+        """From JSON."""
+        return cls(**{**plain, "groups": tuple(plain.get("groups", ()))})
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,11 @@ class Feed:
         return len(self.plan)
 
     @property
+    def suffix(self) -> str:
+        """How the names of delivered files end."""
+        return "packed" if self.delivery == "packed" else self.slices.format
+
+    @property
     def expressways(self) -> float | None:
         """The expressways delivered, halves counting 0.5; None if the slices do not know their span."""
         span = self.slices.span
@@ -134,6 +139,17 @@ class Feed:
             for k in range(self.copies.count)
             for low, high in span.together
         )
+
+    def roads(self, group: int) -> list[int]:
+        """The expressways of a delivered group; none if the slices do not know their span."""
+        return sorted({k * self.copies.xway + x for k, unit in self.plan[group] for x in self._stored(unit)})
+
+    def _stored(self, unit: int) -> list[int]:
+        """The expressways of a stored group."""
+        if self.slices.halves:
+            return [unit // 2]
+        xways = 0 if self.slices.span is None else self.slices.span.xways
+        return [x for x in range(xways) if x * self.slices.groups // xways == unit]
 
     def rows(self) -> int:
         """How many rows all seconds of this feed have."""

@@ -47,6 +47,7 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     take_over: bool = False,
     durability: Durability = "process",
     recovery: str | float | None = None,
+    control: ps.Control | None = None,
 ) -> ps.Runtime:
     """A `Runtime` (not started) for `net`: trains of whole seconds, as soon as there are any.
 
@@ -54,11 +55,13 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     more will be delivered. `spark`: a session;
     by default `penstock.engine.spark.session.local_session` makes one. `train_length`: the most tuples in a
     train, but at least one second. `recovery`: as of `Runtime`; whoever fills the feed must then leave its
-    files until no train needs them any more (`TrainDone.needed`).
+    files until no train needs them any more (`TrainDone.needed`). `control`: under overload it leaves out
+    whole groups of expressways.
     """
     from penstock.runtime import AsSoonAsPossible  # needs Spark, which drawing the network does not
 
-    policy = AsSoonAsPossible(train_length)
+    # Packed trains are jobs of tasks, however long they are.
+    policy = AsSoonAsPossible(train_length, job_tuples=train_length)
     return ps.Runtime(
         net,
         spark,
@@ -71,6 +74,7 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
         take_over=take_over,
         durability=durability,
         recovery=recovery,
+        control=control,
     )
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -32,7 +32,8 @@ from penstock.linear_road.run.rating_record import NextWall, PlanFigures, Rating
 from penstock.linear_road.run.record import READ_BY, Cost, RunRecord, Series
 from penstock.linear_road.run.resource_use import machine, versions
 from penstock.linear_road.run.run_folder import ANSWERS, CHECKPOINT, RUN, answers_of
-from penstock.linear_road.validate.shifted import JudgedCopies, ShiftedVerdict, validate_copies
+from penstock.linear_road.validate.answer_files import LeftOut
+from penstock.linear_road.validate.shifted import JudgedCopies, Overload, ShiftedVerdict, validate_copies
 from penstock.process.child_process import last_said
 from penstock.store.durable import make_directory, write_text
 from penstock.store.errors import OwnedError
@@ -168,11 +169,11 @@ class TrialRun:
 
     def run(self) -> Trial:
         began = time.monotonic()
-        code = run_in_child(self._run_plan(), self.log, _RUN)
+        code = run_in_child(self.run_plan(), self.log, _RUN)
         if not (self.folder / RUN).is_file():
             return self._crashed(code, round(time.monotonic() - began, 1))
         record: RunRecord = json.loads((self.folder / RUN).read_text(encoding="utf-8"))
-        verdict = self._verdict() if record["finished"] else None
+        verdict = self.verdict() if record["finished"] else None
         trial = judged(self.step, self.window, record, verdict, round(time.monotonic() - began, 1))
         if not self.plan.keep:
             # The answers of a large L take gigabytes, and the next trial needs the room.
@@ -191,7 +192,8 @@ class TrialRun:
             trial["void"], trial["crashed"] = _STOPPED_TRIAL, None
         return trial
 
-    def _run_plan(self) -> RunPlan:
+    def run_plan(self) -> RunPlan:
+        """What the run of this trial does."""
         return RunPlan(
             self.prepared.slices.path,
             self.folder,
@@ -209,7 +211,8 @@ class TrialRun:
             one_file=self.plan.keep,
         )
 
-    def _verdict(self) -> ShiftedVerdict:
+    def verdict(self, left_out: Sequence[LeftOut] | None = None) -> ShiftedVerdict:
+        """Judge the answers of the run; `left_out`: of one under control, by what it had to answer."""
         whole, rest = self.prepared.copies(self.step.expressways)
         parts = []
         if whole:
@@ -220,7 +223,10 @@ class TrialRun:
         assert span is not None
         # A cut-off copy is shifted like a whole one; only some of its rows are missing.
         shift = copies_of(span, count=whole + (1 if rest else 0))
-        return validate_copies(answers_of(self.folder), parts, shift, history=self.prepared.history)
+        scored = self.window.scored_from, self.window.end
+        overload = None if left_out is None else Overload(left_out, *scored)
+        history = self.prepared.history
+        return validate_copies(answers_of(self.folder), parts, shift, history=history, overload=overload)
 
 
 def fresh_folder(wanted: Path) -> Path:

@@ -54,6 +54,9 @@ class RunPlan:
     """Join the answers as `answers.csv`. Otherwise they stay as the tasks have written them."""
     recovery: str = RECOVERY
     """How long trains may have to run again after the machine went down; "off": each writes its state."""
+    qos: bool = False
+    """Under overload, leave whole groups of expressways out, so that the others are answered in time."""
+    headroom: float | None = None
 
     def __post_init__(self) -> None:
         known_durability(self.durability)
@@ -61,12 +64,21 @@ class RunPlan:
         known_recovery(self.recovery)
         if not self.speed > 0:
             raise InputError(f"--speed {self.speed:g} is not above 0; expected a factor such as 1 or 60.")
+        self._check_qos()
         if not self.source.exists():
             raise InputError(f"Input {self.source} does not exist.")
         if self.history is not None and not self.history.is_dir():
             raise InputError(
                 f"--history {self.history} is no directory; expected one with TollHistory and SegmentHistory."
             )
+
+    def _check_qos(self) -> None:
+        if self.headroom is not None and not self.qos:
+            raise InputError("--headroom says nothing without --qos; add --qos.")
+        if self.headroom is not None and not 0 < self.headroom <= 1:
+            raise InputError(f"--headroom {self.headroom:g} is no part of the capacity; expected 0 to 1.")
+        if self.qos and not self.ticks:
+            raise InputError("--qos needs a clock: at maximum speed nothing is late.")
 
     @property
     def past(self) -> Path | None:
@@ -88,4 +100,5 @@ class RunPlan:
             "xways": self.expressways,
             "from": self.begin,
             "until": self.end,
+            "qos": self.qos or None,
         }

@@ -23,7 +23,7 @@ from penstock.linear_road.network.accidents import NOW
 from penstock.linear_road.network.accounts import CHARGED
 from penstock.linear_road.run.record import TrainFigures
 from penstock.linear_road.run.resource_use import RunCounts
-from penstock.store.file_names import delivery_of
+from penstock.store.file_names import delivered_file, delivery_of
 
 if TYPE_CHECKING:
     from penstock.runtime import TrainDone  # needs Spark
@@ -32,6 +32,7 @@ _KEEP = 20
 """Delivered files of at least so many trains are kept."""
 
 _RECENT = 64
+_SECOND = 1_000_000
 OUTPUTS: tuple[str, ...] = ("tolls", "alerts", "balances", "daily", "travel")
 """The outputs of the network in the order of the answer types.
 
@@ -45,6 +46,8 @@ class RunProgress:
 
     feed: Feed
     delivered: Path
+    partitions: int | None = None
+    """Those of the network, if groups share them."""
     rows_in: int = 0
     rows_out: int = 0
     trains: int = 0
@@ -70,6 +73,7 @@ class RunProgress:
         now = time.time()
         slices = [s for taken in done.ticket.slices.values() for s in taken if isinstance(s, Slice)]
         paths = [path for piece in slices if (path := piece.whole_file()) is not None]
+        paths += self._left_out(done)
         seconds = [delivery.second for path in paths if (delivery := delivery_of(path))]
         with self._lock:
             self.trains += 1
@@ -84,9 +88,19 @@ class RunProgress:
             self._done.append((done.ticket.train, paths))
             self._needed = done.needed
 
+    def _left_out(self, done: TrainDone) -> list[str]:
+        """The files that the train has left out unread: nobody needs them any more."""
+        left = [left for left in done.ticket.shed.values() if left.oldest is not None]
+        return [
+            str(self.delivered / delivered_file(second, group, self.feed.suffix))
+            for each in left
+            for second in range((each.oldest or 0) // _SECOND, (each.newest or 0) // _SECOND + 1)
+            for group in each.groups
+        ]
+
     def _span(self, done: TrainDone, second: int) -> TrainFigures:
         since = done.ticket.since
-        boxes = sum(cost.wall for cost in done.commit.costs.values()) / max(1, self.feed.groups)
+        boxes = sum(cost.wall for cost in done.commit.costs.values()) / (self.partitions or self.feed.groups)
         return {
             "second": second,
             "rows": done.ticket.rows,

@@ -7,6 +7,7 @@ from typing import NotRequired, TypedDict
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.rows.copies import CopiesFigures
 from penstock.linear_road.run.response_times import ResponseFigures, WarmUpLatency
+from penstock.linear_road.validate.answer_files import LeftOut
 
 READ_BY = "a task of Spark"
 """Who reads a delivered file: the system under test, not the driver or this process."""
@@ -117,6 +118,7 @@ class RunRecord(TypedDict):
     """The contents of `run.json`.
 
     `format`: how the driver delivered tuples, as text or packed columns. `read_by`: who read them.
+    `left_out`: of a run under control.
     """
 
     kind: str
@@ -143,3 +145,4 @@ class RunRecord(TypedDict):
     series: Series
     dead_letters: NotRequired[int]
     answer_bytes: NotRequired[int]
+    left_out: NotRequired[list[LeftOut]]

@@ -33,6 +33,7 @@ _OPTIONS = {
     "xways": "--xways",
     "from": "--from",
     "until": "--until",
+    "qos": "--qos",
 }
 
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from penstock.control.control import Control
+from penstock.control.options import control_of
 from penstock.linear_road.drive.clock import Clock
 from penstock.linear_road.drive.drive_report import DriveFigures
 from penstock.linear_road.drive.driver import DrivePlan, Feed, feed_of
@@ -41,6 +43,7 @@ from penstock.linear_road.rows.inputs import Input, open_input
 from penstock.linear_road.rows.progress import Progress as Bar
 from penstock.linear_road.rows.progress import silent
 from penstock.linear_road.run.collect_answers import Origins, count_answers, gather_answers, write_letters
+from penstock.linear_road.run.left_out import left_out
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.progress import RunProgress
 from penstock.linear_road.run.record import READ_BY, Cost, InputFigures, Rates, RunRecord, Series
@@ -54,6 +57,9 @@ from penstock.store.ownership import owned
 
 _LOOK_EVERY = 0.2
 """Seconds between two looks at a running network."""
+
+_GROUPS = 48
+"""Groups of expressways under control: the smallest part of them that can be left out."""
 
 _DRAIN = 60.0
 """Most seconds that a stopped run takes to answer what was delivered."""
@@ -118,8 +124,7 @@ def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event)
         return slices
     source = open_input(plan.source)
     span = span_of(source, lambda: raise_if_stopped(stop))
-    # A group is a partition: one for each core, but an expressway is never split.
-    groups = max(1, min(cores(), span.xways))
+    groups = groups_of(plan, span.xways)
     cut = PreparePlan(source, groups, "csv", Copies(), span, plan.begin, plan.end, lenient=True)
     return prepare(cut, folder.slices, _stopping(shown, stop))
 
@@ -141,10 +146,12 @@ def _stopping(shown: Bar, stop: threading.Event) -> Bar:
 
 
 def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
-    groups = None
-    if plan.expressways is not None:
+    groups, expressways = None, plan.expressways
+    if expressways is None and plan.qos and slices.halves and slices.span is not None:
+        expressways = slices.span.expressways  # an expressway is in or out as a whole
+    if expressways is not None:
         # No more groups than expressways: a half stays with its other half.
-        groups = max(1, min(cores(), math.ceil(plan.expressways)))
+        groups = groups_of(plan, math.ceil(expressways))
     return DrivePlan(
         slices.path,
         to=str(folder.feed),
@@ -153,7 +160,7 @@ def _drive(plan: RunPlan, folder: RunFolder, slices: Slices) -> DrivePlan:
         end=plan.end if is_slices(plan.source) else None,
         lenient=True,
         groups=groups,
-        expressways=plan.expressways,
+        expressways=expressways,
         resume=folder.resumed,
         durability=plan.durability,
         delivery=plan.delivery,
@@ -180,6 +187,11 @@ def clock_runs(feed: Path) -> bool:
     except ClockError:
         return False
     return clock.ticks and clock.paused_at is None
+
+
+def groups_of(plan: RunPlan, expressways: int) -> int:
+    """In how many groups expressways are delivered: one for each core; more if groups may be left out."""
+    return max(1, min(max(_GROUPS, cores()) if plan.qos else cores(), expressways))
 
 
 def cores() -> int:
@@ -214,7 +226,7 @@ class _NetworkRun:
         try:
             # The network is put together, and the past mapped, while Spark starts.
             with ThreadPoolExecutor(1, "road-network") as beside:
-                net = beside.submit(road_network, self.plan.past, self.folder.feed, self.folder.parts)
+                net = beside.submit(self._network)
                 session: Session = given or local_session(self.plan.master)
             try:
                 return self._with_session(session, net.result)
@@ -224,6 +236,18 @@ class _NetworkRun:
         except RunStopped:
             self.folder.note("stopped")
             raise
+
+    def _network(self) -> Network:
+        speed = self.plan.speed if self.plan.ticks else 1.0
+        return road_network(self.plan.past, self.folder.feed, self.folder.parts, speed=speed)
+
+    @property
+    def _partitions(self) -> int:
+        """Those of the network: each has a group, or several of those that may be left out."""
+        return min(cores(), self.feed.groups) if self.plan.qos else self.feed.groups
+
+    def _control(self, net: Network) -> Control | None:
+        return control_of(net, self.plan.headroom) if self.plan.qos else None
 
     def _stop_driver(self) -> None:
         if self.driver is not None:
@@ -235,7 +259,7 @@ class _NetworkRun:
             self.watcher.say("the clock has kept running: catching up at once, without a warm-up")
             return
         self.watcher.say("warming up: Spark, Python workers, compiled kernels")
-        self.warm_up_s = warm_up(session, partitions=self.feed.groups, delivery=self.plan.delivery)
+        self.warm_up_s = warm_up(session, partitions=self._partitions, delivery=self.plan.delivery)
 
     def _with_session(self, session: Session, network: Callable[[], Network]) -> RunRecord:
         self.watcher.spark_started()
@@ -250,12 +274,13 @@ class _NetworkRun:
             net,
             self.folder.checkpoint,
             spark=session,
-            partitions=self.feed.groups,
+            partitions=self._partitions,
             take_over=self.plan.take_over,
             durability=self.plan.durability,
             recovery=self.plan.recovery,
+            control=self._control(net),
         )
-        progress = RunProgress(self.feed, self.folder.feed)
+        progress = RunProgress(self.feed, self.folder.feed, self._partitions)
         runtime.on_train(progress.train_done)
         sampler = Sampler(progress.counts)
         try:
@@ -333,6 +358,8 @@ class _NetworkRun:
         report = driver.note().get("report") or DriveFigures()
         record = self._record(report, progress, sampler, responses)
         record["dead_letters"], record["answer_bytes"] = refused, size
+        if self.plan.qos:
+            record["left_out"] = left_out(self.folder.checkpoint, self.feed)
         if self.plan.ticks and scored_from:
             record["warm_up_latency"] = responses.before_scored(self.feed.begin)
         # The record before the note: a run that counts as finished has its run.json.
@@ -389,11 +416,13 @@ class _NetworkRun:
             "series": self._series(sampler, progress, responses),
         }
 
-    def _settings(self) -> dict[str, str | int | None]:
+    def _settings(self) -> dict[str, str | float | None]:
         """What may differ between two calls of the same run."""
         plan = self.plan
         return {
-            "partitions": self.feed.groups,
+            "partitions": self._partitions,
+            "groups": self.feed.groups,
+            "headroom": plan.headroom,
             "master": plan.master,
             "durability": plan.durability,
             "recovery": plan.recovery,

@@ -39,6 +39,15 @@ class RunFacts(TypedDict, total=False):
     """What the validator reads of a run.json, whoever wrote it."""
 
     speed: object
+    left_out: list[LeftOut]
+
+
+class LeftOut(TypedDict):
+    """Expressways that a run has left out: seconds begin..until-1 of them were not processed."""
+
+    xways: list[int]
+    begin: int
+    until: int
 
 
 @dataclass

@@ -47,6 +47,7 @@ class VerdictFigures(TypedDict):
     refused: dict[str, object]
     response_times: str
     speed: float | None
+    left_out: int
     types: dict[str, ResultFigures]
     unreadable: dict[str, object]
     why: list[str]
@@ -70,6 +71,8 @@ class Verdict:
     speed: float | None = 1.0
     response_times: str = "checked"
     why: list[str] = field(default_factory=list)
+    left_out: int = 0
+    """How many expressways were left out at some time, so that not all of their answers are judged."""
     resumed: bool = False
     """Whether the oracle resumed the work of a killed run."""
 
@@ -92,6 +95,7 @@ class Verdict:
             },
             "response_times": self.response_times,
             "speed": self.speed,
+            "left_out": self.left_out,
             "types": {str(result.type.number): _result_json(result) for result in self.results},
             "unreadable": {"count": self.unreadable, "rows": self.unreadable_rows},
             "why": self.why,
@@ -148,6 +152,11 @@ def _parts(verdict: Verdict) -> Iterator[RenderableType]:
     if verdict.results:
         yield _table(verdict)
         yield Text(_clock(verdict))
+        if verdict.left_out:
+            yield Text(
+                f"{verdict.left_out:,} expressways were left out at some time. Of these only what is exact "
+                "is judged; balances only of vehicles that were never seen on one while it was not exact."
+            )
         yield from _faults(verdict)
     else:
         counts = ", ".join(f"{count:,} of type {kind}" for kind, count in verdict.expected.items())

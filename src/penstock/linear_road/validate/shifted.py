@@ -8,8 +8,8 @@ unexpected.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -17,9 +17,11 @@ import duckdb
 
 from penstock.linear_road.rows.copies import Copies
 from penstock.linear_road.rows.inputs import open_input
-from penstock.linear_road.validate.answer_files import LAYOUT, read_answers
-from penstock.linear_road.validate.comparison import Result, compare
+from penstock.linear_road.validate.answer_files import LAYOUT, LeftOut, read_answers
+from penstock.linear_road.validate.comparison import TYPES, AnswerType, Result, compare
+from penstock.linear_road.validate.judged import exact_throughout, inexact, restrict
 from penstock.linear_road.validate.oracle import MEMORY, consult, workspace
+from penstock.linear_road.validate.rules.roads import expressways
 
 _SHOWN = 5
 _NAMED = {0: "vid", 1: "vid", 2: "qid", 3: "qid", 4: "qid"}
@@ -81,6 +83,10 @@ class ShiftedVerdict:
     unreadable: int = 0
     types: dict[int, TypeCounts] = field(default_factory=lambda: {kind: TypeCounts() for kind in LAYOUT})
     faults: list[str] = field(default_factory=list)
+    late: int = 0
+    """Late answers that were judged; counted only if some expressways were left out."""
+    kept: list[int] = field(default_factory=list)
+    """The expressways that were exact in all scored seconds, in copies without a wrong or late answer."""
 
     @property
     def wrong(self) -> int:
@@ -99,6 +105,15 @@ class ShiftedVerdict:
 
 
 @dataclass(frozen=True)
+class Overload:
+    """A run under control: what it has left out, and the seconds that are scored."""
+
+    left_out: Sequence[LeftOut]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
 class JudgedCopies:
     """Copies that are judged against the same original: its rows, and which copies of it were driven."""
 
@@ -114,8 +129,12 @@ def validate_copies(
     history: Path | None = None,
     memory: str = MEMORY,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    overload: Overload | None = None,
 ) -> ShiftedVerdict:
-    """Check the answers to copies of one or more originals (whole ones, and a partial one)."""
+    """Check the answers to copies of one or more originals (whole ones, and a partial one).
+
+    `overload`: judge only what a run that left expressways out has to answer, and count what it kept.
+    """
     verdict = ShiftedVerdict()
     total = sum(len(part.copies) for part in parts)
     for number, part in enumerate(parts):
@@ -131,7 +150,10 @@ def validate_copies(
                 _strays(con, verdict, shift, [k for p in parts for k in p.copies])
             for k in part.copies:
                 _unshift(con, shift, k)
-                _judge(con, verdict, k)
+                if overload is None:
+                    _judge(con, verdict, k)
+                else:
+                    _judge_exact(con, verdict, k, shift, overload)
                 progress(verdict.copies, total)
     return verdict
 
@@ -173,6 +195,32 @@ def _unshift(con: duckdb.DuckDBPyConnection, shift: Copies, k: int) -> None:
             f"CREATE OR REPLACE TABLE got_{kind} AS SELECT {columns} FROM all_{kind} WHERE "
             f"{_copy_of(kind, shift)} = {k}"
         )
+
+
+def _judge_exact(
+    con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, k: int, shift: Copies, overload: Overload
+) -> None:
+    """Judge what copy k has to answer, and note which of its expressways were kept."""
+    roads, first = expressways(con), k * shift.xway
+    spans = [
+        replace(s, xway=s.xway - first) for s in inexact(overload.left_out) if s.xway - first in set(roads)
+    ]
+    restrict(con, spans)
+    before = verdict.wrong
+    _judge(con, verdict, k)
+    late = sum(_late(con, answer, overload) for answer in TYPES)
+    verdict.late += late
+    if not late and verdict.wrong == before:
+        kept = exact_throughout(roads, spans, overload.begin, overload.end)
+        verdict.kept += [first + xway for xway in kept]
+
+
+def _late(con: duckdb.DuckDBPyConnection, answer: AnswerType, overload: Overload) -> int:
+    row = con.execute(
+        f"SELECT count(*) FROM got_{answer.number} WHERE time >= {overload.begin} AND time < {overload.end} "
+        f"AND emit - time::BIGINT * 1000 > {answer.limit * 1000}"
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _judge(con: duckdb.DuckDBPyConnection, verdict: ShiftedVerdict, k: int) -> None:

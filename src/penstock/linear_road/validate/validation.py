@@ -14,6 +14,7 @@ from penstock.linear_road.rows.inputs import Input, history_beside, open_input
 from penstock.linear_road.rows.partial_work import code_of, is_long, key_of, work_directory
 from penstock.linear_road.validate.answer_files import answer_files, read_answers
 from penstock.linear_road.validate.comparison import EARLY, LATE, compare
+from penstock.linear_road.validate.judged import inexact, restrict
 from penstock.linear_road.validate.oracle import MEMORY, Oracle, Progress, consult, workspace, write_expected
 from penstock.linear_road.validate.report import Verdict, add_answers, new_verdict
 from penstock.linear_road.validate.rules.history import history_files
@@ -86,6 +87,9 @@ def _judge(oracle: Oracle, verdict: Verdict, path: Path, progress: Progress, *, 
     start = time.perf_counter()
     answers = read_answers(oracle.con, path)
     add_answers(verdict, answers)
+    left_out = answers.run.get("left_out", [])
+    verdict.left_out = len({xway for each in left_out for xway in each["xways"]})
+    restrict(oracle.con, inexact(left_out))
     progress("comparison", 0)
     # A run at maximum speed has no clock, so there is nothing to be late by.
     limits = response_times and answers.speed is not None

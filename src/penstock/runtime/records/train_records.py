@@ -23,6 +23,7 @@ from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
+from penstock.runtime.records import left_out
 from penstock.runtime.records.output_delays import OutputDelays
 from penstock.runtime.records.progress_listener import TriggerListener
 from penstock.store.catalog.catalog import Catalog
@@ -142,6 +143,7 @@ class TrainRecords:
         self._latency: dict[str, deque[float]] = {}
         self._recorded: dict[str, float] = {}  # when, on the monotonic clock
         self._epochs: dict[str, int] = {}  # of diffused joins
+        self._left_out: dict[str, left_out.Groups] | None = None  # by source; None: the catalog knows
         self._trigger: dict[str, float] = {}
         self._loads: tuple[InputLoad, ...] = ()
         self._delays = OutputDelays()
@@ -224,6 +226,7 @@ class TrainRecords:
             self._delays.take(done, wall)
         self.catalog.record_train(record)
         self._spread(done)
+        self._leave_out(done)
 
     def _published_again(self, record: TrainRecord) -> bool:
         """Whether the catalog has this train already: a crash cut it off after its commit."""
@@ -243,6 +246,15 @@ class TrainRecords:
             if roles.epoch > self._epochs[name]:
                 self._epochs[name] = roles.epoch
                 self.event("diffusion", name, train=done.ticket.train, **chosen)
+
+    def _leave_out(self, done: TrainDone) -> None:
+        """Record which groups of feeds are left out, when that changes."""
+        if self._left_out is None:
+            known = {event.subject: event for event in self.catalog.events(left_out.EVENT)}
+            self._left_out = {name: frozenset(e.detail["groups"]) for name, e in known.items()}
+        for source, (begin, groups) in left_out.changes(done.ticket, self._left_out).items():
+            self._left_out[source] = groups
+            self.event(left_out.EVENT, source, train=done.ticket.train, **left_out.detail(begin, groups))
 
     def _note(self, done: TrainDone, now: float) -> None:
         mine = self._running.setdefault(done.subnetwork, _Running())

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+from dataclasses import asdict
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +15,7 @@ from penstock.connectors.contract import Taken
 from penstock.connectors.feed import FeedFile
 from penstock.connectors.files.parquet import WholeParquet
 from penstock.connectors.files.text import ByteRange
-from penstock.engine.contract.valve import LeftOut, Valve
+from penstock.engine.contract.valve import LeftOut, Valve, group_stays
 from penstock.engine.spark.entry.source_valves import enter, left_out, still_acting
 from penstock.model.boxes import Source
 from penstock.model.formats.feed import GROUP_BITS
@@ -113,6 +117,15 @@ def test_a_file_whose_times_nobody_knows_is_read(tmp_path):
     assert left_out(source(timestamp=None), Taken(pieces, None, 10), [valve]) == ([], LeftOut(10, None))
 
 
+def test_a_smaller_share_keeps_a_part_of_what_a_larger_one_keeps():
+    kept = [{group for group in range(48) if group_stays(share / 100, group)} for share in range(101)]
+    assert all(less <= more for less, more in itertools.pairwise(kept))
+    assert all(abs(len(groups) - 0.48 * share) <= 2 for share, groups in enumerate(kept))
+    for share, groups in enumerate(kept):
+        of_partition = [sum(group % 2 == part for group in groups) for part in range(2)]
+        assert abs(of_partition[0] - of_partition[1]) <= 3, share
+
+
 def test_groups_of_a_feed_go_whole():
     pieces = [FeedFile(f"{at}-{group}", at, group, 100, 7) for at in range(5) for group in range(8)]
     by_group = Valve("cars", 0.5, "keys", 3)
@@ -120,7 +133,9 @@ def test_groups_of_a_feed_go_whole():
     groups = {piece.group for piece in stay}
     assert 0 < len(groups) < 8
     assert stay == [piece for piece in pieces if piece.group in groups]
-    assert gone == LeftOut(7 * (len(pieces) - len(stay)), 4 * SECOND)
+    out = tuple(group for group in range(8) if group not in groups)
+    assert gone == LeftOut(7 * (len(pieces) - len(stay)), 4 * SECOND, 0, out)
+    assert LeftOut.of(json.loads(json.dumps(asdict(gone)))) == gone
     each = Valve("cars", 0.5, "slices", 3, slice_bits=GROUP_BITS)
     some, _ = left_out(source(), Taken(pieces, None, 280), [each])
     assert 0 < len(some) < len(pieces)

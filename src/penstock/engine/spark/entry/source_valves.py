@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.connectors.contract import Decoded, Slice, Taken, TicketPart, Unread
 from penstock.engine.arrow.valves import kept, numbers_kept, places_kept
 from penstock.engine.contract.ticket import UNKNOWN
-from penstock.engine.contract.valve import LeftOut, Valve
+from penstock.engine.contract.valve import LeftOut, Valve, group_stays
 from penstock.engine.spark.entry.lateness import in_time
 from penstock.engine.spark.entry.stamping import stamped
 from penstock.model.boxes import Source
@@ -145,7 +145,11 @@ def still_acting(source: Source, slices: Sequence[Slice], valves: Sequence[Valve
 
 
 def _of_slices(valve: Valve) -> bool:
-    return valve.grain == "slices" or (valve.grain == "keys" and not valve.keys)
+    return valve.grain == "slices" or _of_groups(valve)
+
+
+def _of_groups(valve: Valve) -> bool:
+    return valve.grain == "keys" and not valve.keys
 
 
 def _known(source: Source, piece: Slice) -> Unread | None:
@@ -159,10 +163,9 @@ def _unread(source: Source, piece: Slice, valves: Sequence[Valve]) -> LeftOut | 
     known = _known(source, piece)
     if known is None:
         return None
-    numbers = {
-        valve: known.first >> valve.slice_bits if valve.grain == "slices" else piece.key_group()
-        for valve in valves
-        if _of_slices(valve)
-    }
-    stays = all(bool(numbers_kept(valve, np.array([number]))[0]) for valve, number in numbers.items())
+    group = piece.key_group()
+    if not all(group_stays(valve.share, group) for valve in valves if _of_groups(valve)):
+        return LeftOut(known.tuples, known.newest, known.newest, (group,))
+    slices = [valve for valve in valves if valve.grain == "slices"]
+    stays = all(bool(numbers_kept(v, np.array([known.first >> v.slice_bits]))[0]) for v in slices)
     return None if stays else LeftOut(known.tuples, known.newest)
