@@ -62,20 +62,20 @@ def exact_throughout(
 _SEEN = "CREATE OR REPLACE TEMP TABLE seen AS {reports}"
 _REPORTS = "SELECT vid, time, {xway} AS xway FROM reports_{xway}"
 
+# A request goes with the report that carries it. One without a report names its expressway, or goes with 0.
+_ASKED = """
+CREATE OR REPLACE TEMP TABLE asked AS
+SELECT r.type, r.time, r.qid, r.vid, coalesce(s.xway, greatest(r.xway, 0)) AS xway
+FROM requests r LEFT JOIN seen s ON s.vid = r.vid AND s.time = r.time"""
+
 _GONE_REPORTS = """
 CREATE OR REPLACE TEMP TABLE gone_reports AS
-SELECT DISTINCT vid, time FROM seen JOIN inexact i USING (xway)
-WHERE time BETWEEN i.first AND i.last"""
+SELECT DISTINCT vid, time FROM seen JOIN inexact i USING (xway) WHERE time BETWEEN i.first AND i.last"""
 
-# A request goes with the report that carries it. One without a report names its expressway, or goes with 0.
 _GONE_REQUESTS = """
 CREATE OR REPLACE TEMP TABLE gone_requests AS
-SELECT DISTINCT r.time, r.qid FROM requests r
-WHERE (r.vid, r.time) IN (SELECT (vid, time) FROM gone_reports)
-   OR (r.type = 2 AND r.vid IN (SELECT vid FROM gone_reports))
-   OR ((r.vid, r.time) NOT IN (SELECT (vid, time) FROM seen) AND EXISTS (
-       SELECT 1 FROM inexact i
-       WHERE i.xway = greatest(r.xway, 0) AND r.time BETWEEN i.first AND i.last))"""
+SELECT time, qid FROM asked JOIN inexact i USING (xway) WHERE time BETWEEN i.first AND i.last
+UNION SELECT time, qid FROM asked WHERE type = 2 AND vid IN (SELECT vid FROM gone_reports)"""
 
 _GONE = {0: "gone_reports", 1: "gone_reports", 2: "gone_requests", 3: "gone_requests", 4: "gone_requests"}
 
@@ -94,10 +94,14 @@ def restrict(con: duckdb.DuckDBPyConnection, spans: Sequence[Inexact]) -> None:
     (database,) = con.execute("SELECT current_database()").fetchone() or ("",)
     for kind, gone in _GONE.items():
         name = "vid" if gone == "gone_reports" else "qid"
-        judged = f"(time, {name}) NOT IN (SELECT (time, {name}) FROM {gone})"
         whole = f'"{database}".main.expected_{kind}'
-        con.execute(f"CREATE TEMP VIEW expected_{kind} AS SELECT * FROM {whole} WHERE {judged}")
-        con.execute(f"DELETE FROM got_{kind} WHERE NOT ({judged})")
+        con.execute(
+            f"CREATE TEMP VIEW expected_{kind} AS "
+            f"SELECT e.* FROM {whole} e ANTI JOIN {gone} USING (time, {name})"
+        )
+        con.execute(
+            f"DELETE FROM got_{kind} g USING {gone} WHERE g.time = {gone}.time AND g.{name} = {gone}.{name}"
+        )
 
 
 def _see(con: duckdb.DuckDBPyConnection) -> None:
@@ -106,3 +110,4 @@ def _see(con: duckdb.DuckDBPyConnection) -> None:
     if known is None:
         reports = " UNION ALL ".join(_REPORTS.format(xway=xway) for xway in expressways(con))
         con.execute(_SEEN.format(reports=reports or "SELECT 0 AS vid, 0 AS time, 0 AS xway LIMIT 0"))
+        con.execute(_ASKED)
