@@ -32,6 +32,7 @@ FUNCTION_SHARE = 0.5  # what a user's predicate lets through
 WINDOW_SHARE = 0.1  # rows of a window for each tuple
 JOIN_SHARE = 0.5  # pairs of a join for each tuple of the slower side
 LEAST = 1e-9
+LEAST_FLOW = 1e-6  # of what the sources give
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,13 @@ class CostModel:
 
     def flows(self, network: Network) -> dict[str, float]:
         """Tuples a second that leave each node."""
-        flows: dict[str, float] = {}
+        flows = {name: self.rates.get(name, 1.0) for name in network.sources}
+        # Where nothing came so far, something may. Behind a flow of 0 all forms would cost the same, and rules
+        # that go by cost could undo each other for ever.
+        least = LEAST_FLOW * (sum(flows.values()) or 1.0)
         for node in network.nodes.values():
-            inputs = [flows[tail] for tail in node.inputs]
-            flows[node.name] = self._out(node, inputs) if inputs else self.rates.get(node.name, 1.0)
+            if node.inputs:
+                flows[node.name] = max(least, self._out(node, [flows[tail] for tail in node.inputs]))
         return flows
 
     def _out(self, node: Node, inputs: list[float]) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+import penstock as ps
 from penstock.engine.local import LocalEngine
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts
 from penstock.rewrite.cost_model import cost_model
@@ -15,7 +16,7 @@ from penstock.rewrite.optimize import RULES, optimize
 from penstock.testing import assert_same_result
 from soak import count
 
-from .random_cases import networks, optimizer_cases
+from .random_cases import above_zero, networks, optimizer_cases
 
 CHECKS = {
     "deadline": None,
@@ -79,3 +80,15 @@ def test_a_rule_that_has_nothing_to_do_gives_the_network_back(rule):
     net = ps.Network("plain")
     net.source("ticks", ps.rate(5)).output("all", to=ps.console())
     assert rule(net) is net
+
+
+def test_rules_end_behind_a_box_that_let_nothing_through():
+    """There every form would cost the same, and rules could undo each other for ever."""
+    net = ps.Network("dry")
+    schema = "time TIMESTAMP, k INT, v INT, w DOUBLE, s STRING, f INT"
+    cars = net.source("cars", ps.csv("in/", schema), timestamp="time").group_by("k", "f", name="none")
+    slid = cars.slide("10 seconds", every="1 second", total="sum(v)", last="max(s)", name="slid")
+    slid.filter(above_zero, reads="k", rowwise=True, name="some").output("out", to=ps.console())
+    dry = MeasuredCosts({"none": MeasuredBox("none", "n", 1, 100, 0, Line(0.0, 1e-8))})
+    rules = sorted(RULES, key=lambda rule: rule.name, reverse=True)  # push, prune, ..., merge maps
+    assert len(optimize(net, cost_model(net, dry), rules=rules).steps) < 50
