@@ -70,7 +70,7 @@ class CostModel:
 
     def flows(self, network: Network) -> dict[str, float]:
         """Tuples a second that leave each node."""
-        flows = {name: self.rates.get(name, 1.0) for name in network.sources}
+        flows = {name: self.rates.get(name, 1.0) for name, node in network.nodes.items() if not node.inputs}
         # Where nothing came so far, something may. Behind a flow of 0 all forms would cost the same, and
         # rules that go by cost could undo each other for ever.
         least = LEAST_FLOW * (sum(flows.values()) or 1.0)
