@@ -133,7 +133,7 @@ def _subnetwork_load(sub: SubNetwork, costs: MeasuredCosts, flow: Mapping[str, B
         )
     rate = sum(flow[name].rate_out for name in sub.inputs)
     fixed = costs.fixed_seconds(sub.name)
-    if measured.around is None or measured.spread is None:
+    if not measured.by_parts or measured.around is None or measured.spread is None:
         cpu = measured.wall if measured.cpu is None else measured.cpu
         return SubnetworkLoad(sub.name, rate, rate * cpu.per_tuple, rate * measured.wall.per_tuple, fixed)
     # Part by part: what was shed in some of the trains does not make the whole look cheaper.
@@ -149,7 +149,7 @@ def capacity_of(measured: Iterable[MeasuredSubnetwork], cores: int) -> float:
 
 def _cores_at_work(measured: MeasuredSubnetwork) -> float | None:
     """How many cores work for each further second of a train."""
-    if measured.spread is not None:
+    if measured.by_parts and measured.spread is not None:
         return 1 / measured.spread.per_tuple if measured.spread.per_tuple > 0 else None
     if measured.cpu is None or measured.wall is None or measured.wall.per_tuple <= 0:
         return None

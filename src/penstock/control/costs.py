@@ -39,7 +39,7 @@ def costs_from(catalog: Catalog) -> MeasuredCosts:
 def costs_of(trains: Mapping[str, Sequence[TrainRecord]], *, jobs: bool = False) -> MeasuredCosts:
     """The costs of all sub-networks, from the records of their trains, oldest first.
 
-    `jobs`: long trains were jobs too, as under control.
+    `jobs`: long trains were jobs too, as under control; there some of them may have shed.
     """
     return MeasuredCosts(
         {name: box for each in trains.values() for name, box in boxes_of(each).items()},
@@ -86,6 +86,7 @@ def subnetwork_of(name: str, trains: Sequence[TrainRecord], *, jobs: bool = Fals
         _line(chosen, lambda train: max(0.0, (train.cpu or 0.0) - _in_boxes(train)), jobs=jobs),
         all(train.alone for train in chosen),
         spread_of(chosen, jobs=jobs),
+        by_parts=jobs,
     )
 
 

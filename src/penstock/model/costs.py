@@ -68,7 +68,8 @@ class MeasuredSubnetwork:
     `around` covers what the boxes in stages do not: reading and decoding, native boxes, Spark's own work,
     writing. `alone`: the CPU comes from trains during which no other sub-network ran. `spread`: the time of a
     train by its CPU-seconds, whatever was shed in it; where it rises by half a second for each, two cores
-    worked.
+    worked. `by_parts`: some trains may have shed, so lines through whole trains mislead, those of the parts do
+    not.
     """
 
     subnetwork: str
@@ -79,6 +80,7 @@ class MeasuredSubnetwork:
     around: Line | None = None
     alone: bool = True
     spread: Line | None = None
+    by_parts: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class MeasuredCosts:
     def fixed_seconds(self, subnetwork: str) -> float:
         """How long a train without tuples takes.
 
-        >>> sub = MeasuredSubnetwork("main", wall=Line(0.4), around=Line(0.1), spread=Line(0.02, 0.5))
+        >>> sub = MeasuredSubnetwork("main", around=Line(0.1), spread=Line(0.02, 0.5), by_parts=True)
         >>> boxes = {"score": MeasuredBox("score", "main", cpu=Line(0.06, 1e-6))}
         >>> round(MeasuredCosts(boxes, {"main": sub}).fixed_seconds("main"), 3)
         0.1
@@ -113,6 +115,6 @@ class MeasuredCosts:
         measured = self.subnetworks.get(subnetwork)
         if measured is None:
             return 0.0
-        if measured.around is None or measured.spread is None:
+        if not measured.by_parts or measured.around is None or measured.spread is None:
             return 0.0 if measured.wall is None else measured.wall.fixed
         return measured.spread.at(self.fixed_cpu(subnetwork))
