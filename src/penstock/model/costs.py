@@ -68,8 +68,8 @@ class MeasuredSubnetwork:
     `around` covers what the boxes in stages do not: reading and decoding, native boxes, Spark's own work,
     writing. `alone`: the CPU comes from trains during which no other sub-network ran. `spread`: the time of a
     train by its CPU-seconds, whatever was shed in it; where it rises by half a second for each, two cores
-    worked. `by_parts`: some trains may have shed, so lines through whole trains mislead, those of the parts do
-    not.
+    worked. `by_parts`: some trains may have shed, so lines through whole trains mislead; those of the parts
+    do not.
     """
 
     subnetwork: str
