@@ -272,9 +272,12 @@ def test_a_query_is_checked_while_it_is_written(played: Played, console: str, op
     page = open_page(console)
     shown = panel(page, "Questions")
     for word, told in [("spdd", "no column 'spdd'"), ("spd", "Gives spd INT")]:
-        shown.get_by_role("textbox", name="Query").click()
+        query = shown.get_by_role("textbox", name="Query")
+        query.click()
         page.keyboard.press("Control+A")
-        page.keyboard.type(f"SELECT spd FROM recent WHERE {word} < 9 ")
+        page.keyboard.type("S")
+        expect(query).to_have_text("S")  # nobody types on before the old text is gone
+        page.keyboard.type(f"ELECT spd FROM recent WHERE {word} < 9 ")
         expect(shown).to_contain_text(told)
 
 
