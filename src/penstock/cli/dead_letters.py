@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from penstock.cli.load import load_network
 from penstock.cli.printable import printable_line
 from penstock.cli.refusals import refusals
 from penstock.model.errors import PenstockError, one_line
+from penstock.model.json_types import JsonObject
 from penstock.store.dead_letters import SCHEMA, DeadLetters, reason_shape
 
 _LATE = re.compile(r"timestamp (-?\d+) us is behind the horizon (-?\d+) us")
@@ -26,7 +27,7 @@ _ROWS = 3  # of each reason
 _RAW = 120  # characters of a raw line
 FORMATS = ("text", "json", "csv")
 
-Letter = dict[str, Any]
+Letter = JsonObject
 
 
 def dead_letters(

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -24,6 +24,9 @@ from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.leases import ReaderLease, take_lease
 from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _POLL = 0.2  # seconds
 _LIMIT = 100
@@ -91,7 +94,7 @@ def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, for
             raise
 
 
-def _once(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
+def _once(checkpoint: Path, asked: Asked, spark: SparkSession, shown: Shown, leases: ExitStack) -> None:
     """Answer once, from everything that is retained."""
     for name in asked.points:
         if name == DEAD:
@@ -102,7 +105,7 @@ def _once(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: Exit
     shown.show(_answer(spark, asked.sql))
 
 
-def _follow(checkpoint: Path, asked: Asked, spark: Any, shown: Shown, leases: ExitStack) -> None:
+def _follow(checkpoint: Path, asked: Asked, spark: SparkSession, shown: Shown, leases: ExitStack) -> None:
     """Show retained rows, then new ones, until Ctrl-C or until the requested number of rows is shown."""
     reader, lease = _reader(checkpoint, asked.points[0], leases)
     first, begun = lease.position + 1, False
@@ -132,7 +135,7 @@ def _newest(reader: PointReader) -> int:
     return latest.number if latest is not None else -1
 
 
-def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) -> None:
+def _view(spark: SparkSession, reader: PointReader, asked: Asked, first: int, last: int) -> None:
     """Make the point's entries from `first` to `last` a Spark table.
 
     Only files that may hold matching rows are read.
@@ -161,7 +164,7 @@ def _view(spark: Any, reader: PointReader, asked: Asked, first: int, last: int) 
     frame.select(*[f"`{c}`" for c in schema.names]).createOrReplaceTempView(reader.name)
 
 
-def _answer(spark: Any, sql: str) -> Any:
+def _answer(spark: SparkSession, sql: str) -> Any:
     """Run the query; report Spark's objection, if any, in one sentence."""
     from pyspark.errors import PySparkException
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.control.costs import costs_in
 from penstock.engine.contract.situation import Situation
@@ -22,6 +22,9 @@ from penstock.model.formats.callback import callback
 from penstock.model.formats.files import Files
 from penstock.model.writing.network import Network
 from penstock.runtime.runtime import Runtime
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LENGTHS = (1_000, 20_000, 5_000, 100_000)
 _LEAST_TRAINS = 4
@@ -43,7 +46,7 @@ class LengthsInTurn:
         return length
 
 
-def calibrate(network: Network, seconds: float, spark: Any = None) -> MeasuredCosts:
+def calibrate(network: Network, seconds: float, spark: SparkSession | None = None) -> MeasuredCosts:
     """What a network costs on its own input, measured for so many seconds after its first trains."""
     for node in network.nodes.values():
         if isinstance(node, Source) and node.format.read_once:
@@ -62,7 +65,7 @@ def calibrate(network: Network, seconds: float, spark: Any = None) -> MeasuredCo
     return costs
 
 
-def _run(network: Network, checkpoint: Path, seconds: float, spark: Any) -> None:
+def _run(network: Network, checkpoint: Path, seconds: float, spark: SparkSession | None) -> None:
     with Runtime(network, spark, checkpoint, once=True, policy=LengthsInTurn()) as running:
         until: float | None = None
         while not running.wait(timeout=0.2):

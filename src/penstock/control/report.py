@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from penstock.model.json_types import JsonMapping, JsonObject
+
 REPORT, MEMORY, ROAD_MAP, VALUES = "report", "memory", "road map", "values"
 """Under these names the catalog keeps the last report, what a restart has to know, and the road map."""
 BEGINNING = "1970-01-01T00:00:00Z"
@@ -83,7 +85,7 @@ class QosReport:
     load: float | None = None
     capacity: float | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """The JSON form.
 
         >>> QosReport(valves=(ValveReport("cars", 0.5, "tuples"),)).plain()["valves"]
@@ -92,7 +94,7 @@ class QosReport:
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> QosReport:
+    def of(cls, plain: JsonMapping) -> QosReport:
         """From the JSON form.
 
         >>> report = QosReport((OutputReport("alarms", share=0.5),), load=1.5, capacity=2.0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
-from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
+
+from penstock.model.json_types import JsonMapping
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
@@ -20,7 +21,7 @@ td, th { padding: .2rem .8rem .2rem 0; text-align: left; vertical-align: top }
 _DIGEST = base64.b64encode(sha256(_STYLE.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'; base-uri 'none'"
 
-Parts = Mapping[str, Any]
+Parts = JsonMapping
 """A part of an OpenAPI description, which is JSON."""
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from penstock.model.boxes import Filter, Trait
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.writing.network import Network
 from penstock.rewrite.cost_model import CostModel, cost_model
 from penstock.rewrite.optimize import RULES, Plan, PlanStep, optimize
@@ -67,7 +67,7 @@ class Form:
             return self
         return replace(self, settled=self.settled | settled(form, self.in_use, self.newest, horizon))
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the disk."""
         return {
             **asdict(self),
@@ -78,14 +78,14 @@ class Form:
         }
 
     @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Form:
+    def of_plain(cls, plain: JsonMapping) -> Form:
         """From the disk."""
         boxes = {name: _box(box) for name, box in plain["boxes"].items()}
         pairs = frozenset((one, other) for one, other in plain["settled"])
         return cls(**{**plain, "boxes": boxes, "in_use": frozenset(plain["in_use"]), "settled": pairs})
 
 
-def _box(plain: Mapping[str, Any]) -> MeasuredBox:
+def _box(plain: JsonMapping) -> MeasuredBox:
     cpu = plain["cpu"]
     return MeasuredBox(**{**plain, "cpu": None if cpu is None else Line(**cpu)})
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from penstock.model.errors import NetworkError
+from penstock.model.json_types import JsonObject
 from penstock.model.writing.network import Network
 from penstock.rewrite.forms import Form, lacking
 from penstock.rewrite.subnetworks import SubNetwork, reaching
@@ -63,7 +63,7 @@ class Forms:
     def _path(self, name: str) -> Path:
         return self._checkpoint / "queries" / name / _FILE
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> JsonObject:
         path = self._path(name)
         return read_record(path) if path.exists() else {}
 

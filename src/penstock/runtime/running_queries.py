@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.contract.policy import TrainPolicy
 from penstock.engine.contract.recovery import state_plan
@@ -33,6 +33,9 @@ from penstock.runtime.forms import Forms
 from penstock.runtime.records.train_records import TrainRecords
 from penstock.store.durable import Durability
 from penstock.store.ownership import Ownership
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Prepare = Callable[[SubnetworkQuery], None]
 TrainListener = Callable[[TrainDone], None]
@@ -66,7 +69,7 @@ class RunningQueries:
         self.drop_rates: dict[str, float] = {}
         self.subs = split(network)
         self.records: TrainRecords | None = None
-        self._spark: Any = None
+        self._spark: SparkSession | None = None
         self._steering: dict[str, Steering] = {}
         self.first_valves: dict[str, tuple[Valve, ...]] = {}  # of sub-networks that start, by name
         self._listeners: list[TrainListener] = []
@@ -74,6 +77,12 @@ class RunningQueries:
         self._owner: Ownership | None = None  # while it runs
         self._cpu: TrainCpu | None = None  # where it can be measured
         self.forms = Forms(checkpoint)
+
+    @property
+    def session(self) -> SparkSession:
+        """Spark's session; there is one from the start on."""
+        assert self._spark is not None
+        return self._spark
 
     def running_records(self) -> TrainRecords:
         """The records of the run; without a run, nothing can be attached or inspected."""
@@ -116,7 +125,7 @@ class RunningQueries:
         )
         query = SubnetworkQuery(
             sub,
-            self._spark,
+            self.session,
             self.checkpoint,
             self._steering.setdefault(sub.name, steering),
             replace(
@@ -152,7 +161,7 @@ class RunningQueries:
         """
         settings = self.settings
         may = lease is None and not given and state_plan(sub, settings.durability).snapshots
-        if settings.durability == "power" and not is_local(self._spark):
+        if settings.durability == "power" and not is_local(self.session):
             may = False  # after a power cut nobody can tell which files of a cluster's workers are whole
         return Recovery(settings.recovery if may else None, network=made_by(sub))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from py4j.protocol import Py4JError
 
@@ -39,6 +39,9 @@ from penstock.store.catalog.join_choices import join_choices_text
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.durable import Durability, known_durability, make_directory
 from penstock.store.ownership import own
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOOK = 0.02  # seconds between two looks while waiting
 
@@ -68,7 +71,7 @@ class Runtime(Attaching, Steered):
     def __init__(  # noqa: PLR0913 - the settings of a run, each with its default
         self,
         network: Network,
-        spark: Any = None,
+        spark: SparkSession | None = None,
         checkpoint: str | Path = "checkpoint",
         *,
         once: bool = False,
@@ -135,7 +138,7 @@ class Runtime(Attaching, Steered):
             prepare(self)  # forms of sub-networks without state
         claim(self.checkpoint, self.network, self.subs, self.box_facts(self.subs))
         self._take_session()
-        self.records = TrainRecords(self.checkpoint, self.network, self.subs, self._spark)
+        self.records = TrainRecords(self.checkpoint, self.network, self.subs, self.session)
         self.restore_drop_rates()
         if self.control is not None:
             self.control.begin(self)

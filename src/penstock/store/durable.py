@@ -17,12 +17,13 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store.errors import CorruptFileError, MissingFileError, StoreError
 
 TEMPORARY = ".tmp"
@@ -277,7 +278,7 @@ def read_checked(path: Path, size: int, crc: int) -> bytes:
     return data
 
 
-def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> None:
+def write_record(path: Path, body: JsonMapping, *, sync: bool = True) -> None:
     """Write a small JSON record with its length and checksum in front.
 
     >>> import tempfile
@@ -289,12 +290,12 @@ def write_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> N
     write_bytes(path, record_bytes(path.name, body), sync=sync)
 
 
-def create_record(path: Path, body: Mapping[str, Any], *, sync: bool = True) -> bool:
+def create_record(path: Path, body: JsonMapping, *, sync: bool = True) -> bool:
     """Write a record unless there is one of this name; False: there is, with another content."""
     return create(path, record_bytes(path.name, body), sync=sync)
 
 
-def record_bytes(name: str, body: Mapping[str, Any]) -> bytes:
+def record_bytes(name: str, body: JsonMapping) -> bytes:
     """A record as it stands in the file of this name.
 
     The checksum covers the name, so a copy under another name is refused.
@@ -307,7 +308,7 @@ def _record_checksum(name: str, text: bytes) -> int:
     return checksum(name.encode() + b"\n" + text)
 
 
-def read_record(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> JsonObject:
     """Read what `write_record` wrote.
 
     A torn or changed file raises CorruptFileError, a missing one FileNotFoundError.
@@ -327,7 +328,7 @@ def read_record(path: Path) -> dict[str, Any]:
             expected=f"{length} bytes, checksum {wanted:08x}",
             hint="restore the file from a copy of the checkpoint",
         )
-    body: dict[str, Any] = json.loads(text)
+    body: JsonObject = json.loads(text)
     return body
 
 

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.testing.suite import ENGINES, Engine, chosen_engines
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @pytest.fixture(scope="session")
-def spark_session() -> Any:
+def spark_session() -> SparkSession | None:
     """The session that `engine` uses for Spark; override it to bring your own. None: one is started."""
     return None
 

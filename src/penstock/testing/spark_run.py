@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from penstock.connectors.contract import Input, Taken
 from penstock.connectors.loading import input_for
@@ -39,6 +39,9 @@ from penstock.rewrite.subnetworks import split
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.points.point import PointReader
 from penstock.testing.dry_run import dry_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class CutByHand(Input[RowsPosition]):
@@ -67,7 +70,7 @@ class InForm:
     """All trains in one form, on a session; without one they run here and now."""
 
     form: Form | None
-    session: Any = None
+    session: SparkSession | None = None
 
     def always(self) -> Callable[[Ticket, Layout], Form] | None:
         """The form of every train, if it is given."""
@@ -89,7 +92,7 @@ class Levers(TypedDict, total=False):
 def run_on_spark(
     network: Network,
     trains: Sequence[Train],
-    spark: Any,
+    spark: SparkSession | InForm | None,
     *,
     final: bool = True,
     fuse: bool = True,
@@ -105,7 +108,7 @@ def run_on_spark(
     `listen` is called after each train.
     """
     given = spark if isinstance(spark, InForm) else InForm(None, spark or local_session())
-    spark = given.session
+    session = given.session
     chosen = given.always() or in_turn(sum(len(list(rows)) for rows in trains[0].values()) if trains else 0)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         root = Path(folder)
@@ -126,8 +129,8 @@ def run_on_spark(
             settings = QuerySettings(
                 partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=heard, form=chosen
             )
-            query = SubnetworkQuery(sub, spark, root, steering, settings)
-            if spark is None:
+            query = SubnetworkQuery(sub, session, root, steering, settings)  # type: ignore[arg-type] # None: a dry run
+            if session is None:
                 query.trains.train_run = dry_job
             crank(query, **levers)
             if tickets is not None:

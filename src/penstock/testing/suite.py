@@ -18,6 +18,7 @@ from penstock.model.writing.network import Network
 
 if TYPE_CHECKING:
     import pytest  # only tests have it
+    from pyspark.sql import SparkSession
 
 ENGINES = ("local", "spark")
 VARIABLE = "PENSTOCK_ENGINES"
@@ -28,7 +29,7 @@ def run_network(
     trains: Sequence[Train],
     *,
     engine: str = "local",
-    spark: Any = None,
+    spark: SparkSession | None = None,
     final: bool = True,
     drop_rates: DropRates | Sequence[DropRates] | None = None,
 ) -> LocalResult:
@@ -48,7 +49,7 @@ class Engine:
     """An engine that a test can call: `engine(network, {"cars": rows}, {"cars": more})`."""
 
     name: str
-    spark: Any = None
+    spark: SparkSession | None = None
 
     def __call__(self, network: Network, *trains: Train, **options: Any) -> LocalResult:
         return run_network(network, trains, engine=self.name, spark=self.spark, **options)

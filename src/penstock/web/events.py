@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from penstock.http.errors import BusyError
+from penstock.model.json_types import JsonMapping
 
 MOST_PAGES = 500
 _BEAT = 15.0  # seconds after which a silent stream sends a sign of life
@@ -83,7 +83,7 @@ class Events:
         """Forget a page."""
         self._pages.discard(page)
 
-    def publish(self, name: str, body: Mapping[str, Any], *, key: str = "", keep: bool = False) -> None:
+    def publish(self, name: str, body: JsonMapping, *, key: str = "", keep: bool = False) -> None:
         """Send an event to all pages. Of events with one key, a slow page gets only the newest.
 
         `keep`: pages that come later get it too.

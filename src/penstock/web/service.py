@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.json_types import JsonObject
 from penstock.model.text.yaml_form import from_yaml
 from penstock.runtime import Runtime
 from penstock.web.act.bookmarks import Bookmarks
@@ -19,7 +20,6 @@ from penstock.web.act.monitors import PageMonitors, point_tuples
 from penstock.web.act.questions import Questions
 from penstock.web.errors import LookingOnlyError, UnknownNameError, VersionMovedError
 from penstock.web.events import Events
-from penstock.web.json_object import Json
 from penstock.web.look.network_json import arrow_id, network_json, topology_json
 from penstock.web.look.road import is_recorded_road, is_road
 from penstock.web.look.status_json import StatusLook, arrows_of
@@ -48,7 +48,7 @@ class ConsoleService:
 
     # -- looking
 
-    def network(self, shut: Collection[str] = (), *, down: bool = False) -> Json:
+    def network(self, shut: Collection[str] = (), *, down: bool = False) -> JsonObject:
         """The network, its picture and its sub-networks. `shut`: groups to show as one box."""
         watched, network = self.watched, self.watched.network()
         text, homes = watched.text(), watched.homes()
@@ -67,11 +67,11 @@ class ConsoleService:
             return is_road(network)
         return is_recorded_road(self.watched.catalog.topology())
 
-    def status(self) -> Json:
+    def status(self) -> JsonObject:
         """The figures now."""
         return self.statuses.status()
 
-    def asked(self) -> Json:
+    def asked(self) -> JsonObject:
         """Who holds, watches and asks what; nobody does where the network runs elsewhere."""
         return {
             "held": self._holds.held() if self._holds else [],
@@ -80,7 +80,7 @@ class ConsoleService:
             "watching": self.monitors.watching(),
         }
 
-    def tuples(self, arrow: str, condition: str, after: int, limit: int) -> Json:
+    def tuples(self, arrow: str, condition: str, after: int, limit: int) -> JsonObject:
         """The last tuples on an arrow."""
         tail, _, _ = self.arrow(arrow)
         network = self.watched.network()
@@ -96,7 +96,7 @@ class ConsoleService:
             raise UnknownNameError(f"no arrow '{name}'", hint=did_you_mean(name, known))
         return known[name]
 
-    def versions(self) -> list[Json]:
+    def versions(self) -> list[JsonObject]:
         """All versions, the newest first, with who made them."""
         catalog = self.watched.catalog
         edits = {event.detail.get("version"): event for event in catalog.events("edit", last=1000)}
@@ -116,7 +116,7 @@ class ConsoleService:
             if part is not None:
                 part.expire()
 
-    def tell(self, name: str, body: Json, key: str) -> None:
+    def tell(self, name: str, body: JsonObject, key: str) -> None:
         """Send an event to the pages."""
         self.events.publish(name, body, key=key, keep=name == "held")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -17,9 +16,9 @@ from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.printable import printable_line
 from penstock.cli.refusals import refusals
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.text.yaml_form import to_yaml
 
-Json = dict[str, Any]
 _POLL = 0.5  # seconds
 _PATIENCE = 320.0  # seconds: a change waits for trains
 Url = Annotated[str, typer.Argument(metavar="URL", help="A console, such as http://127.0.0.1:8780.")]
@@ -43,11 +42,11 @@ class ConsoleClient:
             raise PenstockError(f"{url} is no URL", expected="such as http://127.0.0.1:8780")
         self._url, self._secret = url.rstrip("/"), secret
 
-    def get(self, path: str) -> Json:
+    def get(self, path: str) -> JsonObject:
         """Read."""
         return self._ask(Request(self._url + path, headers=self._headers()))  # noqa: S310 - as above
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Json:
+    def post(self, path: str, body: JsonMapping) -> JsonObject:
         """Write."""
         headers = {**self._headers(), "content-type": "application/json"}
         return self._ask(Request(self._url + path, json.dumps(body).encode(), headers))  # noqa: S310
@@ -55,10 +54,10 @@ class ConsoleClient:
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._secret}"} if self._secret else {}
 
-    def _ask(self, request: Request) -> Json:
+    def _ask(self, request: Request) -> JsonObject:
         try:
             with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 - http only, see __init__
-                told: Json = json.load(answer)
+                told: JsonObject = json.load(answer)
                 return told
         except HTTPError as error:
             raise _refused(error) from None
@@ -163,7 +162,7 @@ def apply(
         typer.echo(f"version {applied['version']} runs; pauses: {blips or 'none'}")
 
 
-def _must_be_good(plan: Mapping[str, Any]) -> None:
+def _must_be_good(plan: JsonMapping) -> None:
     error = plan.get("error")
     if error:
         position = f"line {error['line']}: " if error.get("line") else ""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from penstock.cli.qos.report_file import catalog_of, known_format, without_control
 from penstock.cli.refusals import refusals
 from penstock.control.report import ROAD_MAP
+from penstock.model.json_types import JsonObject
 from penstock.store.catalog.decisions import Decisions
 
 
@@ -34,7 +35,7 @@ def map_(
         typer.echo(json.dumps(kept[1], indent=2) if form == "json" else as_text(kept[1]))
 
 
-def as_text(body: dict[str, Any]) -> str:
+def as_text(body: JsonObject) -> str:
     """A line for each tenth of the load.
 
     >>> rows = [{"load": 1.0, "lost": 0.0, "shares": {"a": 1.0}}, {"load": 0.5, "lost": 0.2, "shares":
@@ -54,7 +55,7 @@ def as_text(body: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _line(row: dict[str, Any], load: float) -> str:
+def _line(row: JsonObject, load: float) -> str:
     less = [f"{name} {100 * share:.0f} %" for name, share in row["shares"].items() if share < 1]
     what = f"{', '.join(less)}; costs {row['lost']:.3g} utility" if less else "nothing is dropped"
     return f"load {100 * row['load']:3.0f} % ({row['load'] * load:.2f} CPU-s a second): {what}"

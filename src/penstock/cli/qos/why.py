@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from penstock.cli.qos.report_file import catalog_of, known_format, without_contr
 from penstock.cli.refusals import refusals
 from penstock.control.report import REPORT
 from penstock.model.errors import PenstockError, did_you_mean
+from penstock.model.json_types import JsonObject
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
@@ -95,7 +96,7 @@ def moment_of(text: str) -> float:
     )
 
 
-def plain(decision: Decision) -> dict[str, Any]:
+def plain(decision: Decision) -> JsonObject:
     """As JSON: all its fields, times in seconds since 1970."""
     return {**asdict(decision), "outputs": list(decision.outputs)}
 

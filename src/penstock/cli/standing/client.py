@@ -20,6 +20,7 @@ from penstock.cli.printable import printable_line
 from penstock.cli.refusals import refusals
 from penstock.cli.standing.commands import PORT, Service
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonObject
 
 Handle = Annotated[str, typer.Argument(metavar="HANDLE", help="What `register` printed.")]
 Form = Annotated[str, typer.Option("--format", help="table, csv or json (lines).")]
@@ -98,7 +99,7 @@ def follow(context: typer.Context, handle: Handle) -> None:
             return
 
 
-def _changes(context: typer.Context, handle: str) -> Iterator[dict[str, Any]]:
+def _changes(context: typer.Context, handle: str) -> Iterator[JsonObject]:
     with _open(context, "GET", f"/queries/{quote(handle)}/changes") as answer:
         kind = ""
         for line in answer:
@@ -144,7 +145,7 @@ def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> An
     return json.loads(text) if text else None
 
 
-def _show(columns: list[str], rows: list[dict[str, Any]], form: str) -> None:
+def _show(columns: list[str], rows: list[JsonObject], form: str) -> None:
     if form not in ("table", "csv", "json"):
         raise PenstockError(f"no format '{form}'; use table, csv or json")
     if form == "json":

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from penstock.connectors.files.text_file import Archive, BrokenArchiveError, Tex
 from penstock.connectors.tables import RAW_LIMIT
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files, Json
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store import durable
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
@@ -118,11 +118,11 @@ def _problem(source: Source) -> str:
     return ""
 
 
-def _of_source(table: pa.Table, source: str) -> list[dict[str, Any]]:
+def _of_source(table: pa.Table, source: str) -> list[JsonObject]:
     return [row for row in table.to_pylist() if row["box"] == source]
 
 
-def _stays(letter: Mapping[str, Any]) -> str:
+def _stays(letter: JsonMapping) -> str:
     """Why a letter cannot go in again; empty if it can."""
     if str(letter["reason"] or "").startswith("late: "):
         return LATE
@@ -133,9 +133,7 @@ def _stays(letter: Mapping[str, Any]) -> str:
     return NO_TEXT if "\ufffd" in letter["raw"] else ""
 
 
-def _files(
-    source: Source, letters: list[dict[str, Any]], headers: Mapping[str | None, str]
-) -> dict[str, str]:
+def _files(source: Source, letters: list[JsonObject], headers: Mapping[str | None, str]) -> dict[str, str]:
     """The files to make: one for each header that the letters' own files have."""
     assert isinstance(source.format, Files)
     suffix = "csv" if isinstance(source.format, Csv) else "json"

@@ -7,11 +7,13 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.control.estimates import KeptSample
 from penstock.control.loop.exactness import newest_of
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import BLOCK_BITS
+from penstock.model.json_types import JsonMapping
 from penstock.rewrite.approximate_ways import AVG, COUNT, ApproximateWay, Estimated, approximate_ways
 from penstock.rewrite.subnetworks import SubNetwork
 
@@ -45,7 +47,7 @@ class ErrorBook:
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
 
-    def note(self, sub: SubNetwork, done: Any) -> None:
+    def note(self, sub: SubNetwork, done: TrainDone) -> None:
         """A train has ended."""
         newest = newest_of(done.commit.newest, sub)
         with self._lock:
@@ -104,7 +106,7 @@ def _error(
     return sample.mean_error(tuples, spread) if answer.kind == AVG else sample.sum_error(tuples, spread)
 
 
-def _spreads(way: ApproximateWay, samples: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+def _spreads(way: ApproximateWay, samples: Mapping[str, JsonMapping]) -> dict[str, float]:
     columns = samples.get(way.tail, {}).get("columns", {})
     found = {}
     for name in {each.column for each in way.answers.values() if each.column in columns}:
@@ -115,7 +117,7 @@ def _spreads(way: ApproximateWay, samples: Mapping[str, Mapping[str, Any]]) -> d
     return found
 
 
-def _together(ticket: Any) -> int:
+def _together(ticket: Ticket) -> int:
     """The most tuples that a valve of the train keeps or drops at once."""
     slices = sum(len(pieces) for pieces in ticket.slices.values()) or 1
     size = {"blocks": 2**BLOCK_BITS, "slices": max(1, ticket.rows // slices)}

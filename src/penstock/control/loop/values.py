@@ -6,14 +6,15 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.control.loop.valves import Places
 from penstock.control.semantic.bins import Bins, Cut
 from penstock.control.semantic.by_value import ByValue
 from penstock.control.semantic.choice import chosen_bins
 from penstock.control.semantic.pool import Pool
+from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.contract.valve import Valve, ValveFlow
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.rewrite.value_ways import ValueWay, value_ways
@@ -36,7 +37,7 @@ class _Held:
 class ValueBook:
     """What is known of the values of outputs; the loop and the threads of trains use it."""
 
-    def __init__(self, plain: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, plain: JsonMapping | None = None) -> None:
         self._lock = threading.Lock()
         self._pools = {name: Pool.of(each) for name, each in (plain or {}).items()}
         self._bins: dict[str, Bins] = {}
@@ -47,7 +48,7 @@ class ValueBook:
 
     # -- what trains tell
 
-    def note(self, sub: SubNetwork, done: Any) -> None:
+    def note(self, sub: SubNetwork, done: TrainDone) -> None:
         """A train has ended: take its samples."""
         if not done.values:
             return
@@ -108,7 +109,7 @@ class ValueBook:
             while len(self._order) > _REMEMBERED:
                 self._cuts.pop(self._order.popleft(), None)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the catalog."""
         with self._lock:
             return {name: pool.plain() for name, pool in self._pools.items()}

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.control.costs import boxes_of, subnetwork_of
 from penstock.control.optimizer.decide import Gain, Limits, cpu_used, gain, judged, objection
@@ -21,6 +21,7 @@ from penstock.control.optimizer.swap_conditions import reason_to_wait
 from penstock.model.boxes import Source
 from penstock.model.costs import Line
 from penstock.model.errors import PenstockError, one_line
+from penstock.model.json_types import JsonObject
 from penstock.model.writing.network import Network
 from penstock.rewrite.forms import Form, stateful
 from penstock.rewrite.subnetworks import SubNetwork
@@ -61,12 +62,12 @@ class Remembered:
     last: float | None = None
     refused: dict[str, list[str]] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         swap = None if self.swap is None else {**asdict(self.swap), "back": self.swap.back.plain()}
         return {"swap": swap, "last": self.last, "refused": self.refused}
 
     @classmethod
-    def of(cls, plain: dict[str, Any]) -> Remembered:
+    def of(cls, plain: JsonObject) -> Remembered:
         swap = plain["swap"]
         if swap is not None:
             swap = Swap(**{**swap, "before": Line(**swap["before"]), "back": Form.of_plain(swap["back"])})
@@ -112,7 +113,7 @@ class Optimizer:
             self._thread.join(60)
             self._thread = None
 
-    def qos(self) -> Any:
+    def qos(self) -> NoReturn:
         """There is none to tell."""
         raise PenstockError("this run is optimized, but has no QoS control", hint="use `penstock run --qos`")
 
@@ -284,7 +285,7 @@ class Optimizer:
         self,
         subject: str,
         sentence: str,
-        numbers: dict[str, Any] | None = None,
+        numbers: JsonObject | None = None,
         expected: dict[str, float] | None = None,
     ) -> int:
         sub = next((each for each in self._runtime.subs if each.name == subject), None)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.control.semantic.bins import Cut
 from penstock.engine.arrow.value_samples import pairs
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.rewrite.value_ways import ValueWay
 
 MOST = 10_000
@@ -57,7 +57,7 @@ class Pool:
     shed: int = 0
 
     def after_train(
-        self, way: ValueWay, samples: Mapping[str, Mapping[str, Any]], cut: Cut | None, flow: tuple[int, int]
+        self, way: ValueWay, samples: Mapping[str, JsonMapping], cut: Cut | None, flow: tuple[int, int]
     ) -> Pool:
         """With the samples of a train in which this cut held. `flow`: offered and shed at its place."""
         answers, tuples = _points(way, samples)
@@ -101,7 +101,7 @@ class Pool:
             *(Weighed(point, (1 - inside) / len(seen)) for point in seen),
         ]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the catalog: what was seen while nothing was dropped."""
         return {
             "answers": [point.value for point in self.answers[-_KEPT:]],
@@ -109,7 +109,7 @@ class Pool:
         }
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Pool:
+    def of(cls, plain: JsonMapping) -> Pool:
         """From the catalog."""
         answers = tuple(Point({}, value) for value in plain["answers"])
         return cls(answers, tuple(Point(columns, value) for columns, value in plain["tuples"]))
@@ -129,7 +129,7 @@ def _last(known: Sequence[Point], more: Iterable[Point]) -> tuple[Point, ...]:
     return (*known, *more)[-MOST:]
 
 
-def _points(way: ValueWay, samples: Mapping[str, Mapping[str, Any]]) -> tuple[list[Point], list[Point]]:
+def _points(way: ValueWay, samples: Mapping[str, JsonMapping]) -> tuple[list[Point], list[Point]]:
     """The answers and the tuples of a train's samples."""
     before, after = samples.get(way.tail), samples.get(way.end)
     values = [] if after is None else after["columns"][way.qos.column]

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from penstock.engine.contract.account import Account
 from penstock.engine.contract.cost import BoxCost
 from penstock.engine.contract.valve import ValveFlow
 from penstock.model.diffused.roles import Report
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store.points.manifest import DataFile
 
 Move = tuple[str, str]  # (staged file, final file)
@@ -29,7 +28,7 @@ class PointPart:
     idle: bool = False
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> PointPart:
+    def of(cls, plain: JsonMapping) -> PointPart:
         """From a commit record."""
         return cls(**{**plain, "files": tuple(DataFile(**file) for file in plain["files"])})
 
@@ -56,12 +55,12 @@ class Commit:
     network: str = ""
     valves: dict[str, ValveFlow] = field(default_factory=dict)  # by the valve's place
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the disk."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Commit:
+    def of(cls, plain: JsonMapping) -> Commit:
         """From the disk."""
         return cls(
             **{

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from penstock.engine.contract.policy import DEFAULT_BYTES, TrainPolicy
 from penstock.engine.contract.train_cpu import TrainCpu
 from penstock.engine.contract.valve import Valve
+from penstock.model.json_types import JsonMapping, JsonObject
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Monitor:
     most: int = 50
     condition: str = ""
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the disk."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Monitor:
+    def of(cls, plain: JsonMapping) -> Monitor:
         """From the disk.
 
         >>> Monitor.of(Monitor("slow", 5, "spd < 9").plain()) == Monitor("slow", 5, "spd < 9")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from penstock.connectors.contract import Arrival, Position, RefusedInput, TicketPart
 from penstock.engine.contract.steering import Monitor
 from penstock.engine.contract.valve import LeftOut, Valve
 from penstock.model.diffused.roles import Roles
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store.points.manifest import NO_HORIZON
 
 # The horizon of an input about which nothing is promised yet.
@@ -53,7 +53,7 @@ class Ticket:
         """True for a train that only moves horizons or closes windows."""
         return not any(self.slices.values())
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """For the disk."""
         return {
             **vars(self),
@@ -66,7 +66,7 @@ class Ticket:
         }
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Ticket:
+    def of(cls, plain: JsonMapping) -> Ticket:
         """From the disk."""
         read = {
             "slices": {name: [TicketPart.of(s) for s in slices] for name, slices in plain["slices"].items()},

@@ -13,12 +13,12 @@ under a name of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
+from penstock.model.json_types import JsonMapping
 from penstock.store.durable import create_record, make_directory, read_record, write_record
 from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
 from penstock.store.file_names import number_text
@@ -28,7 +28,7 @@ _FOLDERS = ("trains", "commits")
 _AMENDED = "amended"
 _FENCE, _LOG_NAME = "fenced_by", "log"
 _NAME = re.compile(r"(\d{12})-(\d{6})\.json")
-_Record = Mapping[str, Any]
+_Record = JsonMapping
 
 
 class Slot(NamedTuple):

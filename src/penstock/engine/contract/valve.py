@@ -26,11 +26,11 @@ A shed tuple is shed whatever it holds: it is neither late nor dead. It still mo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.rewrite.subnetworks import SubNetwork
 
 GRAINS = ("slices", "blocks", "tuples", "windows", "keys", "values")
@@ -150,12 +150,12 @@ class Valve:
         tail, found, head = self.at.partition(ARROW)
         return (tail, head) if found else None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """As JSON."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Valve:
+    def of(cls, plain: JsonMapping) -> Valve:
         """From JSON."""
         read = {"keys": tuple(plain["keys"]), "steps": tuple(Step(**step) for step in plain["steps"])}
         return cls(**{**plain, **read})
@@ -210,7 +210,7 @@ class LeftOut:
         )
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> LeftOut:
+    def of(cls, plain: JsonMapping) -> LeftOut:
         """From JSON."""
         return cls(**{**plain, "groups": tuple(plain.get("groups", ()))})
 

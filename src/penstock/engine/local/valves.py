@@ -6,8 +6,7 @@ that this one judges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from penstock.engine.local.boxes.stateless import drop_hash
 from penstock.engine.local.expressions.evaluate import ExpressionFailure, compile_row
@@ -15,10 +14,11 @@ from penstock.engine.local.key_hash import key_hash
 from penstock.engine.local.rows import Row
 from penstock.model.boxes import Trait, Windowed
 from penstock.model.durations import Time
+from penstock.model.json_types import JsonMapping
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.model.writing.network import Network
 
-PlainValve = Mapping[str, Any]
+PlainValve = JsonMapping
 _MILLION = 1_000_000
 
 

@@ -10,11 +10,14 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.engine.spark.launch import launch, quiet, quiet_python, verbose
 from penstock.model.errors import MissingPackageError
 from penstock.store.durable import UMASK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 if find_spec("pyspark") is None or find_spec("pandas") is None:
     raise MissingPackageError("Running on Spark needs PySpark: pip install 'penstock[spark]'")
@@ -81,7 +84,7 @@ MEANING = {
 
 def local_session(
     master: str | None = None, name: str = "penstock", *, nice: int = 0, **settings: str
-) -> Any:
+) -> SparkSession:
     """A session for trains, or the one that already runs.
 
     Under spark-submit, its options and the user's configuration win: only what they leave open is set.
@@ -155,7 +158,7 @@ def _left_open(defaults: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in defaults.items() if not told.contains(key)}
 
 
-def is_local(spark: Any) -> bool:
+def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run on this host."""
     return str(spark.sparkContext.master).startswith("local")
 
@@ -167,9 +170,9 @@ def one_runs() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def for_trains(spark: Any) -> Any:
+def for_trains(spark: SparkSession) -> SparkSession:
     """The session, or one beside it if its settings would change a network's results."""
-    differing = {key: value for key, value in MEANING.items() if spark.conf.get(key).lower() != value.lower()}
+    differing = {k: value for k, value in MEANING.items() if str(spark.conf.get(k)).lower() != value.lower()}
     if not differing:
         return spark
     beside = spark.newSession()
@@ -178,6 +181,6 @@ def for_trains(spark: Any) -> Any:
     return beside
 
 
-def _set_by_the_user(spark: Any) -> dict[str, str]:
+def _set_by_the_user(spark: SparkSession) -> dict[str, str]:
     """Settings that were changed since the session was made: a new session does not know them."""
     return {key: value for key, value in spark.conf.getAll.items() if spark.conf.isModifiable(key)}

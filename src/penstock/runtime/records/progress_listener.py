@@ -20,6 +20,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from penstock.model.json_types import JsonObject
+
 PREFIX = "penstock-"
 
 
@@ -29,7 +31,7 @@ class TriggerListener(StreamingQueryListener):
     def __init__(self, trigger: dict[str, float]) -> None:
         self._trigger = trigger
 
-    def take(self, progress: dict[str, Any]) -> None:
+    def take(self, progress: JsonObject) -> None:
         """Take one progress event in Spark's JSON form."""
         name, took = progress.get("name") or "", progress["durationMs"]
         if name.startswith(PREFIX) and "addBatch" in took:

@@ -8,16 +8,20 @@ know all of it and cost microseconds. On a cluster the work is elsewhere, and th
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.engine.contract.train_cpu import TrainCpu
 from penstock.process.process_cpu import ProcessTreeCpu
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def train_cpu(spark: Any) -> TrainCpu | None:
+
+def train_cpu(spark: SparkSession) -> TrainCpu | None:
     """What measures the CPU of trains in this session; None if it runs elsewhere."""
     context = spark.sparkContext
     if not ProcessTreeCpu.possible() or not str(context.master).startswith("local"):
         return None
+    assert context._jvm is not None
     jvm = int(context._jvm.java.lang.ProcessHandle.current().pid())
     return TrainCpu(ProcessTreeCpu(jvm, beside=os.getpid()).seconds)

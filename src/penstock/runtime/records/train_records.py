@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.cost import BoxCost
@@ -36,6 +36,9 @@ from penstock.store.catalog.record_types import (
     SourceAccount,
     TrainRecord,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TRAINS = 32  # rates cover this many trains
 _WINDOW = 512  # latency samples kept for each output
@@ -129,7 +132,9 @@ class _Running:
 class TrainRecords:
     """Feeds the catalog; all methods may be called from any thread."""
 
-    def __init__(self, checkpoint: Path, network: Network, subs: tuple[SubNetwork, ...], spark: Any) -> None:
+    def __init__(
+        self, checkpoint: Path, network: Network, subs: tuple[SubNetwork, ...], spark: SparkSession
+    ) -> None:
         self.catalog = Catalog(checkpoint / "catalog.db")
         self.dead = 0
         self.network(network, subs)

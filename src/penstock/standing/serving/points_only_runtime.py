@@ -7,7 +7,7 @@ because a source has no table that others could read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.model.errors import PenstockError
 from penstock.model.text.yaml_form import from_yaml
@@ -21,6 +21,9 @@ from penstock.store.catalog.catalog import Catalog
 from penstock.store.durable import make_directory
 from penstock.store.ownership import sign_of_life
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _HINT = "name the network: penstock standing serve NET"
 
 
@@ -31,7 +34,11 @@ class PointsOnlyRuntime(Runtime):
     """
 
     def __init__(
-        self, network: Network, spark: Any = None, checkpoint: str | Path = "checkpoint", **more: Any
+        self,
+        network: Network,
+        spark: SparkSession | None = None,
+        checkpoint: str | Path = "checkpoint",
+        **more: Any,
     ) -> None:
         super().__init__(network, spark, checkpoint, **more)
         self.subs = ()
@@ -41,7 +48,7 @@ class PointsOnlyRuntime(Runtime):
         self._take_session()
         records_dir = self.checkpoint / "standing"
         make_directory(records_dir)
-        self.records = TrainRecords(records_dir, self.network, split(self.network), self._spark)
+        self.records = TrainRecords(records_dir, self.network, split(self.network), self.session)
         self._maintenance = PointMaintenance(self).start()
         return self
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import Decision, Shed
 
@@ -52,13 +53,13 @@ class Decisions:
         sql = f"SELECT {_COLUMNS}, id FROM decisions WHERE id > ? ORDER BY id DESC LIMIT ?"
         return [_decision(row) for row in self._catalog._rows(sql, after, count)][::-1]
 
-    def keep_state(self, name: str, at: float, body: Mapping[str, Any]) -> None:
+    def keep_state(self, name: str, at: float, body: JsonMapping) -> None:
         """Keep what control knows under a name, in place of what was there."""
         with self._catalog._writing() as db:
             row = (name, at, json.dumps(body))
             db.execute("INSERT OR REPLACE INTO control VALUES (?, ?, ?)", row)
 
-    def state(self, name: str) -> tuple[float, dict[str, Any]] | None:
+    def state(self, name: str) -> tuple[float, JsonObject] | None:
         """What was kept last under a name, and when; None if nothing was."""
         rows = self._catalog._rows("SELECT time, body FROM control WHERE name = ?", name)
         return (rows[0][0], json.loads(rows[0][1])) if rows else None

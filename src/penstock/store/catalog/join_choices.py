@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from penstock.model.boxes import Join
+from penstock.model.json_types import JsonMapping
 from penstock.model.writing.network import Network
 from penstock.store.catalog.catalog import Catalog
 
@@ -29,7 +28,7 @@ def join_choices_text(network: Network, checkpoint: Path) -> str:
     return "\n".join(lines if joins else [*lines, "  no diffused join"])
 
 
-def _chosen(detail: Mapping[str, Any]) -> str:
+def _chosen(detail: JsonMapping) -> str:
     scheme = detail["scheme"]
     what = "hash" if scheme == "hash" else f"diffused, master {scheme}"
     text = f"from train {detail['train']} on {what}, {detail['servers']} servers (epoch {detail['epoch']})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
-from typing import Any
 
+from penstock.model.json_types import JsonMapping
 from penstock.model.qos import QoS
 
 
@@ -223,7 +223,7 @@ class Event:
     kind: str
     subject: str  # the sub-network, output or box
     time: float
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: JsonMapping = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class Decision:
     subject: str
     sentence: str
     outputs: tuple[str, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    numbers: JsonMapping = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
     realised: Mapping[str, float] = field(default_factory=dict)
     until: float | None = None

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 from penstock.model.errors import did_you_mean
+from penstock.model.json_types import JsonObject
 from penstock.model.types import STAMP, Schema
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
@@ -69,7 +69,7 @@ class PointEntry:
         return {**vars(self), "files": [file.as_json() for file in self.files]}
 
     @staticmethod
-    def from_json(body: dict[str, Any]) -> PointEntry:
+    def from_json(body: JsonObject) -> PointEntry:
         return PointEntry(**{**body, "files": tuple(DataFile(**file) for file in body["files"])})
 
     def same(self, other: PointEntry) -> bool:
@@ -98,7 +98,7 @@ class Segment:
         }
 
     @staticmethod
-    def from_json(body: dict[str, Any]) -> Segment:
+    def from_json(body: JsonObject) -> Segment:
         files = tuple(DataFile(**file) for file in body["files"])
         return Segment(**{**body, "entries": DataFile(**body["entries"]), "files": files})
 
@@ -120,7 +120,7 @@ class Base:
         return {**vars(self), "segments": [segment.as_json() for segment in self.segments]}
 
     @staticmethod
-    def from_json(body: dict[str, Any]) -> Base:
+    def from_json(body: JsonObject) -> Base:
         segments = tuple(Segment.from_json(segment) for segment in body["segments"])
         return Base(
             **{**body, "segments": segments, "retired": tuple((g, path) for g, path in body["retired"])}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import Any
 
+from penstock.model.json_types import JsonObject
 from penstock.store.durable import make_directory, read_record, write_record
 from penstock.web.errors import RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 
 _MOST, _BYTES, _NAME = 200, 4_096, 100
 
@@ -20,11 +19,11 @@ class Bookmarks:
     def __init__(self, checkpoint: Path) -> None:
         self._path, self._lock = checkpoint / "console" / "bookmarks.json", threading.Lock()
 
-    def list(self) -> list[Json]:
+    def list(self) -> list[JsonObject]:
         """All, by name."""
         return [{"name": name, "view": view} for name, view in sorted(self._read().items())]
 
-    def put(self, name: str, view: Any) -> None:
+    def put(self, name: str, view: object) -> None:
         """Add or replace one."""
         if not name.strip() or len(name) > _NAME or len(json.dumps(view)) > _BYTES:
             raise RefusedChangeError(
@@ -44,9 +43,9 @@ class Bookmarks:
                 raise UnknownNameError(f"no bookmark '{name}'")
             self._write({key: view for key, view in known.items() if key != name})
 
-    def _read(self) -> Json:
+    def _read(self) -> JsonObject:
         return read_record(self._path)["bookmarks"] if self._path.exists() else {}
 
-    def _write(self, bookmarks: Json) -> None:
+    def _write(self, bookmarks: JsonObject) -> None:
         make_directory(self._path.parent)
         write_record(self._path, {"bookmarks": bookmarks})

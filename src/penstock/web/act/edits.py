@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import yaml
 
 from penstock.connectors.loading import check_sources
-from penstock.model.boxes import Source
+from penstock.model.boxes import Output, Source
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonObject
 from penstock.model.text.yaml_form import to_yaml
 from penstock.model.text.yaml_read import read_network
 from penstock.model.writing.network import Network
@@ -19,7 +20,6 @@ from penstock.runtime.checkpoint_identity import must_fit, settled
 from penstock.web.act.difference import differences
 from penstock.web.act.named import must_name_nothing_new
 from penstock.web.errors import EditingOffError, RefusedChangeError
-from penstock.web.json_object import Json
 
 _FILE = "<edit>"
 _BLIPS = 5  # measured ones that an estimate is made of
@@ -32,11 +32,11 @@ class Plan:
     network: Network
     words: list[str]
     effects: list[str]
-    subnetworks: list[Json]
+    subnetworks: list[JsonObject]
     needs_fresh_state: bool
     needs_new_checkpoint: str
 
-    def plain(self) -> Json:
+    def plain(self) -> JsonObject:
         """For the page."""
         return {
             "ok": not self.needs_new_checkpoint,
@@ -72,7 +72,7 @@ class Edits:
         """What an edit would do; nothing changes."""
         old = self._runtime.written
         must_name_nothing_new(text, yaml.safe_load(self.text()))
-        new = read_network(text, _FILE)
+        new = with_lists_of(old, read_network(text, _FILE))
         if new.name != old.name:
             raise RefusedChangeError(
                 f"the network is called '{old.name}', not '{new.name}'", hint="a checkpoint has one network"
@@ -97,7 +97,7 @@ class Edits:
         words = differences(old, new)
         return Plan(new, words, _effects(noted, impossible), changes, fresh, impossible)
 
-    def _change(self, sub: SubNetwork) -> Json:
+    def _change(self, sub: SubNetwork) -> JsonObject:
         running = self._runtime.queries.get(sub.name)
         if running is None:
             return {"name": sub.name, "change": "added", "blip": None, "blip_measured": 0, "loses_state": []}
@@ -120,10 +120,10 @@ class Edits:
             "loses_state": lost,
         }
 
-    def _gone(self, subs: tuple[SubNetwork, ...]) -> list[Json]:
+    def _gone(self, subs: tuple[SubNetwork, ...]) -> list[JsonObject]:
         names = {sub.name for sub in subs}
         gone = [sub.name for sub in self._runtime.subs if sub.name not in names]
-        shown: Json = {"change": "removed", "blip": None, "blip_measured": 0, "loses_state": []}
+        shown: JsonObject = {"change": "removed", "blip": None, "blip_measured": 0, "loses_state": []}
         return [{"name": name, **shown} for name in gone]
 
     def _blip(self, subnetwork: str) -> tuple[float | None, int]:
@@ -133,7 +133,7 @@ class Edits:
         measured = (own or [event.detail["blip"] for event in events])[-_BLIPS:]
         return (round(sum(measured) / len(measured), 3), len(measured)) if measured else (None, 0)
 
-    def apply(self, text: str, by: str, *, fresh_state: bool = False) -> Json:
+    def apply(self, text: str, by: str, *, fresh_state: bool = False) -> JsonObject:
         """Make an edit. If it fails, the network from before runs on."""
         before, plan = self.text(), self.preview(text)
         _must_be_possible(plan, fresh_state=fresh_state)
@@ -141,7 +141,7 @@ class Edits:
         self._before.append(before)
         return answer
 
-    def undo(self, by: str, *, fresh_state: bool = False) -> Json:
+    def undo(self, by: str, *, fresh_state: bool = False) -> JsonObject:
         """Go back to the network before the last edit."""
         text = self._before[-1] if self._before else self._recorded_before()
         plan = self.preview(text)
@@ -158,7 +158,7 @@ class Edits:
             raise RefusedChangeError("there is no edit to undo", hint="see /api/versions")
         return record.text
 
-    def _replace(self, plan: Plan, by: str, *, fresh_state: bool) -> Json:
+    def _replace(self, plan: Plan, by: str, *, fresh_state: bool) -> JsonObject:
         runtime, old = self._runtime, self._runtime.written
         try:
             blips = runtime.replace(plan.network, fresh_state=fresh_state)
@@ -179,6 +179,23 @@ class Edits:
             self._runtime.replace(old, fresh_state=True)
 
 
+def with_lists_of(old: Network, new: Network) -> Network:
+    """The new network, with the lists and callbacks that the old one fills.
+
+    A text cannot name a list of this process. Somebody holds the old one, and wants to see what comes.
+    """
+    ends = {node.name: node for node in old.nodes.values() if isinstance(node, Output) and node.to.in_process}
+    kept = [
+        replace(node, to=ends[node.name].to)
+        for node in new.nodes.values()
+        if isinstance(node, Output)
+        and node.name in ends
+        and node.to.identity() == ends[node.name].to.identity()
+    ]
+    nodes = dict(new.nodes) | {node.name: node for node in kept}
+    return Network.of(new.name, nodes.values(), groups=new.groups, control=new.control) if kept else new
+
+
 def _must_be_possible(plan: Plan, *, fresh_state: bool) -> None:
     if plan.needs_new_checkpoint:
         raise RefusedChangeError(
@@ -193,14 +210,14 @@ def _must_be_possible(plan: Plan, *, fresh_state: bool) -> None:
         )
 
 
-def _effects(changes: list[Json], impossible: str) -> list[str]:
+def _effects(changes: list[JsonObject], impossible: str) -> list[str]:
     lines = [f"this needs a new checkpoint: {impossible}"] if impossible else []
     for change in changes:
         lines += [_effect(change), *(f"'{box}' loses its state" for box in change["loses_state"])]
     return [*lines, "nobody else notices" if changes else "nothing changes"]
 
 
-def _effect(change: Json) -> str:
+def _effect(change: JsonObject) -> str:
     name, blip = change["name"], change["blip"]
     if change["change"] == "added":
         return f"sub-network '{name}' is new and starts"

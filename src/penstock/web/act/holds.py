@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from penstock.engine.contract.steering import Monitor
 from penstock.engine.contract.train_done import TrainDone
 from penstock.model.errors import did_you_mean
+from penstock.model.json_types import JsonObject
 from penstock.runtime import Runtime
 from penstock.web.act.monitors import Tell, check_condition
 from penstock.web.errors import RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
 LONGEST = 3_600.0  # seconds of one hold
@@ -104,7 +104,7 @@ class Holds:
             if subnetwork in self._runtime.queries:
                 self.release(subnetwork)
 
-    def held(self) -> list[Json]:
+    def held(self) -> list[JsonObject]:
         """Who holds what; the run itself holds what no client does."""
         queries = list(self._runtime.queries.items())
         shown = [
@@ -125,7 +125,7 @@ class Holds:
 
     # -- step
 
-    def step(self, subnetwork: str, tuples: int | None, wait: float = _WAIT) -> Json:
+    def step(self, subnetwork: str, tuples: int | None, wait: float = _WAIT) -> JsonObject:
         """Let one train leave, and tell what each box took and gave."""
         self._must_run(subnetwork)
         query = self._runtime.queries[subnetwork]
@@ -194,7 +194,7 @@ class Holds:
             raise UnknownNameError(f"no breakpoint '{number}'", hint=did_you_mean(number, self._breakpoints))
         self._install(gone.subnetwork)
 
-    def breakpoints(self) -> list[Json]:
+    def breakpoints(self) -> list[JsonObject]:
         """All of them."""
         return [asdict(each) for each in self._breakpoints.values()]
 
@@ -219,7 +219,7 @@ class Holds:
         self.hold(hit.subnetwork, hit.by, 600.0, f"breakpoint {hit.condition} on {hit.arrow}")
 
 
-def _stepped(subnetwork: str, done: TrainDone | None, nodes: list[str]) -> Json:
+def _stepped(subnetwork: str, done: TrainDone | None, nodes: list[str]) -> JsonObject:
     if done is None:
         return {"subnetwork": subnetwork, "train": None, "rows": 0, "seconds": None, "boxes": []}
     counts, samples = done.commit.counts, done.samples

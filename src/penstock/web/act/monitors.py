@@ -21,6 +21,7 @@ from penstock.engine.contract.train_done import TrainDone
 from penstock.model.boxes import Filter
 from penstock.model.checks.stream_types import output_type
 from penstock.model.errors import did_you_mean
+from penstock.model.json_types import JsonObject
 from penstock.model.types import StreamType
 from penstock.model.writing.network import Network
 from penstock.runtime import Runtime
@@ -28,10 +29,9 @@ from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
 from penstock.web.act.named import must_be_shallow
 from penstock.web.errors import LookingOnlyError, RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
-Tell = Callable[[str, Json, str], None]
+Tell = Callable[[str, JsonObject, str], None]
 """Sends an event to pages: its name, its body, and the key of which the newest counts."""
 
 MOST = 50
@@ -49,7 +49,7 @@ class Opened:
     monitor: Monitor
     subnetwork: str
     until: float
-    rows: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    rows: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=_KEPT))
     next: int = 0
 
 
@@ -65,7 +65,9 @@ class PageMonitors:
         if runtime is not None:
             runtime.on_train(self._train_done)
 
-    def tuples(self, arrow: str, tail: str, subnetwork: str, condition: str, after: int, limit: int) -> Json:
+    def tuples(
+        self, arrow: str, tail: str, subnetwork: str, condition: str, after: int, limit: int
+    ) -> JsonObject:
         """What has passed on an arrow since a page last asked; asking keeps the monitor open."""
         assert self._runtime is not None
         type_ = self._runtime.network.types.get(tail) or _attached_type(self._runtime, tail)
@@ -150,7 +152,7 @@ def check_condition(type_: StreamType, condition: str) -> None:
 
 def point_tuples(
     checkpoint: Path, network: Network | None, arrow: str, point: str, condition: str, after: int
-) -> Json:
+) -> JsonObject:
     """The newest tuples of the connection point at the tail of an arrow; `n` is the entry they came with."""
     if network is not None and point not in network.points:
         raise LookingOnlyError(
@@ -171,9 +173,9 @@ def point_tuples(
 
 def _newest_rows(
     reader: PointReader, monitor: Monitor, type_: StreamType, after: int
-) -> tuple[list[Json], int]:
+) -> tuple[list[JsonObject], int]:
     entries = [entry for entry in reader.entries() if entry.rows and entry.number >= after]
-    rows: list[Json] = []
+    rows: list[JsonObject] = []
     for entry in reversed(entries):
         if len(rows) >= monitor.most:
             break

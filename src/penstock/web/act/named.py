@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from penstock.model.errors import NetworkError, Where
+from penstock.model.json_types import JsonObject
 from penstock.web.errors import RefusedChangeError
 
 _FUNCTIONS = ("function", "apply", "column_latch", "rows", "callback")
@@ -23,7 +23,7 @@ _DEEPEST = 100
 _HINT = "stop the run, and start it with a network that says so"
 
 
-def must_name_nothing_new(text: str, plain_now: dict[str, Any]) -> None:
+def must_name_nothing_new(text: str, plain_now: JsonObject) -> None:
     """Refuse a text with other files or functions than the running network; before any of it is imported."""
     boxes = _boxes(text)
     known = {name: box for name, box in _boxes_of(plain_now).items() if isinstance(box, dict)}
@@ -38,7 +38,7 @@ def must_name_nothing_new(text: str, plain_now: dict[str, Any]) -> None:
         _check_end(name, box, known)
 
 
-def _check_end(name: str, box: dict[str, Any], known: dict[str, dict[str, Any]]) -> None:
+def _check_end(name: str, box: JsonObject, known: dict[str, JsonObject]) -> None:
     for end in _ENDS:
         given = box.get(end)
         if not isinstance(given, dict) or not given:
@@ -56,7 +56,7 @@ def _check_end(name: str, box: dict[str, Any], known: dict[str, dict[str, Any]])
         )
 
 
-def _beside(place: object, known: dict[str, dict[str, Any]]) -> bool:
+def _beside(place: object, known: dict[str, JsonObject]) -> bool:
     """Whether a path lies in the same folder as the path of an output of the network."""
     if not isinstance(place, str):
         return False
@@ -66,7 +66,7 @@ def _beside(place: object, known: dict[str, dict[str, Any]]) -> bool:
     return Path(place).resolve().parent in parents
 
 
-def _functions(box: dict[str, Any]) -> Iterator[str]:
+def _functions(box: JsonObject) -> Iterator[str]:
     for key, value in box.items():
         if key in _FUNCTIONS and isinstance(value, str):
             yield value
@@ -74,7 +74,7 @@ def _functions(box: dict[str, Any]) -> Iterator[str]:
             yield from _functions(value)
 
 
-def _boxes(text: str) -> dict[str, Any]:
+def _boxes(text: str) -> JsonObject:
     must_be_shallow(text)
     try:
         return _boxes_of(_loaded(text))
@@ -99,7 +99,7 @@ def must_be_shallow(text: str) -> None:
             raise RefusedChangeError("the text is nested too deeply", expected=f"at most {_DEEPEST} levels")
 
 
-def _loaded(text: str) -> Any:
+def _loaded(text: str) -> object:
     """The plain values of a text. Aliases are refused: a few of them can stand for billions of values."""
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -108,7 +108,7 @@ def _loaded(text: str) -> Any:
     return yaml.safe_load(text)
 
 
-def _boxes_of(plain: Any) -> dict[str, Any]:
+def _boxes_of(plain: object) -> JsonObject:
     boxes = plain.get("boxes") if isinstance(plain, dict) else None
     return boxes if isinstance(boxes, dict) else {}
 

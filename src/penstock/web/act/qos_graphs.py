@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from penstock.control.utility import mean_utility, utility
 from penstock.model.errors import ExpressionError, NetworkError
+from penstock.model.json_types import JsonObject
 from penstock.model.qos import QoS
 from penstock.store.catalog.catalog import Catalog
 from penstock.web.errors import RefusedChangeError
-from penstock.web.json_object import Json
 
 _KEYS = ("delay", "loss", "value", "column", "weight")
 _SAME = 1e-9
 
 
-def qos_of(given: Json) -> QoS:
+def qos_of(given: JsonObject) -> QoS:
     """The QoS of a JSON body; refused if its graphs cannot be.
 
     >>> qos_of({"delay": [[0, 1], [5, 1], [30, 0]]}).threshold
@@ -31,7 +31,7 @@ def qos_of(given: Json) -> QoS:
         ) from None
 
 
-def judged(catalog: Catalog, output: str, now: QoS | None, then: QoS, seconds: int) -> Json:
+def judged(catalog: Catalog, output: str, now: QoS | None, then: QoS, seconds: int) -> JsonObject:
     """How another QoS would have judged each of the last seconds of an output."""
     known = catalog.output_seconds(seconds).get(output, [])
     pairs = [

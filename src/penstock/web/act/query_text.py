@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonMapping
 from penstock.model.text.yaml_read import read_boxes
 from penstock.model.writing.stream import Stream
 from penstock.web.act.named import must_be_shallow, no_functions
@@ -85,7 +85,7 @@ def _parsed(text: str) -> exp.Select:
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError as error:
-        details: Mapping[str, Any] = next(iter(getattr(error, "errors", ())), {})
+        details: JsonMapping = next(iter(getattr(error, "errors", ())), {})
         line, column = int(details.get("line") or 1), int(details.get("col") or 1)
         said = str(details.get("description") or str(error).splitlines()[0])
         raise QueryTextError("the query does not parse", found=said, line=line, column=column) from None

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.model.errors import did_you_mean
 from penstock.model.formats.callback import callback
+from penstock.model.json_types import JsonObject
 from penstock.model.types import Schema
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
@@ -22,7 +23,6 @@ from penstock.runtime import Runtime
 from penstock.web.act.monitors import Tell
 from penstock.web.act.query_text import build_of
 from penstock.web.errors import RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 from penstock.web.look.rows_json import json_rows
 
 _KEPT = 2_000  # rows that wait for a client
@@ -40,13 +40,13 @@ class Question:
     query: str
     by: str
     view: bool
-    columns: list[Json]
+    columns: list[JsonObject]
     read: float
-    rows: deque[Json] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    rows: deque[JsonObject] = field(default_factory=lambda: deque(maxlen=_KEPT))
     next: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def describe(self) -> Json:
+    def describe(self) -> JsonObject:
         keys = ("name", "point", "query", "by", "view", "columns")
         return {**{key: getattr(self, key) for key in keys}, "rows": self.next}
 
@@ -58,11 +58,11 @@ class Questions:
         self._runtime, self._tell, self._clock = runtime, tell, clock
         self._asked: dict[str, Question] = {}
 
-    def check(self, point: str, query: str) -> list[Json]:
+    def check(self, point: str, query: str) -> list[JsonObject]:
         """The columns of the answer; refuses a query that cannot be attached."""
         return checked(self._runtime.network, point, query)
 
-    def attach(self, point: str, query: str, name: str, keep: str, by: str) -> Json:
+    def attach(self, point: str, query: str, name: str, keep: str, by: str) -> JsonObject:
         """Start a query. With `keep` it becomes a view."""
         columns = self.check(point, query)
         if len(self._asked) >= _MOST:
@@ -95,7 +95,7 @@ class Questions:
         body = {"name": question.name, "next": question.next}
         self._tell("rows", body, f"rows {question.name}")
 
-    def rows(self, name: str, after: int, limit: int) -> Json:
+    def rows(self, name: str, after: int, limit: int) -> JsonObject:
         """The rows of a query from number `after` on."""
         question = self._known(name)
         question.read = self._clock()
@@ -129,7 +129,7 @@ class Questions:
             if not question.view and question.name in self._runtime.queries:
                 self.detach(question.name)
 
-    def attached(self) -> list[Json]:
+    def attached(self) -> list[JsonObject]:
         """All of them."""
         return [question.describe() for question in list(self._asked.values())]
 
@@ -139,7 +139,7 @@ class Questions:
         return self._asked[name]
 
 
-def checked(network: Network, point: str, query: str) -> list[Json]:
+def checked(network: Network, point: str, query: str) -> list[JsonObject]:
     """The columns of a query's answer, by building it without running it."""
     sub: SubNetwork = at_point(network, point, _END, build_of(query, point), to=callback(lambda _: None))
     schema: Schema = sub.network.types[_END].schema

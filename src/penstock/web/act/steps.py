@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import yaml
 
 from penstock.model.errors import did_you_mean
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.web.errors import RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 
 _MANY = ("union", "join")  # boxes whose main argument names their inputs
 
 
-def edited(text: str, steps: Sequence[Mapping[str, Any]]) -> str:
+def edited(text: str, steps: Sequence[JsonMapping]) -> str:
     """The YAML of a network after some steps.
 
     >>> text = "{network: n, boxes: {a: {source: {rate: 5}}, b: {output: console, from: a}}}"
@@ -33,7 +32,7 @@ def edited(text: str, steps: Sequence[Mapping[str, Any]]) -> str:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _insert(boxes: Json, step: Mapping[str, Any]) -> None:
+def _insert(boxes: JsonObject, step: JsonMapping) -> None:
     name, (tail, head, index) = _free(boxes, step), _arrow(boxes, step)
     box = {**_box(step), "from": tail}
     reads = inputs_of(boxes[head])
@@ -42,17 +41,17 @@ def _insert(boxes: Json, step: Mapping[str, Any]) -> None:
     _put_before(boxes, head, name, box)
 
 
-def _add(boxes: Json, step: Mapping[str, Any]) -> None:
+def _add(boxes: JsonObject, step: JsonMapping) -> None:
     boxes[_free(boxes, step)] = _box(step)
 
 
-def _change(boxes: Json, step: Mapping[str, Any]) -> None:
+def _change(boxes: JsonObject, step: JsonMapping) -> None:
     name = _known(boxes, str(step.get("name")))
     kept = {key: boxes[name][key] for key in ("from", "group") if key in boxes[name]}
     boxes[name] = {**_box(step), **{key: value for key, value in kept.items() if key not in _box(step)}}
 
 
-def _remove(boxes: Json, step: Mapping[str, Any]) -> None:
+def _remove(boxes: JsonObject, step: JsonMapping) -> None:
     """Take a box out; its readers read what it read."""
     name = _known(boxes, str(step.get("name")))
     reads = inputs_of(boxes[name])
@@ -70,19 +69,19 @@ def _remove(boxes: Json, step: Mapping[str, Any]) -> None:
 _DO = {"insert": _insert, "add": _add, "change": _change, "remove": _remove}
 
 
-def inputs_of(box: Mapping[str, Any]) -> list[str]:
+def inputs_of(box: JsonMapping) -> list[str]:
     """What a box in YAML reads."""
     many = next((key for key in _MANY if key in box), None)
     given = box[many] if many else box.get("from", [])
     return [given] if isinstance(given, str) else list(given)
 
 
-def _read(box: Json, inputs: list[str]) -> None:
+def _read(box: JsonObject, inputs: list[str]) -> None:
     many = next((key for key in _MANY if key in box), None)
     box[many or "from"] = inputs if many or len(inputs) != 1 else inputs[0]
 
 
-def _arrow(boxes: Json, step: Mapping[str, Any]) -> tuple[str, str, int]:
+def _arrow(boxes: JsonObject, step: JsonMapping) -> tuple[str, str, int]:
     wanted = str(step.get("arrow"))
     for head, box in boxes.items():
         for index, tail in enumerate(inputs_of(box)):
@@ -91,7 +90,7 @@ def _arrow(boxes: Json, step: Mapping[str, Any]) -> tuple[str, str, int]:
     raise UnknownNameError(f"no arrow '{wanted}'", expected="tail:head:index")
 
 
-def _put_before(boxes: Json, place: str, name: str, box: Json) -> None:
+def _put_before(boxes: JsonObject, place: str, name: str, box: JsonObject) -> None:
     """A network reads best in the order in which tuples flow."""
     items = list(boxes.items())
     boxes.clear()
@@ -101,7 +100,7 @@ def _put_before(boxes: Json, place: str, name: str, box: Json) -> None:
         boxes[key] = value
 
 
-def _free(boxes: Json, step: Mapping[str, Any]) -> str:
+def _free(boxes: JsonObject, step: JsonMapping) -> str:
     name = str(step.get("name") or "")
     if not name or name in boxes:
         found = f"'{name}' is there already" if name else "no name"
@@ -109,13 +108,13 @@ def _free(boxes: Json, step: Mapping[str, Any]) -> str:
     return name
 
 
-def _known(boxes: Json, name: str) -> str:
+def _known(boxes: JsonObject, name: str) -> str:
     if name not in boxes:
         raise UnknownNameError(f"no box '{name}'", hint=did_you_mean(name, boxes))
     return name
 
 
-def _box(step: Mapping[str, Any]) -> Json:
+def _box(step: JsonMapping) -> JsonObject:
     box = step.get("box")
     if not isinstance(box, dict) or not box:
         raise RefusedChangeError("a step without a box", expected='for example {"filter": "spd < 9"}')

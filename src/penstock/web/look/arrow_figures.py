@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.runtime.records.train_records import Status
 from penstock.store.catalog.record_types import InputLoad
 from penstock.web.look.network_json import arrow_id
@@ -48,7 +48,7 @@ def _reached(name: str, readers: Mapping[str, Sequence[str]]) -> set[str]:
 
 def arrow_figures(
     reach: Reach, status: Status, homes: Mapping[str, str], utilities: Mapping[str, float | None]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """The figures of every arrow; what is not measured is None, never 0."""
     loads = {(load.input, load.subnetwork): load for load in status.inputs}
     return {
@@ -63,7 +63,7 @@ def _figures(
     status: Status,
     load: InputLoad | None,
     utilities: Mapping[str, float | None],
-) -> dict[str, Any]:
+) -> JsonObject:
     tail, head, _ = key
     flow, count = status.flows.get(tail), status.boxes.get(tail)
     ends = reach.behind.get(head, ())
@@ -82,7 +82,7 @@ def _figures(
     }
 
 
-def worst(figures: Mapping[str, Mapping[str, Any]], most: int = 20) -> list[str]:
+def worst(figures: Mapping[str, JsonMapping], most: int = 20) -> list[str]:
     """The arrows that matter most now: lowest utility behind them, then the oldest that waits.
 
     >>> worst({"a:b:0": {"utility": 0.9, "age": None}, "c:d:0": {"utility": 0.2, "age": None},
@@ -93,5 +93,5 @@ def worst(figures: Mapping[str, Mapping[str, Any]], most: int = 20) -> list[str]
     return sorted(judged, key=lambda name: _badness(figures[name]))[:most]
 
 
-def _badness(arrow: Mapping[str, Any]) -> tuple[float, float]:
+def _badness(arrow: JsonMapping) -> tuple[float, float]:
     return 1.0 if arrow["utility"] is None else arrow["utility"], -(arrow["age"] or 0.0)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from penstock.control.utility import delay_at, utility
+from penstock.model.json_types import JsonObject
 from penstock.model.qos import QoS
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
-from penstock.web.json_object import Json
 
 MOST_SECONDS = 7_200
 _MOST_TRAINS = 500
 _MOST_EVENTS = 200
 
 
-def history_json(catalog: Catalog, seconds: int, qos: dict[str, QoS]) -> Json:
+def history_json(catalog: Catalog, seconds: int, qos: dict[str, QoS]) -> JsonObject:
     """What happened in the last seconds before the newest record."""
     loads = [asdict(load) for load in catalog.loads(seconds)]
     outputs = catalog.output_seconds(seconds)
@@ -34,14 +34,14 @@ def history_json(catalog: Catalog, seconds: int, qos: dict[str, QoS]) -> Json:
     }
 
 
-def _by_input(loads: Sequence[Json]) -> dict[str, list[Json]]:
-    inputs: dict[str, list[Json]] = {}
+def _by_input(loads: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
+    inputs: dict[str, list[JsonObject]] = {}
     for load in loads:
         inputs.setdefault(load["input"], []).append(load)
     return inputs
 
 
-def seconds_json(seconds: Sequence[OutputSecond], qos: QoS | None) -> list[Json]:
+def seconds_json(seconds: Sequence[OutputSecond], qos: QoS | None) -> list[JsonObject]:
     """An output second by second."""
     return [
         {
@@ -57,17 +57,17 @@ def seconds_json(seconds: Sequence[OutputSecond], qos: QoS | None) -> list[Json]
     ]
 
 
-def _trains(catalog: Catalog, name: str, since: float) -> list[Json]:
+def _trains(catalog: Catalog, name: str, since: float) -> list[JsonObject]:
     trains = [train for train in catalog.trains(name, last=_MOST_TRAINS) if train.end >= since]
     keys = ("train", "start", "end", "rows_in", "cpu")
     return [{key: getattr(train, key) for key in keys} for train in trains]
 
 
-def decisions_json(catalog: Catalog, most: int, after: int = 0) -> list[Json]:
+def decisions_json(catalog: Catalog, most: int, after: int = 0) -> list[JsonObject]:
     """What control decided, oldest first, with what it expected and what came of it."""
     return [asdict(each) for each in Decisions(catalog).last(most, after=after)]
 
 
-def events_json(catalog: Catalog, most: int) -> list[Json]:
+def events_json(catalog: Catalog, most: int) -> list[JsonObject]:
     """What people and the run itself did: attach, replace, hold and others."""
     return [asdict(each) for each in catalog.events(last=most)]

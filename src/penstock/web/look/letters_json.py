@@ -8,16 +8,16 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from penstock.model.json_types import JsonObject
 from penstock.store.dead_letters import SCHEMA, DeadLetters, reason_shape
-from penstock.web.json_object import Json
 
 _LONGEST = 400  # characters of raw text on the page; the download has all of it
 
 
-def letters_json(checkpoint: Path, box: str | None, reason: str | None, most: int) -> Json:
+def letters_json(checkpoint: Path, box: str | None, reason: str | None, most: int) -> JsonObject:
     """Counts by box and shape of reason, and the newest letters that fit `box` and `reason`."""
     counts: Counter[tuple[str, str]] = Counter()
-    newest: deque[Json] = deque(maxlen=most)
+    newest: deque[JsonObject] = deque(maxlen=most)
     for letter in _letters(checkpoint):
         key = (letter["box"] or "", reason_shape(letter["reason"] or ""))
         counts[key] += letter["tuples"]
@@ -40,6 +40,6 @@ def _line(values: list[str]) -> bytes:
     return text.getvalue().encode(errors="replace")
 
 
-def _letters(checkpoint: Path) -> Iterator[Json]:
+def _letters(checkpoint: Path) -> Iterator[JsonObject]:
     for table in DeadLetters(checkpoint).tables():
         yield from table.to_pylist()

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from penstock.model.boxes import ConnectionPoint, Node, Output, Trait, View
+from penstock.model.json_types import JsonObject
 from penstock.model.pictures.diagram import Card, Diagram, DiagramArrow, closed, diagram_of, group_name
 from penstock.model.pictures.layout import Picture, Rect, arrow_points, curve, lay_out
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.store.catalog.record_types import NodeRecord, Topology
-from penstock.web.json_object import Json
 
 GroupPath = tuple[str, ...]
 DOWN_GAP, WIDEST, FIGURES = 48.0, 184.0, 14.0
@@ -36,7 +36,7 @@ def network_json(
     shut: Collection[str],
     *,
     down: bool = False,
-) -> Json:
+) -> JsonObject:
     """The picture and the nodes of a network. `homes`: the sub-network of each node. `shut`: closed groups.
 
     It runs to the right, as `penstock draw` shows it, or `down`.
@@ -58,7 +58,7 @@ def network_json(
 
 def topology_json(
     name: str, topology: Topology, text: NetworkText, shut: Collection[str], *, down: bool = False
-) -> Json:
+) -> JsonObject:
     """The same from the catalog alone, for a network without a text form: columns are not known then."""
     cards = [_card(node) for node in topology.nodes]
     arrows = [(arrow.tail, arrow.head, arrow.index) for arrow in topology.arrows]
@@ -68,7 +68,7 @@ def topology_json(
     return {"name": name, **_text(text), **_picture(diagram, facts, {}, shut, down)}
 
 
-def _text(text: NetworkText) -> Json:
+def _text(text: NetworkText) -> JsonObject:
     return {
         "version": text.version,
         "yaml": text.yaml,
@@ -79,11 +79,11 @@ def _text(text: NetworkText) -> Json:
 
 def _picture(
     diagram: Diagram,
-    facts: Mapping[str, Json],
-    groups: Mapping[GroupPath, Json],
+    facts: Mapping[str, JsonObject],
+    groups: Mapping[GroupPath, JsonObject],
     shut: Collection[str],
     down: bool,
-) -> Json:
+) -> JsonObject:
     paths = [path for path in diagram.groups if "/".join(path) in shut]
     shown = closed(diagram, paths) if paths else diagram
     picture = (
@@ -133,7 +133,7 @@ def arrow_id(tail: str, head: str, index: int) -> str:
     return f"{tail}:{head}:{index}"
 
 
-def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow, turned: Turn) -> Json:
+def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow, turned: Turn) -> JsonObject:
     points = arrow_points(diagram, picture, arrow)
     # An arrow at a closed group stands for several; each of them has its own figures.
     members = [arrow_id(*key) for key in arrow.members]
@@ -148,17 +148,17 @@ def _arrow(diagram: Diagram, picture: Picture, arrow: DiagramArrow, turned: Turn
     }
 
 
-def _rect(rect: Rect, turned: Turn) -> Json:
+def _rect(rect: Rect, turned: Turn) -> JsonObject:
     (x, y), (w, h) = turned((rect.x, rect.y)), turned((rect.width, rect.height))
     return {"x": round(x, 1), "y": round(y, 1), "w": round(w, 1), "h": round(h, 1)}
 
 
-def _group(path: GroupPath, rect: Rect, about: Json, turned: Turn) -> Json:
+def _group(path: GroupPath, rect: Rect, about: JsonObject, turned: Turn) -> JsonObject:
     texts = {"tag": "", "description": "", "manual": "", **about}
     return {"path": "/".join(path), "name": path[-1], **_rect(rect, turned), **texts}
 
 
-def _node(card: Card, rect: Rect, facts: Json | None, turned: Turn) -> Json:
+def _node(card: Card, rect: Rect, facts: JsonObject | None, turned: Turn) -> JsonObject:
     shown = {
         "name": card.name,
         "kind": card.kind,
@@ -172,7 +172,7 @@ def _node(card: Card, rect: Rect, facts: Json | None, turned: Turn) -> Json:
     return {**shown, **(facts or _NO_FACTS)}
 
 
-_NO_FACTS: Json = {
+_NO_FACTS: JsonObject = {
     "subnetwork": None,
     "inputs": [],
     "columns": None,
@@ -186,7 +186,7 @@ _NO_FACTS: Json = {
 }
 
 
-def _node_facts(network: Network, node: Node, homes: Mapping[str, str]) -> Json:
+def _node_facts(network: Network, node: Node, homes: Mapping[str, str]) -> JsonObject:
     type_, about = network.types[node.name], node.about
     return {
         "subnetwork": homes.get(node.name),
@@ -202,7 +202,7 @@ def _node_facts(network: Network, node: Node, homes: Mapping[str, str]) -> Json:
     }
 
 
-def qos_json(qos: QoS) -> Json:
+def qos_json(qos: QoS) -> JsonObject:
     """The graphs of a QoS, points as pairs."""
     return {
         "delay": [list(point) for point in qos.delay],
@@ -223,7 +223,7 @@ def _card(node: NodeRecord) -> Card:
     return Card(node.name, node.kind.replace("_", " "), look, "", node.group, graph)
 
 
-def _record_facts(node: NodeRecord, topology: Topology) -> Json:
+def _record_facts(node: NodeRecord, topology: Topology) -> JsonObject:
     inputs = sorted((a.index, a.tail) for a in topology.arrows if a.head == node.name)
     return {
         **_NO_FACTS,

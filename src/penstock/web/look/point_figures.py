@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from penstock.model.json_types import JsonObject
 from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
 
@@ -19,10 +19,10 @@ class PointFigures:
     def __init__(self, checkpoint: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._checkpoint, self._clock = checkpoint, clock
         self._readers: dict[str, PointReader] = {}
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, JsonObject] = {}
         self._looked = float("-inf")
 
-    def figures(self, points: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def figures(self, points: Iterable[str]) -> dict[str, JsonObject]:
         """By point; a point that nothing was written to yet is not there."""
         names = list(points)
         if self._clock() - self._looked >= _EVERY or set(names) - set(self._known):
@@ -31,7 +31,7 @@ class PointFigures:
             self._known = {name: figures for name, figures in looked.items() if figures is not None}
         return self._known
 
-    def _figures(self, name: str) -> dict[str, Any] | None:
+    def _figures(self, name: str) -> JsonObject | None:
         try:
             reader = self._readers.get(name) or PointReader(self._checkpoint, name)
             self._readers[name] = reader

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from penstock.control.utility import delay_at
 from penstock.linear_road.network.road import DELAYS
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.writing.network import Network
 from penstock.store.catalog.record_types import OutputSecond, Topology
 from penstock.store.errors import StoreError
 from penstock.store.points.point import PointReader
-from penstock.web.json_object import Json
 
 POINT = "figures"
 _COLUMNS = {"XWay", "Dir", "Seg", "Lav", "Cars"}
@@ -76,7 +75,7 @@ def road_json(
     direction: int,
     wrecks: Iterable[tuple[int, int, int]] | None,
     seconds: Mapping[str, Sequence[OutputSecond]],
-) -> Json:
+) -> JsonObject:
     """One direction of an expressway. `wrecks`: expressway, direction and segment of accidents, if known."""
     rows = _newest(checkpoint)
     roads = sorted({row["XWay"] for row in rows})
@@ -95,7 +94,7 @@ def road_json(
     }
 
 
-def _newest(checkpoint: Path) -> list[Json]:
+def _newest(checkpoint: Path) -> list[JsonObject]:
     """The rows of the newest minutes; a later row of a segment comes after an earlier one."""
     try:
         reader = PointReader(checkpoint, POINT)
@@ -105,11 +104,11 @@ def _newest(checkpoint: Path) -> list[Json]:
         table = reader.read(entries[0].number, entries[-1].number)
     except (StoreError, OSError):
         return []  # nothing is written yet
-    rows: list[Json] = table.select(["Second", *sorted(_COLUMNS)]).to_pylist()
+    rows: list[JsonObject] = table.select(["Second", *sorted(_COLUMNS)]).to_pylist()
     return rows
 
 
-def _segment(row: Mapping[str, Any], accident: bool | None) -> Json:
+def _segment(row: JsonMapping, accident: bool | None) -> JsonObject:
     """A segment in its last minute. An accident takes the toll away: without it the toll is unknown, too."""
     speed, cars = row["Lav"], row["Cars"]
     toll = toll_of(speed if speed is not None else _SLOW, cars or 0, accident=bool(accident))
@@ -122,7 +121,7 @@ def _segment(row: Mapping[str, Any], accident: bool | None) -> Json:
     }
 
 
-def _answers(seconds: Sequence[OutputSecond], limit: float) -> Json:
+def _answers(seconds: Sequence[OutputSecond], limit: float) -> JsonObject:
     late = sum(tuples for second in seconds for delay, tuples in second.delays if delay > limit)
     return {
         "answers": sum(second.tuples for second in seconds),
@@ -134,7 +133,9 @@ def _answers(seconds: Sequence[OutputSecond], limit: float) -> Json:
     }
 
 
-def vehicle_json(vid: int, seen: Sequence[Json], told: Sequence[Json], segments: Sequence[Json]) -> Json:
+def vehicle_json(
+    vid: int, seen: Sequence[JsonObject], told: Sequence[JsonObject], segments: Sequence[JsonObject]
+) -> JsonObject:
     """Where a vehicle was last seen, and what it was told and charged since it is watched."""
     last = seen[-1] if seen else None
     notices = [row for row in told if row["Kind"] == 0]

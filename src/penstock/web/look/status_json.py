@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from penstock.control.report import REPORT
 from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
 from penstock.model.boxes import Output, View
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.qos import QoS
 from penstock.runtime import Runtime
 from penstock.runtime.records.train_records import Status
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import OutputSecond
-from penstock.web.json_object import Json
 from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
 from penstock.web.look.point_figures import PointFigures
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
-More = Callable[[], Json]
+More = Callable[[], JsonObject]
 """What other parts of the console add to a status, such as who holds what."""
 
 
@@ -34,12 +34,12 @@ class StatusLook:
         self._reach: tuple[int, Reach] | None = None
         self._lock = threading.Lock()
 
-    def status(self) -> Json:
+    def status(self) -> JsonObject:
         """All of it."""
         with self._lock:
             return self._status()
 
-    def _status(self) -> Json:
+    def _status(self) -> JsonObject:
         watched = self._watched
         status, version = watched.status(), watched.catalog.version()
         state, error = watched.state()
@@ -88,7 +88,7 @@ def _why_not(watched: Watched, state: str) -> str | None:
     return None if state == "running" else f"the run has {state}: start it again to change it"
 
 
-def _plain(status: Status) -> Json:
+def _plain(status: Status) -> JsonObject:
     """The parts of `status()` that need no more than their fields."""
     return {
         "latency": {name: asdict(latency) for name, latency in status.latency.items()},
@@ -108,20 +108,20 @@ def _delay(second: OutputSecond, rank: float) -> float | None:
     return delay_at([second], rank)
 
 
-def _boxes(status: Status) -> Json:
+def _boxes(status: Status) -> JsonObject:
     return {
         name: {**asdict(count), "selectivity": count.selectivity, **_flow(status, name)}
         for name, count in status.boxes.items()
     }
 
 
-def _flow(status: Status, name: str) -> Json:
+def _flow(status: Status, name: str) -> JsonObject:
     flow = status.flows.get(name)
     keys = ("rate_in", "rate_out", "train_in", "train_out")
     return dict.fromkeys(keys) if flow is None else {key: getattr(flow, key) for key in keys}
 
 
-def _subnetwork(sub: Any, runtime: Runtime | None) -> Json:
+def _subnetwork(sub: Any, runtime: Runtime | None) -> JsonObject:
     shown = {**asdict(sub), "held": False, "running": None, "since": None, "waiting": None, "priority": None}
     query = None if runtime is None else runtime.queries.get(sub.name)
     if query is None:
@@ -140,7 +140,7 @@ def _subnetwork(sub: Any, runtime: Runtime | None) -> Json:
     }
 
 
-def _output(name: str, qos: QoS | None, status: Status) -> Json:
+def _output(name: str, qos: QoS | None, status: Status) -> JsonObject:
     """An output under the keys of `penstock qos show`; without a QoS its utility is unknown."""
     seconds = status.seconds.get(name, ())
     due = next((second for second in reversed(seconds) if second.due), None)
@@ -158,7 +158,7 @@ def _output(name: str, qos: QoS | None, status: Status) -> Json:
     }
 
 
-def _sources(status: Status) -> list[Json]:
+def _sources(status: Status) -> list[JsonObject]:
     loads = {load.input: load for load in status.inputs}
     return [
         {
@@ -177,7 +177,7 @@ def _sources(status: Status) -> list[Json]:
     ]
 
 
-def _controlled(watched: Watched) -> Json | None:
+def _controlled(watched: Watched) -> JsonObject | None:
     """What `penstock qos show` tells; None while no control runs."""
     runtime = watched.runtime
     if runtime is not None:
@@ -186,18 +186,18 @@ def _controlled(watched: Watched) -> Json | None:
     return None if kept is None else kept[1]
 
 
-def _priority(name: str, controlled: Mapping[str, Any] | None) -> Json:
+def _priority(name: str, controlled: JsonMapping | None) -> JsonObject:
     rows = {} if controlled is None else {row["name"]: row for row in controlled["subnetworks"]}
     return {"priority": rows[name]["priority"]} if name in rows else {}
 
 
-def _control_keys(controlled: Mapping[str, Any] | None) -> Json:
+def _control_keys(controlled: JsonMapping | None) -> JsonObject:
     """What only control knows."""
-    nothing: Json = {"valves": [], "load": None, "capacity": None}
+    nothing: JsonObject = {"valves": [], "load": None, "capacity": None}
     return nothing if controlled is None else {key: controlled.get(key, nothing[key]) for key in nothing}
 
 
-def _with_control(key: str, ours: list[Json], controlled: Mapping[str, Any] | None) -> list[Json]:
+def _with_control(key: str, ours: list[JsonObject], controlled: JsonMapping | None) -> list[JsonObject]:
     """Control's own figures of outputs and sources are better than ours, but it does not know all of them."""
     better = {} if controlled is None else {row["name"]: row for row in controlled.get(key, ())}
     return [{**row, **better.get(row["name"], {})} for row in ours]

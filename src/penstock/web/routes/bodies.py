@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, Field
+
+from penstock.model.json_types import JsonObject
 
 _LONGEST = 500_000  # characters of a network
 
@@ -66,7 +66,7 @@ class EditBody(Write):
     """An edit: the whole text, or steps on the picture."""
 
     yaml: str | None = Field(None, max_length=_LONGEST)
-    steps: list[dict[str, Any]] | None = Field(None, max_length=200)
+    steps: list[JsonObject] | None = Field(None, max_length=200)
     fresh_state: bool = Field(False, description="Changed stateful boxes start anew.")
 
 
@@ -79,20 +79,20 @@ class UndoBody(Write):
 class JudgeBody(BaseModel):
     """A QoS to try."""
 
-    qos: dict[str, Any]
+    qos: JsonObject
     seconds: int = Field(600, ge=1, le=7_200)
 
 
 class QosBody(Write):
     """A QoS to set."""
 
-    qos: dict[str, Any]
+    qos: JsonObject
 
 
 class BookmarkBody(BaseModel):
     """A place in the picture."""
 
-    view: Any = None
+    view: object = None
 
 
 class LoginBody(BaseModel):

@@ -6,11 +6,11 @@ from fastapi import FastAPI, Request, Response
 
 from penstock.http.error_bodies import error_body
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonObject
 from penstock.web.act.qos_graphs import judged, qos_of
 from penstock.web.act.query_text import placed
 from penstock.web.act.steps import edited, python_text
 from penstock.web.errors import EditingOffError, LookingOnlyError, RefusedChangeError, UnknownNameError
-from penstock.web.json_object import Json
 from penstock.web.look.network_json import qos_json
 from penstock.web.look.status_json import graphs_of
 from penstock.web.routes.bodies import BookmarkBody, EditBody, JudgeBody, QosBody, UndoBody
@@ -31,7 +31,7 @@ def _add_edits(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/edit/preview", summary="What an edit will do, in words; nothing changes")
     async def preview(body: EditBody, request: Request) -> Response:
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, client(request), "preview an edit", tell=False, log=False):
                 return _preview(service, body)
 
@@ -41,7 +41,7 @@ def _add_edits(app: FastAPI, work: Work) -> None:
     async def apply(body: EditBody, request: Request) -> Response:
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, who, "apply an edit"):
                 text = _text(service, body)
                 return service.edits.apply(text, who or "somebody here", fresh_state=body.fresh_state)
@@ -52,7 +52,7 @@ def _add_edits(app: FastAPI, work: Work) -> None:
     async def undo(body: UndoBody, request: Request) -> Response:
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, who, "undo an edit"):
                 return service.edits.undo(who or "somebody here", fresh_state=body.fresh_state)
 
@@ -65,7 +65,7 @@ def _text(service: ConsoleService, body: EditBody) -> str:
     return body.yaml if body.yaml is not None else edited(service.edits.text(), body.steps or ())
 
 
-def _preview(service: ConsoleService, body: EditBody) -> Json:
+def _preview(service: ConsoleService, body: EditBody) -> JsonObject:
     text = None
     try:
         text = _text(service, body)
@@ -80,7 +80,7 @@ def _preview(service: ConsoleService, body: EditBody) -> Json:
             if where is not None and where.line
             else placed(error, text or "")
         )
-        failed: Json = {"ok": False, "version": body.version, "yaml": text, "words": [], "effects": []}
+        failed: JsonObject = {"ok": False, "version": body.version, "yaml": text, "words": [], "effects": []}
         return {**failed, "subnetworks": [], "error": {**error_body(error), **line, "box": box}}
 
 
@@ -125,7 +125,7 @@ def _add_qos(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/qos/{output}/judge", summary="How another QoS would have judged the last seconds")
     async def judge(output: str, body: JudgeBody) -> Response:
-        def do() -> Json:
+        def do() -> JsonObject:
             now = graphs_of(service.watched).get(output)
             return judged(service.watched.catalog, output, now, qos_of(body.qos), body.seconds)
 
@@ -135,7 +135,7 @@ def _add_qos(app: FastAPI, work: Work) -> None:
     async def set_qos(output: str, body: QosBody, request: Request) -> Response:
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, who, f"set the QoS of {output}") as runtime:
                 qos = qos_of(body.qos)
                 if output not in {*runtime.network.outputs, *runtime.network.points}:

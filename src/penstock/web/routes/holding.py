@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from fastapi import FastAPI, Request, Response
 
-from penstock.web.json_object import Json
+from penstock.model.json_types import JsonObject
 from penstock.web.routes.bodies import BreakpointBody, HoldBody, ReleaseBody, StepBody
 from penstock.web.routes.work import Work, client, json_answer
 
@@ -20,7 +20,7 @@ def add_holding(app: FastAPI, work: Work) -> None:
         """Ask again before `until` to stay; a page that closes lets go."""
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             # A page asks again and again while it is open: that is no further change.
             new = not service.holds.holds(body.subnetwork)
             with service.changing(body.version, who, f"hold {body.subnetwork}", tell=False, log=new):
@@ -33,7 +33,7 @@ def add_holding(app: FastAPI, work: Work) -> None:
         """What each box took and gave. The train counts as any other."""
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, who, f"step {body.subnetwork}", tell=False):
                 pass  # not inside: others must not wait for the train
             return service.holds.step(body.subnetwork, body.tuples)
@@ -42,7 +42,7 @@ def add_holding(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/release", summary="Let a held sub-network go on")
     async def release(body: ReleaseBody, request: Request) -> Response:
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, client(request), f"release {body.subnetwork}", tell=False):
                 service.holds.release(body.subnetwork)
             return {"subnetwork": body.subnetwork}
@@ -59,7 +59,7 @@ def _add_breakpoints(app: FastAPI, work: Work) -> None:
     async def add(body: BreakpointBody, request: Request) -> Response:
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             what = f"breakpoint {body.condition} on {body.arrow}"
             with service.changing(body.version, who, what, tell=False):
                 tail, head, _ = service.arrow(body.arrow)

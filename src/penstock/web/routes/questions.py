@@ -8,10 +8,10 @@ from fastapi import FastAPI, Query, Request, Response
 
 from penstock.http.error_bodies import error_body
 from penstock.model.errors import ExpressionError, NetworkError, PenstockError
+from penstock.model.json_types import JsonObject
 from penstock.web.act.query_text import QueryTextError, placed
 from penstock.web.act.questions import checked
 from penstock.web.errors import LookingOnlyError
-from penstock.web.json_object import Json
 from penstock.web.routes.bodies import AttachBody, DetachBody, QueryBody
 from penstock.web.routes.work import Work, client, json_answer
 
@@ -24,7 +24,7 @@ def add_questions(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/attach/check", summary="Check a query while it is written; nothing changes")
     async def check(body: QueryBody) -> Response:
-        def do() -> Json:
+        def do() -> JsonObject:
             network = service.watched.network()
             if network is None:
                 raise LookingOnlyError("the columns of this network are not known here")
@@ -39,7 +39,7 @@ def add_questions(app: FastAPI, work: Work) -> None:
     async def attach(body: AttachBody, request: Request) -> Response:
         who = client(request)
 
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, who, f"attach to {body.point}: {body.query[:_SAID]}"):
                 return service.questions.attach(body.point, body.query, body.name, body.keep, who)
 
@@ -63,7 +63,7 @@ def add_questions(app: FastAPI, work: Work) -> None:
 
     @app.post("/api/detach", summary="End an attached query or view")
     async def detach(body: DetachBody, request: Request) -> Response:
-        def do() -> Json:
+        def do() -> JsonObject:
             with service.changing(body.version, client(request), f"detach {body.name}"):
                 service.questions.detach(body.name)
             return {"name": body.name}

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Response
 
+from penstock.model.json_types import JsonObject
 from penstock.web.errors import LookingOnlyError, UnknownNameError
-from penstock.web.json_object import Json
 from penstock.web.look.road import road_json, vehicle_json
 from penstock.web.routes.work import Work, json_answer
 from penstock.web.service import ConsoleService
@@ -32,7 +32,7 @@ def add_road(app: FastAPI, work: Work) -> None:
         return json_answer(await work.look(lambda: _vehicle(service, vid)))
 
 
-def _road(service: ConsoleService, expressway: int | None, direction: int) -> Json:
+def _road(service: ConsoleService, expressway: int | None, direction: int) -> JsonObject:
     watched = service.watched
     if not service.is_road():
         raise UnknownNameError("this network is not Linear Road's")
@@ -50,7 +50,7 @@ def _wrecks(service: ConsoleService) -> list[tuple[int, int, int]] | None:
     return [(each["XWay"], each["Dir"], each["Seg"]) for each in recent]
 
 
-def _vehicle(service: ConsoleService, vid: int) -> Json:
+def _vehicle(service: ConsoleService, vid: int) -> JsonObject:
     if not service.is_road():
         raise UnknownNameError("this network is not Linear Road's")
     if service.watched.runtime is None:
@@ -61,12 +61,12 @@ def _vehicle(service: ConsoleService, vid: int) -> Json:
     condition = f"VID = {vid}"
     seen = _rows(service, "track:segments:0", condition)
     told = _rows(service, "quote:notices:0", condition)
-    segments: list[Json] = []
+    segments: list[JsonObject] = []
     if seen:
         last = seen[-1]
         segments = road_json(service.watched.checkpoint, last["XWay"], last["Dir"], (), {})["segments"]
     return vehicle_json(vid, seen, told, segments)
 
 
-def _rows(service: ConsoleService, arrow: str, condition: str) -> list[Json]:
+def _rows(service: ConsoleService, arrow: str, condition: str) -> list[JsonObject]:
     return [row["tuple"] for row in service.tuples(arrow, condition, 0, 500)["rows"]]
