@@ -15,6 +15,7 @@ from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.web.act.bookmarks import Bookmarks
 from penstock.web.act.difference import differences
+from penstock.web.act.edits import with_lists_of
 from penstock.web.act.holds import Holds
 from penstock.web.act.monitors import PageMonitors, point_tuples
 from penstock.web.act.named import must_name_nothing_new
@@ -70,6 +71,21 @@ def test_boxes_are_changed_and_taken_out():
 def test_a_step_that_cannot_be_is_refused(step, error):
     with pytest.raises(PenstockError, match=error):
         edited(TEXT, [step])
+
+
+def test_an_edit_fills_the_lists_that_somebody_holds():
+    def written(condition: str) -> ps.Network:
+        net = ps.Network("n")
+        ticks = net.source("ticks", ps.rate(5)).filter(condition, name="even")
+        net.output("seen", ticks, to=ps.memory())
+        net.output("shown", ticks, to=ps.console())
+        return net
+
+    running, other = written("value % 2 = 0"), ps.from_yaml(ps.to_yaml(written("value % 4 = 0")))
+    new = with_lists_of(running, other)
+    assert new.nodes["seen"].to is running.nodes["seen"].to
+    assert differences(running, new) == ["filter 'even': value % 2 = 0 becomes value % 4 = 0"]
+    assert with_lists_of(written("true"), running).nodes["shown"] == running.nodes["shown"]
 
 
 # -- what an edit may name
