@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -39,6 +40,26 @@ def memory_mb(pid: int | None = None, exclude: int | None = None) -> dict[str, f
             used = process.memory_full_info()
             by_role[role] += getattr(used, "pss", used.rss) / 1e6
     return by_role
+
+
+@dataclass(frozen=True)
+class DiskReads:
+    """What a process had to get from the disk so far: pages of its memory, and bytes of files."""
+
+    major_faults: int = 0
+    bytes: int = 0
+
+
+def disk_reads(pid: int | None = None) -> dict[int, DiskReads]:
+    """By process of the tree. What the page cache had is not counted."""
+    reads = {}
+    for process in tree(pid):
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, FileNotFoundError):
+            # After the name, which may hold anything: state, ppid, ..., and majflt as the tenth.
+            status = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+            faults = int(status.rpartition(")")[2].split()[9])
+            reads[process.pid] = DiskReads(faults, process.io_counters().read_bytes)
+    return reads
 
 
 def worker_count(pid: int | None = None, exclude: int | None = None) -> int:

@@ -1,10 +1,18 @@
-"""Pictures of overload results: one run over time, and the follow-up papers' axes (Q3, Q4).
+"""Pictures of the results of `benchmarks/qos`: runs over time, and curves with the axes of the papers.
 
     python -m benchmarks.qos.plots FOLDER RESULT.json [RESULT.json ...]
 
-`time-xN.svg`: utility of each contender over the seconds, and the delay of the strict output. `q3.svg`:
-utility over the load, by scheme. `q4.svg`: utility lost over the excess load in per cent, by way of shedding.
-Q3 and Q4 take all pieces of all results that are given; of several runs at one load the mean is drawn.
+Each result adds what it holds. Of several overload runs at one load the mean is drawn.
+
+| picture | result | x and y |
+|---|---|---|
+| time-xN.svg | overload | seconds; utility and delay of the strict output |
+| q1.svg | curves | boxes; mean delay, one query a box and one a sub-network |
+| q2.svg | curves | train length; CPU a tuple, and mean delay |
+| q3.svg | overload | load; utility, by way of scheduling |
+| q4.svg | overload | excess load; utility lost, by way of shedding |
+| q5.svg | semantic | skew of values; value utility lost, semantic by random |
+| q6.svg | curves | share kept; windows delivered and wrong, by what is dropped |
 """
 
 from __future__ import annotations
@@ -88,6 +96,67 @@ def loss_curve(points: Mapping[str, Sequence[tuple[float, float]]], path: Path) 
     _finish(figure, (axes,), path)
 
 
+def boxes_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Q1: mean delay over the boxes of a chain."""
+    figure, (axes,) = _axes(1)
+    for way, line in _lines(rows, "way", "boxes", "mean_delay_s").items():
+        axes.plot(*zip(*line, strict=True), marker="o", label=way)
+    axes.set_xlabel("boxes")
+    axes.set_ylabel("mean delay, seconds")
+    _finish(figure, (axes,), path)
+
+
+def length_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Q2: CPU and delay over the length of trains."""
+    figure, (cpu, delay) = _axes(2)
+    lengths = [row["length"] for row in rows]
+    cpu.plot(lengths, [row["cpu_us_a_tuple"] for row in rows], marker="o", label="CPU a tuple")
+    delay.plot(lengths, [row["mean_delay_s"] for row in rows], marker="o", label="mean delay")
+    cpu.set_ylabel("CPU a tuple, microseconds")
+    delay.set_ylabel("mean delay, seconds")
+    for axes in (cpu, delay):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    delay.set_xlabel("tuples of a train")
+    _finish(figure, (cpu, delay), path, bottom=None)
+
+
+def skew_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Q5: value utility lost by value over that lost at random, by the skew of values."""
+    figure, (axes,) = _axes(1)
+    told = [{**row, "line": f"{row['share']:g} kept"} for row in rows if row["way"] == "backward"]
+    for name, line in _lines(told, "line", "skew", "ratio").items():
+        axes.plot(*zip(*line, strict=True), marker="o", label=name)
+    axes.set_xlabel("skew of the values (Zipf)")
+    axes.set_ylabel("value utility lost, by that at random")
+    _finish(figure, (axes,), path)
+
+
+def drops_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Q6: windows delivered, and wrong, over the share kept."""
+    figure, (axes,) = _axes(1)
+    for what, style in (("delivered", "-"), ("wrong", "--")):
+        for way, line in _lines(rows, "dropped", "kept", what).items():
+            axes.plot(*zip(*line, strict=True), style, marker="o", label=f"{way} dropped: {what}")
+    axes.set_xlabel("share kept")
+    axes.set_ylabel("share of the windows")
+    _finish(figure, (axes,), path)
+
+
+def _lines(
+    rows: Iterable[Mapping[str, Any]], by: str, x: str, y: str
+) -> dict[str, list[tuple[float, float]]]:
+    """The points of one line for each value of a column.
+
+    >>> _lines([{"way": "a", "n": 2, "s": 0.1}, {"way": "a", "n": 1, "s": 0.2}], "way", "n", "s")
+    {'a': [(1, 0.2), (2, 0.1)]}
+    """
+    lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        lines[row[by]].append((row[x], row[y]))
+    return {name: sorted(points) for name, points in lines.items()}
+
+
 def _axes(count: int) -> tuple[Any, tuple[Any, ...]]:
     from matplotlib.figure import Figure
 
@@ -96,9 +165,9 @@ def _axes(count: int) -> tuple[Any, tuple[Any, ...]]:
     return figure, tuple(row[0] for row in panels)
 
 
-def _finish(figure: Any, panels: Sequence[Any], path: Path) -> None:
+def _finish(figure: Any, panels: Sequence[Any], path: Path, bottom: float | None = 0) -> None:
     for axes in panels:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=bottom)
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
@@ -107,11 +176,22 @@ def _finish(figure: Any, panels: Sequence[Any], path: Path) -> None:
 
 def main(folder: Path, files: Sequence[Path]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    pieces = pieces_of(json.loads(file.read_text()) for file in files)
-    for piece in pieces:
-        over_time(piece, folder / f"time-x{piece['factor']:g}.svg")
-    load_curve(by_load(pieces, Q3), folder / "q3.svg")
-    loss_curve(by_load(pieces, Q4), folder / "q4.svg")
+    results: dict[str, list[Any]] = defaultdict(list)
+    for file in files:
+        result = json.loads(file.read_text())
+        results[result["benchmark"]].append(result)
+    if pieces := pieces_of(results["qos-overload"]):
+        for piece in pieces:
+            over_time(piece, folder / f"time-x{piece['factor']:g}.svg")
+        load_curve(by_load(pieces, Q3), folder / "q3.svg")
+        loss_curve(by_load(pieces, Q4), folder / "q4.svg")
+    for result in results["qos-semantic"]:
+        skew_curve(result["figures"], folder / "q5.svg")
+    curves = {"boxes": (boxes_curve, "q1"), "lengths": (length_curve, "q2"), "drops": (drops_curve, "q6")}
+    for result in results["qos-curves"]:
+        for part, rows in result["figures"].items():
+            draw, name = curves[part]
+            draw(rows, folder / f"{name}.svg")
 
 
 if __name__ == "__main__":

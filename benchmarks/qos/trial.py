@@ -15,7 +15,7 @@ from typing import Any
 
 import penstock as ps
 from benchmarks.common import facts
-from benchmarks.common.process_tree import cpu_seconds, memory_mb
+from benchmarks.common.process_tree import DiskReads, cpu_seconds, disk_reads, memory_mb
 from benchmarks.qos.traffic import PERIOD, arrivals_in
 from benchmarks.qos.watcher import files_in
 from penstock.store.catalog.catalog import Catalog
@@ -31,7 +31,8 @@ _DECISIONS = 40  # that a result tells
 class Observed:
     """What was seen of a run, from outside; `events`: (time, valves by place) as the runtime noted them.
 
-    `cpu` and `memory`: (time, CPU-seconds so far) and (time, MB) of the whole process tree.
+    `cpu` and `memory`: (time, CPU-seconds so far) and (time, MB) of the whole process tree. `from_disk`: what
+    its processes read from the disk, and not from the page cache.
     """
 
     folder: Path
@@ -44,6 +45,7 @@ class Observed:
     events: list[tuple[float, str, Mapping[str, float]]] = field(default_factory=list)
     control_failure: str | None = None
     decisions: list[str] = field(default_factory=list)
+    from_disk: DiskReads = field(default_factory=DiskReads)
 
     @property
     def out(self) -> Path:
@@ -83,12 +85,14 @@ def run_trial(
         (out / name).mkdir()
     cpu: list[tuple[float, float]] = []
     memory: list[tuple[float, float]] = []
+    before = disk_reads()
+    reads: dict[int, DiskReads] = {}
     with ps.Runtime(net, spark, folder / "checkpoint", control=control) as running:
         with beside("watcher", out, folder / "seen") as watcher:
             with beside("driver", prepared, into, folder / "given", period) as driver:
-                _sample_until(running, lambda: driver.poll() is not None, cpu, memory)
+                _sample_until(running, lambda: driver.poll() is not None, cpu, memory, reads)
             load, deadline = facts.load(), time.time() + patience
-            _sample_until(running, lambda: time.time() > deadline, cpu, memory)
+            _sample_until(running, lambda: time.time() > deadline, cpu, memory, reads)
             assert watcher.poll() is None, "the watcher has died"
         failure = getattr(control, "failure", None)
     return Observed(
@@ -102,6 +106,7 @@ def run_trial(
         valve_events(folder / "checkpoint"),
         None if failure is None else str(failure),
         decisions_in(folder / "checkpoint"),
+        _added(before, reads),
     )
 
 
@@ -121,7 +126,11 @@ def beside(name: str, *words: object) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _sample_until(
-    running: Any, over: Any, cpu: list[tuple[float, float]], memory: list[tuple[float, float]]
+    running: Any,
+    over: Any,
+    cpu: list[tuple[float, float]],
+    memory: list[tuple[float, float]],
+    reads: dict[int, DiskReads],
 ) -> None:
     while not over():
         running.check()
@@ -129,7 +138,17 @@ def _sample_until(
         cpu.append((now, cpu_seconds()))
         if not memory or now - memory[-1][0] >= _MEMORY_EVERY:
             memory.append((now, sum(memory_mb().values())))
+            reads.update(disk_reads())
         time.sleep(0.5)
+
+
+def _added(before: Mapping[int, DiskReads], after: Mapping[int, DiskReads]) -> DiskReads:
+    """What processes have read since; `after` keeps the last look at one that has ended."""
+    nothing = DiskReads()
+    return DiskReads(
+        sum(now.major_faults - before.get(pid, nothing).major_faults for pid, now in after.items()),
+        sum(now.bytes - before.get(pid, nothing).bytes for pid, now in after.items()),
+    )
 
 
 def valve_events(checkpoint: Path) -> list[tuple[float, str, Mapping[str, float]]]:

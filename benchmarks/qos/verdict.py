@@ -59,6 +59,8 @@ def figures(
         "cpu_s_per_s": observed.cpu_between(begin, end) / (end - begin),
         "memory_mb": max((mb for _, mb in observed.memory), default=None),
         "memory_mb_per_minute": judge.slope_per_minute(settled),
+        "major_faults": observed.from_disk.major_faults,
+        "read_from_disk_mb": observed.from_disk.bytes / 1e6,
         "driver_lag_s": worst_lag(observed.arrivals),
         "load": observed.load,
         "wrong_windows": delivered.wrong,
