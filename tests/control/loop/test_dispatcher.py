@@ -73,26 +73,6 @@ def test_who_has_nothing_may_look_and_gives_its_place_back():
     assert ask(made, "bulk", 100, 61.0) is not None
 
 
-def test_what_has_just_come_waits_too_while_others_have_work():
-    """A small file a few times a second must not cost a train each, beside a bulk train that runs."""
-    made = dispatcher(at_once=2)
-    assert ask(made, "strict", 0) is not None
-    made.ended("strict", tuples=500, seconds=0.1)
-    assert ask(made, "bulk", 10**7) is not None
-    made.clock.now += 0.1
-    assert ask(made, "strict", 0) is None
-    made.clock.now += 0.6
-    assert ask(made, "strict", 0) is not None
-
-
-def test_alone_nobody_waits_for_more():
-    made = dispatcher(at_once=2)
-    assert ask(made, "strict", 0) is not None
-    made.ended("strict", tuples=500, seconds=0.1)
-    made.clock.now += 0.1
-    assert ask(made, "strict", 0) is not None
-
-
 def test_a_train_may_wait_to_become_longer_while_nothing_is_lost():
     made = dispatcher()
     assert ask(made, "strict", 10, age=0.05) is None

@@ -12,18 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import inf
 
-from penstock.control.priority import (
-    Candidate,
-    Grant,
-    Ranking,
-    RatedEnd,
-    choose,
-    priorities,
-    should_wait,
-    train_length,
-)
+from penstock.control.priority import Candidate, Grant, Ranking, RatedEnd, choose, priorities, train_length
 from penstock.engine.contract.policy import DEFAULT_BYTES, LONG_JOB_BYTES, LONG_JOB_TUPLES, TrainPolicy
 from penstock.engine.contract.situation import InputSituation, Situation
 from penstock.model.costs import Line
@@ -75,7 +65,6 @@ class Dispatcher:
         self._running: dict[str, float] = {}  # since when
         self._last: dict[str, tuple[int, float]] = {}  # tuples and seconds of the last train
         self._granted: dict[str, float] = {}
-        self._left: dict[str, float] = {}  # when the last train with tuples left
         self._credit = 0.0  # seconds that sub-networks without QoS may take before others
         self._beat: float | None = None
         self._over = False
@@ -128,7 +117,7 @@ class Dispatcher:
                 return None
             grant = self._choice(cap, now)
             if grant is None and self._candidates[name].waiting == 0:
-                return None if self._waits_for_more(name, cap, now) else self._let_look(name, cap, now)
+                return self._let_look(name, cap, now)
             if grant is None or grant.name != name:
                 self._wake(grant)
                 return None
@@ -139,18 +128,6 @@ class Dispatcher:
         length = self._length(name, cap)
         self._running[name] = now
         return length
-
-    def _waits_for_more(self, name: str, cap: int, now: float) -> bool:
-        """Whether even something that has just come had better wait, so that others get more done (A75).
-
-        It came after the last train had left, so it is at most that old.
-        """
-        others = [each for each in self._all(now) if each.name != name and each.waiting != 0]
-        if self.ranking.scheme not in ("state", "feedback") or not (others or self._running):
-            return False
-        mine = self._known(replace(self._candidates[name], waiting=1, age=now - self._left.get(name, -inf)))
-        blocked = max((each.seconds(self._length(each.name, cap)) for each in others), default=0.0)
-        return should_wait(mine, self._length(name, cap), blocked)
 
     def _let_go(self, grant: Grant, now: float) -> int:
         self._running[grant.name] = self._granted[grant.name] = now
@@ -175,7 +152,6 @@ class Dispatcher:
         with self._lock:
             if tuples:
                 self._last[subnetwork] = tuples, seconds
-                self._left[subnetwork] = self._clock() - seconds
             self._running.pop(subnetwork, None)
             if not self._over:
                 self._wake(self._choice(None, self._clock()))
