@@ -186,6 +186,16 @@ def test_large_files_are_cut_into_slices_for_all_cores(tmp_path, monkeypatch):
     assert [(r["v"], r["_seq"]) for r in tuples] == [(n, n) for n in range(50)]
 
 
+def test_a_short_train_of_one_file_has_slices_for_several_cores(tmp_path):
+    """A train of a megabyte was one slice, so one task did all of its work."""
+    put(tmp_path / "a.csv", "".join(f"{n},{'x' * 20},{n}\n" for n in range(40_000)), 1)
+    src = source(csv(str(tmp_path / "a.csv"), TEXT))
+    taken = input_for(src, tmp_path / "p").take(None, 30_000)
+    assert len(taken.slices) >= 4
+    assert max(piece.rows for piece in taken.slices) < 10_000
+    assert taken.rows == 30_000
+
+
 def test_files_that_come_later_follow(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()

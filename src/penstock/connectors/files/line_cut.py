@@ -11,9 +11,22 @@ from penstock.connectors.files.text_file import TextFile
 from penstock.connectors.lines import count_lines
 
 MAX_SLICE_BYTES = 4 << 20
-"""Small enough that a large train is read by all cores."""
+_FIRST_SLICE_BYTES = 256 << 10
+_OF_ONE_SIZE = 4
 MAX_LINE_BYTES = 64 << 20
 _NEWLINE = 10
+
+
+def slice_bytes(number: int) -> int:
+    """The most bytes of a train's n-th slice: they grow, so that all cores read short trains too.
+
+    Tasks get whole slices. One slice for all of a short train would leave all cores but one idle; many small
+    ones in a long train would only cost time.
+
+    >>> [slice_bytes(number) >> 10 for number in (0, 3, 4, 8, 12, 16, 100)]
+    [256, 256, 512, 1024, 2048, 4096, 4096]
+    """
+    return min(MAX_SLICE_BYTES, _FIRST_SLICE_BYTES << min(8, number // _OF_ONE_SIZE))
 
 
 class UncutTextError(Exception):

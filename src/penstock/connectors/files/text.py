@@ -31,7 +31,7 @@ from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.header import Header, WrongHeaderError, read_header
 from penstock.connectors.files.json_decode import decode_json
-from penstock.connectors.files.line_cut import CutLimit, UncutTextError, count_rows, cut_piece
+from penstock.connectors.files.line_cut import CutLimit, UncutTextError, count_rows, cut_piece, slice_bytes
 from penstock.connectors.files.text_file import (
     Archive,
     BrokenArchiveError,
@@ -273,7 +273,8 @@ class TextFiles(Input[TextPosition]):
         header = self._header_of(at, text)
         size = self._log.known[at.file].signature.size if isinstance(text, PlainText) else text.size
         skipped = header.lines if at.byte == 0 else 0
-        limit = CutLimit(max(train.left, skipped), train.bytes_left, max(1, skipped))
+        most = min(train.bytes_left, slice_bytes(len(train.slices)))
+        limit = CutLimit(max(train.left, skipped), most, max(1, skipped))
         piece = cut_piece(text, at.byte, size, limit, before=at.crc, comment=self._comment)
         if train.slices and piece.end - at.byte > train.bytes_left:
             train.bytes_left = 0  # its next line belongs to the next train
