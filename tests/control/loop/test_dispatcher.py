@@ -73,6 +73,23 @@ def test_who_has_nothing_may_look_and_gives_its_place_back():
     assert ask(made, "bulk", 100, 61.0) is not None
 
 
+def test_a_long_train_does_not_leave_beside_a_stricter_one():
+    made = dispatcher(at_once=2)
+    assert ask(made, "strict", 500, age=0.9) is not None
+    assert ask(made, "bulk", 10**7) is None
+    made.ended("strict", tuples=500, seconds=0.1)
+    ask(made, "strict", 0)
+    made.declined("strict")
+    assert made.woken[-1] == "bulk"
+    assert ask(made, "bulk", 10**7) is not None
+
+
+def test_who_is_soon_late_leaves_beside_a_stricter_one():
+    made = dispatcher(at_once=2)
+    assert ask(made, "strict", 500, age=0.9) is not None
+    assert ask(made, "bulk", 10**7, age=40.0) is not None
+
+
 def test_a_train_may_wait_to_become_longer_while_nothing_is_lost():
     made = dispatcher()
     assert ask(made, "strict", 10, age=0.05) is None

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from penstock.control.priority import Candidate, Grant, Ranking, RatedEnd, choose, priorities, train_length
 from penstock.engine.contract.policy import DEFAULT_BYTES, LONG_JOB_BYTES, LONG_JOB_TUPLES, TrainPolicy
@@ -23,6 +24,8 @@ AT_ONCE = 2
 _ASKS = 0.5  # seconds: who has not asked for so long cannot leave now
 _LOST = 1.0  # seconds after which a grant without a train is void
 _ENOUGH_CREDIT, _MOST_DEBT = 1.0, 30.0  # seconds
+_SHORT = 0.1  # of the threshold of a stricter sub-network: a train so short is in nobody's way
+_PATIENT = 0.5  # of its own threshold: who is older by the end of its train does not wait for stricter ones
 _DEAD = 10.0  # seconds without a beat after which the loop counts as dead
 
 
@@ -227,6 +230,29 @@ class Dispatcher:
     def _choice(self, cap: int | None, now: float) -> Grant | None:
         if len(self._running) >= self._at_once or not self._anybody(now):
             return None
+        grant = self._best(cap, now)
+        return None if grant is not None and self._in_the_way(grant) else grant
+
+    def _in_the_way(self, grant: Grant) -> bool:
+        """Whether a train would run beside one of a stricter sub-network and hold up its next one.
+
+        Tasks are never stopped, and a long train has tasks on all cores. Without this, what comes while the
+        strict one runs would wait for it and then for a whole long train. Who is soon late does not wait.
+        """
+        mine = self._known(self._candidates[grant.name])
+        if self.ranking.scheme not in ("state", "feedback") or not mine.ends:
+            return False
+        takes, own = mine.seconds(grant.length), mine.threshold or 0.0
+        strictest = min((self._threshold(name) for name in self._running), default=inf)
+        patient = (mine.age or 0.0) + takes < _PATIENT * own
+        return patient and strictest < own and takes > _SHORT * strictest
+
+    def _threshold(self, name: str) -> float:
+        """The least delay that an end of a sub-network finds good."""
+        threshold = self._known(self._candidates[name]).threshold if name in self._candidates else None
+        return inf if threshold is None else threshold
+
+    def _best(self, cap: int | None, now: float) -> Grant | None:
         ranking = self.ranking if cap is None else replace(self.ranking, cap=cap)
         candidates = self._all(now)
         if self._credit >= _ENOUGH_CREDIT and ranking.scheme in ("state", "feedback"):
