@@ -230,38 +230,36 @@ class Dispatcher:
     def _choice(self, cap: int | None, now: float) -> Grant | None:
         if len(self._running) >= self._at_once or not self._anybody(now):
             return None
-        grant = self._best(cap, now)
-        return None if grant is not None and self._in_the_way(grant) else grant
-
-    def _in_the_way(self, grant: Grant) -> bool:
-        """Whether a train would run beside one of a stricter sub-network and hold up its next one.
-
-        Tasks are never stopped, and a long train has tasks on all cores. Without this, what comes while the
-        strict one runs would wait for it and then for a whole long train. Who is soon late does not wait.
-        """
-        mine = self._known(self._candidates[grant.name])
-        if self.ranking.scheme not in ("state", "feedback") or not mine.ends:
-            return False
-        takes, own = mine.seconds(grant.length), mine.threshold or 0.0
-        strictest = min((self._threshold(name) for name in self._running), default=inf)
-        patient = (mine.age or 0.0) + takes < _PATIENT * own
-        return patient and strictest < own and takes > _SHORT * strictest
-
-    def _threshold(self, name: str) -> float:
-        """The least delay that an end of a sub-network finds good."""
-        threshold = self._known(self._candidates[name]).threshold if name in self._candidates else None
-        return inf if threshold is None else threshold
-
-    def _best(self, cap: int | None, now: float) -> Grant | None:
         ranking = self.ranking if cap is None else replace(self.ranking, cap=cap)
         candidates = self._all(now)
-        if self._credit >= _ENOUGH_CREDIT and ranking.scheme in ("state", "feedback"):
+        if ranking.scheme not in ("state", "feedback"):
+            return choose(candidates, ranking)
+        if self._credit >= _ENOUGH_CREDIT:
             unrated = [each for each in candidates if not each.ends and each.waiting != 0]
             rated = [replace(each, waiting=0) for each in candidates if each.ends]
             first = choose([*unrated, *rated], ranking) if unrated else None
             if first is not None:
                 return first
-        return choose(candidates, ranking)
+        return choose([self._unless_in_the_way(each, ranking.cap) for each in candidates], ranking)
+
+    def _unless_in_the_way(self, candidate: Candidate, cap: int) -> Candidate:
+        """Nothing to take, if its train would hold up the next one of a stricter sub-network that runs now.
+
+        Tasks are never stopped, and a long train has tasks on all cores. What comes while the strict one runs
+        would wait for it, and then for a whole long train. Who is soon late does not wait.
+        """
+        thresholds = [self._threshold(name) for name in self._running if name != candidate.name]
+        strictest, own = min(thresholds, default=inf), self._threshold(candidate.name)
+        if candidate.waiting == 0 or strictest >= own:
+            return candidate
+        takes = candidate.seconds(self._length(candidate.name, cap))
+        patient = (candidate.age or 0.0) + takes < _PATIENT * own
+        return replace(candidate, waiting=0) if patient and takes > _SHORT * strictest else candidate
+
+    def _threshold(self, name: str) -> float:
+        """The least delay that an end of a sub-network finds good; without a QoS any is."""
+        threshold = self._known(self._candidates[name]).threshold if name in self._candidates else None
+        return inf if threshold is None else threshold
 
     def _account(self, grant: Grant) -> None:
         """Sub-networks without QoS earn their part of the time while others run, and spend it themselves."""
