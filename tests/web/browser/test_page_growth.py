@@ -12,8 +12,9 @@ from tests.web.browser.played_console import Json, Played, playing
 from tests.web.browser.test_page import traffic
 
 pytestmark = pytest.mark.slow
-_FULL, _LATER = 800, 3_200  # statuses: series keep 600, so all of them are full after the first
-_MOST = 600_000  # bytes that may come and go between two looks; a status has 8,000 characters
+_FULL = (800, 1_000, 1_200)  # statuses: series keep 600, so all of them are full after the first
+_LATER = (3_200, 3_400, 3_600)
+_MOST = 600_000  # bytes; a status has 8,000 characters, so a page that kept them would grow by 19 million
 
 
 class Ticking(Played):
@@ -46,10 +47,16 @@ def test_a_page_left_open_does_not_grow(open_page: Callable[..., Page]) -> None:
         page = open_page(url)
         page.locator('[data-arrow="plausible:slow:0"]').dispatch_event("click")
         page.get_by_role("button", name="Look at tuples").click()
-        full = heap_after(page, played, _FULL)
-        later = heap_after(page, played, _LATER)
+        full = least_heap(page, played, _FULL)
+        later = least_heap(page, played, _LATER)
     assert later["nodes"] <= full["nodes"] + 50, (full, later)
     assert later["bytes"] - full["bytes"] < _MOST, (full, later)
+
+
+def least_heap(page: Page, played: Ticking, looks: tuple[int, ...]) -> dict[str, float]:
+    """The least of several looks. What comes and goes moves a single one by as much as 0.6 million bytes."""
+    seen = [heap_after(page, played, statuses) for statuses in looks]
+    return {name: min(each[name] for each in seen) for name in ("bytes", "nodes")}
 
 
 def heap_after(page: Page, played: Ticking, statuses: int) -> dict[str, float]:
