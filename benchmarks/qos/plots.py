@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -76,34 +76,22 @@ def over_time(piece: Mapping[str, Any], path: Path, strict: str = "alarms") -> N
 
 def load_curve(points: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
     """Q3: utility over the load."""
-    figure, (axes,) = _axes(1)
-    for name, line in points.items():
-        axes.plot(*zip(*line, strict=True), marker="o", label=name, color=_COLOURS.get(name))
-    axes.set_xlabel("load, in multiples of x1")
-    axes.set_ylabel("utility")
-    _finish(figure, (axes,), path)
+    _one_panel(points, path, x="load, in multiples of x1", y="utility")
 
 
 def loss_curve(points: Mapping[str, Sequence[tuple[float, float]]], path: Path) -> None:
     """Q4: utility lost over the excess load."""
-    figure, (axes,) = _axes(1)
-    for name, line in points.items():
-        excess = [(100 * (factor - 1), 1 - utility) for factor, utility in line if factor > 1]
-        if excess:
-            axes.plot(*zip(*excess, strict=True), marker="o", label=name, color=_COLOURS.get(name))
-    axes.set_xlabel("excess load, per cent")
-    axes.set_ylabel("utility lost")
-    _finish(figure, (axes,), path)
+    lost = {
+        name: [(100 * (factor - 1), 1 - utility) for factor, utility in line if factor > 1]
+        for name, line in points.items()
+    }
+    _one_panel(lost, path, x="excess load, per cent", y="utility lost")
 
 
 def boxes_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Q1: mean delay over the boxes of a chain."""
-    figure, (axes,) = _axes(1)
-    for way, line in _lines(rows, "way", "boxes", "mean_delay_s").items():
-        axes.plot(*zip(*line, strict=True), marker="o", label=way)
-    axes.set_xlabel("boxes")
-    axes.set_ylabel("mean delay, seconds")
-    _finish(figure, (axes,), path)
+    lines = _lines(rows, "way", "boxes", "mean_delay_s")
+    _one_panel(lines, path, x="boxes", y="mean delay, seconds")
 
 
 def length_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -123,23 +111,38 @@ def length_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 def skew_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Q5: value utility lost by value over that lost at random, by the skew of values."""
-    figure, (axes,) = _axes(1)
     told = [{**row, "line": f"{row['share']:g} kept"} for row in rows if row["way"] == "backward"]
-    for name, line in _lines(told, "line", "skew", "ratio").items():
-        axes.plot(*zip(*line, strict=True), marker="o", label=name)
-    axes.set_xlabel("skew of the values (Zipf)")
-    axes.set_ylabel("value utility lost, by that at random")
-    _finish(figure, (axes,), path)
+    lines = _lines(told, "line", "skew", "ratio")
+    _one_panel(lines, path, x="skew of the values (Zipf)", y="value utility lost, by that at random")
 
 
 def drops_curve(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Q6: windows delivered, and wrong, over the share kept."""
+    lines = {
+        f"{way} dropped: {what}": line
+        for what in ("delivered", "wrong")
+        for way, line in _lines(rows, "dropped", "kept", what).items()
+    }
+    wrong = {name for name in lines if name.endswith("wrong")}
+    _one_panel(lines, path, x="share kept", y="share of the windows", dashed=wrong)
+
+
+def _one_panel(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    path: Path,
+    *,
+    x: str,
+    y: str,
+    dashed: Collection[str] = (),
+) -> None:
+    """Lines with their points marked; those without a point are left out."""
     figure, (axes,) = _axes(1)
-    for what, style in (("delivered", "-"), ("wrong", "--")):
-        for way, line in _lines(rows, "dropped", "kept", what).items():
-            axes.plot(*zip(*line, strict=True), style, marker="o", label=f"{way} dropped: {what}")
-    axes.set_xlabel("share kept")
-    axes.set_ylabel("share of the windows")
+    for name, line in lines.items():
+        if line:
+            style = "--" if name in dashed else "-"
+            axes.plot(*zip(*line, strict=True), style, marker="o", label=name, color=_COLOURS.get(name))
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     _finish(figure, (axes,), path)
 
 

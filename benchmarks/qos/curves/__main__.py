@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -66,18 +68,10 @@ def delays(given: Sequence[float], trains: Sequence[CommittedTrain], size: int, 
     >>> delays([1.0, 2.0, 2.5], [train], 10, 5.0)
     [1.0, 2.5]
     """
-    found, rows, ended = [], 0, iter(trains)
-    for number, at in enumerate(given):
-        done = end
-        while rows < (number + 1) * size:
-            train = next(ended, None)
-            if train is None:
-                break
-            rows, last = rows + train.rows, train.done
-        if rows >= (number + 1) * size:
-            done = last
-        found.append(done - at)
-    return found[len(found) // 3 :]
+    through = list(accumulate(train.rows for train in trains))
+    carried = (bisect_left(through, size * (number + 1)) for number in range(len(given)))
+    ended = [trains[train].done if train < len(trains) else end for train in carried]
+    return [done - at for done, at in zip(ended, given, strict=True)][len(given) // 3 :]
 
 
 def driven(
