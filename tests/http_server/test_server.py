@@ -122,13 +122,14 @@ def test_the_port_is_free_again_when_the_server_has_ended():
     take_port("127.0.0.1", port).close()
 
 
-def asked(address: tuple[str, int], path: str) -> socket.socket:
+def asked(address: tuple[str, int], path: str, header: str = "Accept: */*") -> socket.socket:
     client = socket.create_connection(address, timeout=60)
-    client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n".encode())
     return client
 
 
-def test_health_is_told_while_the_loop_is_busy() -> None:
+@pytest.mark.parametrize("header", ["Accept: */*", "Content-Length: 0"])
+def test_health_is_told_while_the_loop_is_busy(header: str) -> None:
     """Neither for a turn of the event loop nor behind hundreds that have just connected does it wait."""
     app, gate, busy = FastAPI(), threading.Event(), threading.Event()
     app.add_middleware(Guard)
@@ -148,7 +149,7 @@ def test_health_is_told_while_the_loop_is_busy() -> None:
         clients = [asked(address, "/stall")]
         assert busy.wait(60)
         clients += [asked(address, "/none") for _ in range(200)]
-        with asked(address, "/health") as client:
+        with asked(address, "/health", header) as client:
             answer = b"".join(iter(lambda: client.recv(4096), b""))
         assert b" 200 " in answer
         assert b"well" in answer

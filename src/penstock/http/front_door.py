@@ -5,12 +5,16 @@ with a request, take it seconds. Whoever asks whether the service lives must not
 a turn of that loop nor in the queue of connections that nobody has accepted yet. So a second, small loop
 accepts all of them. It looks at the first bytes: a whole request for `/health` is answered at once, anything
 else is handed to the service's own loop.
+
+While that loop computes, each call to the system costs the door its turn: the interpreter goes to the other
+thread, and comes back after the switch interval. So the door makes as few calls for a connection as it can.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -24,8 +28,9 @@ _A_TURN = 64  # connections that one turn accepts: those who wait for an answer 
 _LOOK = 4_096  # bytes
 _PATIENCE = 0.05  # seconds for the first bytes to come; the service's own loop knows how to wait longer
 _LONGEST_ANSWER = 5.0
+_BODY = re.compile(rb"\r\n(?:transfer-encoding:|content-length:(?![ \t]*0[ \t]*\r\n))", re.IGNORECASE)
 
-HandOver = Callable[[socket.socket], None]
+HandOver = Callable[[list[socket.socket]], None]
 
 
 def is_health(start: bytes) -> bool:
@@ -33,14 +38,16 @@ def is_health(start: bytes) -> bool:
 
     >>> is_health(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"), is_health(b"GET /healthy HTTP/1.1\r\n\r\n")
     (True, False)
+    >>> is_health(b"GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+    True
+    >>> is_health(b"GET /health HTTP/1.1\r\nContent-Length: 05\r\n\r\n")
+    False
     """
-    head = start.lower()
     return (
         start.startswith(HEALTH)
         and start.endswith(b"\r\n\r\n")
-        and head.count(b"\r\n\r\n") == 1
-        and b"\r\ncontent-length:" not in head
-        and b"\r\ntransfer-encoding:" not in head
+        and start.count(b"\r\n\r\n") == 1
+        and _BODY.search(start) is None
     )
 
 
@@ -55,6 +62,7 @@ class FrontDoor:
         self._state = ServerState()
         self._state.default_headers = [(b"connection", b"close")]
         self._tasks: set[asyncio.Task[None]] = set()
+        self._for_service: list[socket.socket] = []
 
     def open(self) -> None:
         """Begin."""
@@ -86,24 +94,37 @@ class FrontDoor:
                 self._loop.remove_reader(listener)
                 self._loop.call_later(_PATIENCE, self._loop.add_reader, listener, self._accept, listener)
                 return
-            client.setblocking(False)
-            self._start(self._receive(client))
+            start = _peek(client)
+            if start is None:
+                self._start(self._wait_for_bytes(client))
+            else:
+                self._receive(client, start)
 
     def _start(self, work: asyncio._CoroutineLike[None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _receive(self, client: socket.socket) -> None:
-        """Look at the first bytes without taking them, then decide who reads them."""
-        start = _peek(client)
-        if start is None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._readable(client), _PATIENCE)
-            start = _peek(client)
-        if not is_health(start or b""):
-            self._hand_over(client)
+    async def _wait_for_bytes(self, client: socket.socket) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._readable(client), _PATIENCE)
+        self._receive(client, _peek(client) or b"")
+
+    def _receive(self, client: socket.socket, start: bytes) -> None:
+        """Decide by the first bytes who reads them. They have not been taken."""
+        if is_health(start):
+            self._start(self._answer(client))
             return
+        if not self._for_service:
+            self._loop.call_soon(self._hand_all_over)
+        self._for_service.append(client)
+
+    def _hand_all_over(self) -> None:
+        clients, self._for_service = self._for_service, []
+        self._hand_over(clients)
+
+    async def _answer(self, client: socket.socket) -> None:
+        client.setblocking(False)
         with contextlib.suppress(OSError):
             await self._loop.connect_accepted_socket(self._protocol, client)
 
@@ -124,7 +145,7 @@ class FrontDoor:
 def _peek(client: socket.socket) -> bytes | None:
     """The first bytes, which stay where they are; None: they have not come yet."""
     try:
-        return client.recv(_LOOK, socket.MSG_PEEK)
+        return client.recv(_LOOK, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except (BlockingIOError, InterruptedError):
         return None
     except OSError:

@@ -109,18 +109,21 @@ class _Server(uvicorn.Server):
             await super().startup([])  # the door listens
             loop = asyncio.get_running_loop()
             self._door = FrontDoor(
-                sockets or [], self.config, lambda client: _hand_over(loop, self._take, client)
+                sockets or [], self.config, lambda clients: _hand_over(loop, self._take, clients)
             )
             self._door.open()
         finally:
             self.begun.set()
 
-    def _take(self, client: socket.socket) -> None:
-        """Serve a connection that the door has accepted."""
+    def _take(self, clients: list[socket.socket]) -> None:
+        """Serve connections that the door has accepted."""
         loop = asyncio.get_running_loop()
-        task: asyncio.Task[object] = loop.create_task(loop.connect_accepted_socket(self._protocol, client))
-        self._taking.add(task)
-        task.add_done_callback(self._taken)
+        for client in clients:
+            client.setblocking(False)
+            work = loop.connect_accepted_socket(self._protocol, client)
+            task: asyncio.Task[object] = loop.create_task(work)
+            self._taking.add(task)
+            task.add_done_callback(self._taken)
 
     def _taken(self, task: asyncio.Task[object]) -> None:
         self._taking.discard(task)
@@ -142,12 +145,15 @@ class _Server(uvicorn.Server):
 
 
 def _hand_over(
-    loop: asyncio.AbstractEventLoop, take: Callable[[socket.socket], None], client: socket.socket
+    loop: asyncio.AbstractEventLoop,
+    take: Callable[[list[socket.socket]], None],
+    clients: list[socket.socket],
 ) -> None:
     try:
-        loop.call_soon_threadsafe(take, client)
+        loop.call_soon_threadsafe(take, clients)
     except RuntimeError:  # the service has ended
-        client.close()
+        for client in clients:
+            client.close()
 
 
 def _server(app: FastAPI, limits: ServerLimits) -> _Server:
