@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 
 from penstock.model.json_types import JsonMapping
 from penstock.model.qos import QoS
@@ -195,7 +196,7 @@ class OutputSecond:
     age: float | None = None
     share: float = 1.0
 
-    @property
+    @cached_property
     def tuples(self) -> int:
         """How many were delivered."""
         return sum(tuples for _, tuples in self.delays)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from penstock.control.report import REPORT
@@ -16,9 +15,9 @@ from penstock.model.qos import QoS
 from penstock.runtime import Runtime
 from penstock.runtime.records.train_records import Status
 from penstock.store.catalog.decisions import Decisions
-from penstock.store.catalog.record_types import OutputSecond
 from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
 from penstock.web.look.point_figures import PointFigures
+from penstock.web.look.second_rows import SecondRows
 from penstock.web.look.watched import LOOKING_ONLY, Watched
 
 More = Callable[[], JsonObject]
@@ -31,6 +30,7 @@ class StatusLook:
     def __init__(self, watched: Watched, more: More = dict) -> None:
         self._watched, self._more = watched, more
         self._points = PointFigures(watched.checkpoint)
+        self._seconds = SecondRows()
         self._reach: tuple[int, Reach] | None = None
         self._lock = threading.Lock()
 
@@ -57,6 +57,7 @@ class StatusLook:
             "changeable": watched.runtime is not None and state == "running",
             "why_not": _why_not(watched, state),
             **_plain(status),
+            "seconds": self._seconds.rows(status.seconds),
             "subnetworks": [
                 {**_subnetwork(each, watched.runtime), **_priority(each.name, controlled)}
                 for each in status.subnetworks
@@ -91,26 +92,23 @@ def _why_not(watched: Watched, state: str) -> str | None:
 def _plain(status: Status) -> JsonObject:
     """The parts of `status()` that need no more than their fields."""
     return {
-        "latency": {name: asdict(latency) for name, latency in status.latency.items()},
+        "latency": {name: _fields(latency) for name, latency in status.latency.items()},
         "dead": status.dead,
-        "flows": {name: asdict(flow) for name, flow in status.flows.items()},
-        "accounts": {name: asdict(account) for name, account in status.accounts.items()},
-        "inputs": [asdict(load) for load in status.inputs],
-        "this_run": asdict(status.this_run),
-        "seconds": {
-            name: [[s.second, s.tuples, _delay(s, 0.5), _delay(s, 0.99), s.age] for s in seconds]
-            for name, seconds in status.seconds.items()
-        },
+        "flows": {name: _fields(flow) for name, flow in status.flows.items()},
+        "accounts": {name: _fields(account) for name, account in status.accounts.items()},
+        "inputs": [_fields(load) for load in status.inputs],
+        "this_run": _fields(status.this_run),
     }
 
 
-def _delay(second: OutputSecond, rank: float) -> float | None:
-    return delay_at([second], rank)
+def _fields(record: object) -> JsonObject:
+    """The fields of a record whose values are plain: `dataclasses.asdict` would copy each of them."""
+    return dict(vars(record))
 
 
 def _boxes(status: Status) -> JsonObject:
     return {
-        name: {**asdict(count), "selectivity": count.selectivity, **_flow(status, name)}
+        name: {**_fields(count), "selectivity": count.selectivity, **_flow(status, name)}
         for name, count in status.boxes.items()
     }
 
@@ -122,7 +120,7 @@ def _flow(status: Status, name: str) -> JsonObject:
 
 
 def _subnetwork(sub: Any, runtime: Runtime | None) -> JsonObject:
-    shown = {**asdict(sub), "held": False, "running": None, "since": None, "waiting": None, "priority": None}
+    shown = {**_fields(sub), "held": False, "running": None, "since": None, "waiting": None, "priority": None}
     query = None if runtime is None else runtime.queries.get(sub.name)
     if query is None:
         return shown
