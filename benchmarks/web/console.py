@@ -4,11 +4,12 @@ Frames: the browser is Debian's Chromium without a screen and without a graphics
 The page is the built one; its figures are played and change once a second, as in a run. All groups are open
 and the whole network is on the screen: the most work there can be. Half of the frames drag it, half zoom it.
 
-Road: `penstock lr run` at L = 100 with an open page and without, five pairs (benchmarks/web/road_pairs.py).
+Road: `penstock lr run` at L = 100, a minute with an open page and a minute without, five pairs
+(benchmarks/web/road_pairs.py).
 
 Figure: milliseconds between two frames, for each number of boxes: median, 95 of 100, longest. CPU seconds a
         million tuples with and without a page, for each pair, and the median of what a page adds.
-Time:   frames about a minute; road about 35 minutes, and 20 more if --set has no prepared traffic;
+Time:   frames about a minute; road about 13 minutes, and 5 more if --set has no prepared traffic;
         --quick about 6 minutes, most of it for the road.
 """
 
@@ -45,13 +46,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS), help="what to measure")
     parser.add_argument("--frames", type=int, default=400, help="frames of each kind, dragged and zoomed")
     parser.add_argument("--xways", type=float, default=100, help="L of the road")
-    parser.add_argument("--pairs", type=int, default=5, help="runs with and without a page")
+    parser.add_argument("--pairs", type=int, default=5, help="stretches with and without a page")
     parser.add_argument("--set", type=Path, help="the prepared set of a rating; made if it is not there")
     parser.add_argument("--warm-up", type=int, default=90, help="seconds before the scored minutes")
-    parser.add_argument("--minutes", type=int, default=1, help="scored minutes of each run")
+    parser.add_argument("--minutes", type=int, default=10, help="of all stretches together")
     chosen = parser.parse_args()
     if chosen.quick:
-        chosen.frames, chosen.xways, chosen.pairs = 100, 0.5, 1
+        chosen.frames, chosen.xways, chosen.pairs, chosen.minutes = 100, 0.5, 1, 1
     return chosen
 
 

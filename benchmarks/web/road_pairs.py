@@ -1,8 +1,10 @@
-"""What an open page costs a run: Linear Road at one L, with a page and without, in pairs.
+"""What an open page costs a run: Linear Road at one L, stretches with a page and without, in pairs.
 
-Each run is `penstock lr run` in fresh processes on the busiest minutes, as a trial of a rating is. With a
-page, a browser of its own has the console open from the beginning to the end; it is no child of the run, so
-its CPU is not counted. Without, the run has no console at all. The order changes from pair to pair.
+One run of `penstock lr run --console` on the busiest minutes, as a trial of a rating is. Within it a browser
+opens the page for a stretch and closes it for the next one; which comes first changes from pair to pair. Two
+whole runs differ by 7 % without any reason (benchmarks/results/20261117/web-console-162440.json), which is
+more than a page costs; within one run they share JVM, workers and compiled code. The browser is no child of
+the run, so its CPU is not counted.
 """
 
 from __future__ import annotations
@@ -13,18 +15,25 @@ import shutil
 import statistics
 import subprocess
 import threading
+import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from playwright.sync_api import Browser
 
-from benchmarks.common.facts import load
-from benchmarks.common.process_tree import kit_command
+from benchmarks.common.process_tree import cpu_seconds, kit_command
 from penstock.linear_road.rate.plan import RatePlan, Window, trial_of
 from penstock.linear_road.rate.prepared_input import RateSet
+from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.record_types import TrainRecord
 
 _PATIENCE = 900.0  # seconds of one run
+_SETTLED = 5.0  # seconds after a page was opened or closed
+_AT_THE_END = 10.0  # seconds of the run that no stretch needs
+Stretch = tuple[float, float, float]  # from, to, CPU-seconds
 
 
 def measured_pairs(
@@ -32,66 +41,104 @@ def measured_pairs(
 ) -> dict[str, Any]:
     """The figures of all pairs, and the median of what a page adds."""
     window = trial_of(plan, prepared.rates, prepared.cut)
-    rows: list[dict[str, Any]] = []
-    for number in range(pairs):
-        order = (False, True) if number % 2 == 0 else (True, False)
-        found = {page: _run(browser, plan, prepared, window, expressways, page=page) for page in order}
-        rows.append(
-            {
-                "pair": number,
-                "page_first": order[0],
-                **{f"without_{name}": value for name, value in found[False].items()},
-                **{f"with_{name}": value for name, value in found[True].items()},
-                "more_cpu": found[True]["cpu_s_per_million"] / found[False]["cpu_s_per_million"] - 1,
-            }
-        )
-        print(rows[-1], flush=True)
+    stretch = (window.end - window.scored_from - _AT_THE_END) / (2 * pairs) - _SETTLED
+    with _running(plan, prepared, window, expressways) as run:
+        url, pid = run.url(), run.process.pid
+        time.sleep(plan.warm_up)
+        stretches = [
+            {page: _stretch(browser, url, pid, stretch, page=page) for page in _order(number)}
+            for number in range(pairs)
+        ]
+        run.process.wait(_PATIENCE)
+        said = run.last_words()
+    record = json.loads(_record_of(plan.out / "run", said).read_text(encoding="utf-8"))
+    trains = _trains(plan.out / "run")
+    rows = [_pair(number, both, trains) for number, both in enumerate(stretches)]
     more = [row["more_cpu"] for row in rows]
     return {
         "L": expressways,
+        "seconds_of_a_stretch": stretch,
         "pairs": rows,
         "more_cpu_median": statistics.median(more),
         "more_cpu_min": min(more),
         "more_cpu_max": max(more),
+        "late": sum(figures["late"] for figures in record["latency"].values()),
+        "finished": record["finished"],
+        "cores": record["cost"].get("cores"),
     }
 
 
-def _run(
-    browser: Browser, plan: RatePlan, prepared: RateSet, window: Window, expressways: float, *, page: bool
-) -> dict[str, Any]:
-    out, before = plan.out / "run", load()
-    shutil.rmtree(out, ignore_errors=True)
-    words = ["run", "--input", prepared.slices.path, "--out", out, "--history", prepared.history, "--quiet"]
-    words += ["--xways", expressways, "--from", window.begin, "--until", window.end]
-    words += ["--scored-from", window.scored_from, *(["--console", "--port", 0] if page else [])]
-    seen = 0
-    with _Started(kit_command(*words)) as run:
-        if page:
-            seen = _looked(browser, run.url(), run.process)
-        run.process.wait(_PATIENCE)
-        said = run.last_words()
-    if not (out / "run.json").is_file():
-        raise RuntimeError(f"a run has left no record: {said}")
-    record = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    if page and not seen:
-        raise RuntimeError("the page was never live")
-    return _figures(record) | {"load_before": before, "statuses_seen": seen}
+def _order(number: int) -> tuple[bool, bool]:
+    return (False, True) if number % 2 == 0 else (True, False)
 
 
-def _looked(browser: Browser, url: str, process: subprocess.Popen[str]) -> int:
-    """Keep the page open until the run ends; gives how many statuses it has shown."""
+def _pair(number: int, both: dict[bool, Stretch], trains: list[TrainRecord]) -> dict[str, Any]:
+    cost = {page: used / _tuples(trains, begin, end) * 1e6 for page, (begin, end, used) in both.items()}
+    return {
+        "pair": number,
+        "page_first": _order(number)[0],
+        "without_cpu_s_per_million": cost[False],
+        "with_cpu_s_per_million": cost[True],
+        "more_cpu": cost[True] / cost[False] - 1,
+    }
+
+
+def _trains(out: Path) -> list[TrainRecord]:
+    catalog = Catalog(out / "_checkpoint" / "catalog.db")
+    trains = [train for name in catalog.totals() for train in catalog.trains(name, last=catalog.keep)]
+    catalog.close()
+    return trains
+
+
+def _tuples(trains: list[TrainRecord], begin: float, end: float) -> int:
+    """What came in from sources within these seconds."""
+    within = [train for train in trains if begin <= train.end < end]
+    return sum(account.offered for train in within for account in train.accounts)
+
+
+def _stretch(browser: Browser, url: str, pid: int, seconds: float, *, page: bool) -> Stretch:
+    """Some seconds of the run, with a page that is open all the time or without any."""
+    with _open(browser, url) if page else _nothing():
+        time.sleep(_SETTLED)
+        begin, used = time.time(), cpu_seconds(pid)
+        time.sleep(seconds)
+        return begin, time.time(), cpu_seconds(pid) - used
+
+
+@contextmanager
+def _open(browser: Browser, url: str) -> Iterator[None]:
+    """The page, which must show something new at the end of the block."""
     page = browser.new_page(viewport={"width": 1920, "height": 1080})
-    seen, last = 0, ""
     try:
         page.goto(url)
         page.wait_for_selector("[data-node]")
-        while process.poll() is None:
-            page.wait_for_timeout(1_000)
-            told = page.locator("header").inner_text(timeout=20_000)
-            seen, last = seen + (told != last and "live" in told), told
+        first = page.locator("header").inner_text()
+        yield
+        last = page.locator("header").inner_text()
+        if first == last or "live" not in last:
+            raise RuntimeError(f"the page was not live: {last}")
     finally:
         page.close()
-    return seen
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _running(plan: RatePlan, prepared: RateSet, window: Window, expressways: float) -> _Started:
+    out = plan.out / "run"
+    shutil.rmtree(out, ignore_errors=True)
+    words = ["run", "--input", prepared.slices.path, "--out", out, "--history", prepared.history, "--quiet"]
+    words += ["--xways", expressways, "--from", window.begin, "--until", window.end]
+    words += ["--scored-from", window.scored_from, "--console", "--port", 0]
+    return _Started(kit_command(*words))
+
+
+def _record_of(out: Path, said: str) -> Path:
+    if not (out / "run.json").is_file():
+        raise RuntimeError(f"a run has left no record: {said}")
+    return out / "run.json"
 
 
 class _Started:
@@ -133,24 +180,9 @@ class _Started:
         self._reader.join()
 
 
-def _figures(record: dict[str, Any]) -> dict[str, Any]:
-    cost, tolls = record["cost"], record["latency"].get("0")
-    return {
-        "cpu_s": cost.get("cpu_s"),
-        "wall_s": cost.get("wall_s"),
-        "cores": cost.get("cores"),
-        "cpu_s_per_million": cost.get("cpu_s_per_million"),
-        "tuples_per_s": cost.get("tuples_in_per_s"),
-        "backlog_s": cost.get("backlog_s"),
-        "toll_p99_s": tolls and tolls["p99"],
-        "late": sum(figures["late"] for figures in record["latency"].values()),
-        "finished": record["finished"],
-    }
-
-
 def plan_of(folder: Path, prepared: Path | None, *, warm_up: int, minutes: int, quick: bool) -> RatePlan:
     """The plan whose trial is run; --quick generates a small city of its own."""
     if quick:
-        few = {"base": 1.0, "traffic_minutes": 10, "days": 7, "minutes": 1}
-        return RatePlan(folder, trial_minutes=1, warm_up=20, set=prepared, **few)  # type: ignore[arg-type]
+        few = {"base": 1.0, "traffic_minutes": 10, "days": 7, "minutes": minutes}
+        return RatePlan(folder, trial_minutes=minutes, warm_up=20, set=prepared, **few)  # type: ignore[arg-type]
     return RatePlan(folder, trial_minutes=minutes, warm_up=warm_up, set=prepared)
