@@ -19,12 +19,13 @@ from pathlib import Path
 from rich.console import Console
 
 from penstock.linear_road.errors import InputError, RunError
+from penstock.linear_road.network.road import road_network
 from penstock.linear_road.report import read_road, run_page, write_page
 from penstock.linear_road.report.live_view import run_with_live_view
 from penstock.linear_road.report.validity import doubt
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.record import RunRecord
-from penstock.linear_road.run.run_folder import CHECKPOINT
+from penstock.linear_road.run.run_folder import CHECKPOINT, RunFolder
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.linear_road.validate import Verdict, show, validate
@@ -149,7 +150,9 @@ def _drive(demo: Demo) -> RunRecord:
 
 def _write_report(demo: Demo, record: RunRecord, verdict: Verdict) -> None:
     road = read_road(demo.rows, demo.run / "answers.csv")
-    page = run_page(record, verdict=verdict.as_json(), road=road, title="Linear Road")
+    folder = RunFolder(demo.run, demo.run / CHECKPOINT)
+    network = road_network(demo.history, folder.feed, folder.parts, speed=demo.speed)
+    page = run_page(record, verdict=verdict.as_json(), road=road, network=network, title="Linear Road")
     write_page(demo.report, page)
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from linear_road.golden_input import GOLDEN, needs_data
 from penstock.cli.lr.commands import lr_app
 from penstock.linear_road.errors import CompareError
+from penstock.linear_road.network.road import road_network
 from penstock.linear_road.report import Road, compare, load, rating_page, read_road, run_page, write_page
 
 WAITS = {"answers": 40, "scored": 40, "p50": 0.5, "p95": 0.9, "p99": 1.25, "max": 2.5, "late": 0}
@@ -225,6 +226,13 @@ def test_the_road_is_read_from_input_and_answers(tmp_path):
     assert "segment 9: 1 cars, 20 mph, toll 0<" in page
     assert "segment 7: nobody, toll 0, accident<" in page
     assert '"toll":[[0,800]]' in page
+
+
+def test_the_network_is_drawn_as_everywhere(tmp_path):
+    net = road_network(None, tmp_path / "in", tmp_path / "out")
+    page = run_page(RUN, network=net)
+    assert net.to_svg() in page
+    assert "The network" not in run_page(RUN)
 
 
 @needs_data

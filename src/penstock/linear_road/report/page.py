@@ -14,6 +14,8 @@ from penstock.linear_road.report.road_map import Road, draw
 from penstock.linear_road.report.validity import doubt
 from penstock.linear_road.run.record import Series
 from penstock.linear_road.run.response_times import LIMITS, NAMES
+from penstock.model.pictures.notebook import to_html
+from penstock.model.writing.network import Network
 from penstock.store.durable import write_text
 
 _JUDGED = ("expected", "right", "wrong", "missing", "extra")
@@ -30,7 +32,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margi
 .fail { color: #b3261e; font-weight: 600; } .wide { overflow-x: auto; font-size: 14px; }
 .note { color: #666; font-size: 13px; }
 img { max-width: 100%; } #when { width: 24em; max-width: 60%; vertical-align: middle; }
-svg { width: 100%; font: 11px system-ui; }
+#road { width: 100%; font: 11px system-ui; }
 .toll { fill: #2458c5; } .crash { fill: #000; }"""
 
 
@@ -39,11 +41,13 @@ def run_page(
     *,
     verdict: JsonObject | None = None,
     road: Road | None = None,
+    network: Network | None = None,
     title: str = "Linear Road",
 ) -> str:
     """The page of a run.
 
-    `run` is as in run.json, `verdict` as `lr validate --json` writes it, `road` from `read_road`.
+    `run` is as in run.json, `verdict` as `lr validate --json` writes it, `road` from `read_road`. `network`
+    is drawn as `penstock draw` and the console do it.
     """
     return _page(
         title,
@@ -55,6 +59,7 @@ def run_page(
             "<h2>Over time</h2>",
             *_plots(run),
             *_map(road),
+            *_network(network),
             "<h2>Machine and versions</h2>",
             _facts({**_ground(run), **_flat(part(run, "config"))}),
         ],
@@ -235,6 +240,12 @@ def _map(road: Road | None) -> Iterator[str]:
     if road is not None and road.minutes:
         yield "<h2>The road</h2>"
         yield draw(road)
+
+
+def _network(network: Network | None) -> Iterator[str]:
+    if network is not None:
+        yield "<h2>The network</h2>"
+        yield to_html(network)
 
 
 def _rating_line(rating: JsonObject) -> str:
