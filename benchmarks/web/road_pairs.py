@@ -2,9 +2,9 @@
 
 One run of `penstock lr run --console` on the busiest minutes, as a trial of a rating is. Within it a browser
 opens the page for a stretch and closes it for the next one; which comes first changes from pair to pair. Two
-whole runs differ by 7 % without any reason (benchmarks/results/20261117/web-console-162440.json), which is
-more than a page costs; within one run they share JVM, workers and compiled code. The browser is no child of
-the run, so its CPU is not counted.
+whole runs differ by up to 8 % without any reason, which is more than a page costs
+(benchmarks/results/20261117/web-console-162440.json). Within one run they share JVM, workers and compiled
+code. The browser is no child of the run, so its CPU is not counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -98,7 +98,7 @@ def _tuples(trains: list[TrainRecord], begin: float, end: float) -> int:
 
 def _stretch(browser: Browser, url: str, pid: int, seconds: float, *, page: bool) -> Stretch:
     """Some seconds of the run, with a page that is open all the time or without any."""
-    with _open(browser, url) if page else _nothing():
+    with _open(browser, url) if page else nullcontext():
         time.sleep(_SETTLED)
         begin, used = time.time(), cpu_seconds(pid)
         time.sleep(seconds)
@@ -119,11 +119,6 @@ def _open(browser: Browser, url: str) -> Iterator[None]:
             raise RuntimeError(f"the page was not live: {last}")
     finally:
         page.close()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def _running(plan: RatePlan, prepared: RateSet, window: Window, expressways: float) -> _Started:

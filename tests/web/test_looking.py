@@ -14,6 +14,7 @@ from penstock.control.report import OutputReport, QosReport, SubnetworkReport, V
 from penstock.model.errors import PenstockError
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.decisions import Decisions
+from penstock.store.catalog.record_types import OutputSecond
 from web.recorded import network, record
 
 pytest.importorskip("fastapi")
@@ -21,6 +22,7 @@ pytest.importorskip("uvicorn")
 
 from penstock.http.server import serving
 from penstock.web.app import console_app
+from penstock.web.look.second_rows import SecondRows
 from penstock.web.look.watched import RecordedNetwork
 from penstock.web.service import ConsoleService
 
@@ -150,3 +152,13 @@ def test_a_page_gets_the_newest_status(checkpoint):
     assert "event: status\n" in lines
     status = json.loads(lines[-1].removeprefix("data: "))
     assert status["network"] == "tolls"
+
+
+def test_a_second_that_became_another_is_shown_anew():
+    over, going_on = OutputSecond("jams", 1, ((1.0, 3),)), OutputSecond("jams", 2, ((2.0, 1),))
+    rows = SecondRows()
+    before = rows.rows({"jams": (over, going_on)})["jams"]
+    after = rows.rows({"jams": (over, OutputSecond("jams", 2, ((2.0, 1), (4.0, 9))))})["jams"]
+    assert before == [[1, 3, 1.0, 1.0, None], [2, 1, 2.0, 2.0, None]]
+    assert after == [[1, 3, 1.0, 1.0, None], [2, 10, 4.0, 4.0, None]]
+    assert after[0] is before[0], "what is over is worked out once"
