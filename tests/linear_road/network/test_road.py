@@ -5,6 +5,7 @@ however it is cut or killed.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 
 import pytest
@@ -139,6 +140,12 @@ def test_the_picture(tmp_path):
     assert set(by_group.values()) == {1}
     assert "segment statistics" in net.to_mermaid()
     assert net.explain().startswith("network 'linear_road'")
+
+
+@pytest.mark.parametrize(("speed", "seconds"), [(5.0, 1.0), (math.inf, 5.0)])
+def test_delays_are_in_real_seconds(tmp_path, speed, seconds):
+    net = road_network(None, tmp_path / "in", tmp_path / "answers", speed=speed)
+    assert net.outputs["tolls"].qos.threshold == seconds
 
 
 def test_under_control_whole_groups_of_expressways_go(tmp_path):

@@ -7,6 +7,7 @@ vehicle.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +34,8 @@ def road_network(
     there is none. `answers`: gets one directory for each output (`tolls`, `alerts`, `balances`, `daily`,
     `travel`). Each has CSV files of finished rows in the field order of the semantics page, type first.
     `clock`: the file or directory with the run's clock (`Clock.load`), by default `source`; it is read when
-    the first answer is written. At maximum speed Emit = Time. `speed`: of that clock; the delays of outputs
-    are in real seconds. Under control whole groups of expressways go, so boxes say `shed: keys`.
+    the first answer is written. At maximum speed Emit = Time. `speed`: of that clock, infinite at maximum
+    speed; the delays of outputs are in real seconds. Under control whole groups of expressways go, so boxes say `shed: keys`.
     """
     net = ps.Network("linear_road")
     # `whole`: a train never splits a second, so no later train brings more of it. `idle=None`: however long
@@ -47,6 +48,7 @@ def road_network(
         idle=None,
     )
     stamp = EmitStamp(str(clock or source))
+    pace = speed if math.isfinite(speed) else 1.0  # without a clock nothing is late
 
     tracked = _tracking(net, rows)
     tolls = _tolls(net, tracked, _statistics(net, tracked), _accidents(net, tracked))
@@ -57,7 +59,7 @@ def road_network(
 
     for name, stream in _answers(tolls, balances, daily, travel):
         sink = ps.stamped(ps.csv(str(Path(answers) / name)), stamp)
-        net.output(name, stream, to=sink, qos=_within(DELAYS[name] / speed, by_vehicle=name == _BY_VEHICLE))
+        net.output(name, stream, to=sink, qos=_within(DELAYS[name] / pace, by_vehicle=name == _BY_VEHICLE))
     return net
 
 

@@ -238,8 +238,7 @@ class _NetworkRun:
             raise
 
     def _network(self) -> Network:
-        speed = self.plan.speed if self.plan.ticks else 1.0
-        return road_network(self.plan.past, self.folder.feed, self.folder.parts, speed=speed)
+        return road_network(self.plan.past, self.folder.feed, self.folder.parts, speed=self.plan.speed)
 
     @property
     def _partitions(self) -> int:
