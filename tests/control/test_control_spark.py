@@ -30,8 +30,11 @@ def network(folder):
 
 
 def put(folder, number, rows=200):
+    """A file appears as a whole: what is added to a file that was read counts as dead."""
     lines = [f"{(START + timedelta(seconds=number)).isoformat()},{k % 7},{k % 100}" for k in range(rows)]
-    (folder / "in" / f"{number:03d}.csv").write_text("\n".join(lines) + "\n")
+    aside = folder / "in" / f".{number:03d}"
+    aside.write_text("\n".join(lines) + "\n")
+    aside.rename(folder / "in" / f"{number:03d}.csv")
 
 
 def lines_in(folder):
