@@ -35,7 +35,8 @@ def road_network(
     `travel`). Each has CSV files of finished rows in the field order of the semantics page, type first.
     `clock`: the file or directory with the run's clock (`Clock.load`), by default `source`; it is read when
     the first answer is written. At maximum speed Emit = Time. `speed`: of that clock, infinite at maximum
-    speed; the delays of outputs are in real seconds. Under control whole groups of expressways go, so boxes say `shed: keys`.
+    speed; the delays of outputs are in real seconds. Under control whole groups of expressways go, so boxes
+    say `shed: keys`.
     """
     net = ps.Network("linear_road")
     # `whole`: a train never splits a second, so no later train brings more of it. `idle=None`: however long
