@@ -232,6 +232,7 @@ def test_the_network_is_drawn_as_everywhere(tmp_path):
     net = road_network(None, tmp_path / "in", tmp_path / "out")
     page = run_page(RUN, network=net)
     assert net.to_svg() in page
+    assert "fitted to the page" in page
     assert "The network" not in run_page(RUN)
 
 

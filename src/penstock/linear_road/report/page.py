@@ -33,6 +33,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } h2 { margi
 .note { color: #666; font-size: 13px; }
 img { max-width: 100%; } #when { width: 24em; max-width: 60%; vertical-align: middle; }
 #road { width: 100%; font: 11px system-ui; }
+#fit:checked ~ .penstock-network svg { width: 100%; height: auto; }
 .toll { fill: #2458c5; } .crash { fill: #000; }"""
 
 
@@ -245,6 +246,7 @@ def _map(road: Road | None) -> Iterator[str]:
 def _network(network: Network | None) -> Iterator[str]:
     if network is not None:
         yield "<h2>The network</h2>"
+        yield '<input type="checkbox" id="fit" checked> <label for="fit">fitted to the page</label>'
         yield to_html(network)
 
 
