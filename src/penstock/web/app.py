@@ -21,6 +21,7 @@ from penstock.http.rates import ChangeRates
 from penstock.web.look.history import decisions_json
 from penstock.web.page import add_page, is_page
 from penstock.web.routes.editing import add_editing
+from penstock.web.routes.error_statuses import answer_console_errors
 from penstock.web.routes.holding import add_holding
 from penstock.web.routes.looking import add_looking
 from penstock.web.routes.metrics import add_metrics
@@ -28,7 +29,6 @@ from penstock.web.routes.queries import Queries, QueriesMount, QueriesOfRuntime
 from penstock.web.routes.questions import add_questions
 from penstock.web.routes.road import add_road
 from penstock.web.routes.session import add_session
-from penstock.web.routes.statuses import answer_console_errors
 from penstock.web.routes.work import Work
 from penstock.web.service import ConsoleService
 

@@ -1,4 +1,4 @@
-"""Why the console refuses something; each kind has its HTTP status in `routes/statuses.py`."""
+"""Why the console refuses something; each kind has its HTTP status in `routes/error_statuses.py`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ More = Callable[[], JsonObject]
 
 
 class StatusLook:
-    """Makes the status of a network. Every client shares one look: see `routes/live.py`."""
+    """Makes the status of a network. All clients share one look: `web/app.py` publishes it once a second."""
 
     def __init__(self, watched: Watched, more: More = dict) -> None:
         self._watched, self._more = watched, more
