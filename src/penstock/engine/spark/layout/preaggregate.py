@@ -1,8 +1,8 @@
 """Native time windows: Spark makes partial aggregates by pane and key, the stage merges them into its state.
 
 Only one row for each pane and key crosses the shuffle and into Python. The columns are those of
-`engine/arrow/aggregates.py`. Boxes whose arguments may fail or need order or distinct values take the tuples
-themselves instead.
+`engine/arrow/columns/aggregates.py`. Boxes whose arguments may fail or need order or distinct values take the
+tuples themselves instead.
 """
 
 from __future__ import annotations
