@@ -37,7 +37,7 @@ class Tempo:
     `catch_up`: seconds in which a backlog is to be worked off that is older than its part of the threshold.
     `calm`: seconds without tightening before valves open. `every`: seconds between two steps of opening.
     `worth`: valves open only for a share that is so many times as large. `patience`: if they had to close
-    again after they had opened, the next time is so many times as long after that, unless all fits.
+    again after opening, the wait before the next opening grows by this factor, unless all fits.
     """
 
     catch_up: float = 2.0

@@ -2,7 +2,7 @@
 
 A block with any error takes the slow path. So good rows next to a bad one are kept, and the bad one is
 refused with its text and the reason. Whatever a line holds, the others come through: lines that are too long
-are not parsed at all, and a block on which a parser fails is halved until the line is alone that it fails on.
+are not parsed at all, and a block on which a parser fails is halved until the failing line is alone.
 """
 
 from __future__ import annotations
