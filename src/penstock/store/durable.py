@@ -58,7 +58,7 @@ def known_durability(text: str) -> Durability:
     """
     for durability in get_args(Durability):
         if text == durability:
-            return durability  # type: ignore[no-any-return]
+            return durability  # type: ignore[no-any-return]  # get_args says Any
     raise PenstockError(f"durability '{text}' is not known", expected="'process' or 'power'")
 
 
@@ -334,7 +334,10 @@ def read_record(path: Path) -> JsonObject:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a lock among threads and processes; yields False if it is taken and `wait` is False."""
+    """Hold a lock among threads and processes; yields False if it is taken and `wait` is False.
+
+    `locks.briefly_locked` is for work that must not wait for a process that was suspended.
+    """
     make_directory(path.parent)
     descriptor = opener(str(path), os.O_RDWR | os.O_CREAT)
     try:

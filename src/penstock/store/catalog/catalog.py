@@ -253,15 +253,15 @@ class Catalog:
         )
         records = [
             TrainRecord(
-                subnetwork,
-                train,
-                start,
-                end,
-                rows_in,
-                self._boxes(subnetwork, train),
-                self._accounts(subnetwork, train),
-                cpu,
-                bool(alone),
+                subnetwork=subnetwork,
+                train=train,
+                start=start,
+                end=end,
+                rows_in=rows_in,
+                boxes=self._boxes(subnetwork, train),
+                accounts=self._accounts(subnetwork, train),
+                cpu=cpu,
+                alone=bool(alone),
             )
             for train, start, end, rows_in, cpu, alone in rows
         ]

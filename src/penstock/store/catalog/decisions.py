@@ -74,14 +74,14 @@ class Decisions:
 def _decision(row: tuple[Any, ...]) -> Decision:
     at, kind, subject, sentence, outputs, numbers, expected, realised, until, number = row
     return Decision(
-        at,
-        kind,
-        subject,
-        sentence,
-        tuple(json.loads(outputs)),
-        json.loads(numbers),
-        json.loads(expected),
-        json.loads(realised),
-        until,
-        number,
+        time=at,
+        kind=kind,
+        subject=subject,
+        sentence=sentence,
+        outputs=tuple(json.loads(outputs)),
+        numbers=json.loads(numbers),
+        expected=json.loads(expected),
+        realised=json.loads(realised),
+        until=until,
+        id=number,
     )

@@ -135,7 +135,7 @@ def _merge(
     files = [file for part in parts for file in part]
     summaries = [entry for segment in merged for entry in segment_entries(manifest, segment)] + entries
     written = _write_segment(reader, files, summaries, base.generation + 1, sizes)
-    with durable.locked(manifest.switch_lock):
+    with manifest.switching():
         head = manifest.head()
         if head is None or head.edition != reader.edition:
             # An entry was replaced while we merged its old content. Leave it to the next pass.

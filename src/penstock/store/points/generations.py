@@ -39,7 +39,7 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
 
 def sweep(manifest: Manifest, clock: Clock = time.monotonic, *, grace: float = 600.0) -> int:
     """Delete retired files that no lease holds, and leftovers of killed processes; returns how many."""
-    with durable.locked(manifest.switch_lock):
+    with manifest.switching():
         oldest = min((lease.generation for lease in reap(manifest, clock)), default=None)
         base = manifest.base()
         done = [path for generation, path in base.retired if oldest is None or generation <= oldest]

@@ -122,12 +122,12 @@ class ReaderLease:
             now = self._clock()
             if self._every and 0 <= now - self._written < self._every:
                 return
-            with durable.locked(self._reader.manifest.switch_lock):
+            with self._reader.manifest.switching():
                 self._renew(now, between_trains=position is not None)
 
     def settle(self) -> None:
         """Write the reader's position, even if it was written only just before."""
-        with self._mutex, durable.locked(self._reader.manifest.switch_lock):
+        with self._mutex, self._reader.manifest.switching():
             self._renew(self._clock(), between_trains=True)
 
     def _renew(self, now: float, *, between_trains: bool) -> None:
@@ -171,7 +171,7 @@ def take_lease(
     Taking it again under the same name, after a restart, replaces the previous lease. The reader is brought
     up to date, so plans made from here on are protected.
     """
-    with durable.locked(reader.manifest.switch_lock):
+    with reader.manifest.switching():
         reader.reload()
         start = reader.removed if position is None else position
         if position is not None and -1 < position < reader.thinned:

@@ -10,6 +10,7 @@ in batches).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from penstock.model.types import STAMP, Schema
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
 from penstock.store.file_names import numbered, numbers_in
+from penstock.store.locks import briefly_locked
 from penstock.store.points.ranges import Bound
 
 FORMAT = 1
@@ -150,10 +152,13 @@ class Manifest:
     def leases(self) -> Path:
         return self.path / LEASES
 
-    @property
-    def switch_lock(self) -> Path:
-        """Held only briefly: to take a lease, switch to a new base, or delete files."""
-        return self.path / "switch.lock"
+    def switching(self) -> AbstractContextManager[None]:
+        """Held only briefly: to take a lease, switch to a new base, or delete files.
+
+        Without it nothing gets lost. Only one pass can write the base of a generation, and a file is deleted
+        only if no lease from an earlier generation holds it.
+        """
+        return briefly_locked(self.path / "switch.lock")
 
     @property
     def maintenance_lock(self) -> Path:

@@ -75,9 +75,12 @@ class PointWriter:
 
         Tables have the visible columns, `_ts` and `_seq`. A replayed train writes the same files again.
         """
+
+        def stem(n: int) -> str:
+            return f"{numbered_part(entry, partition)}-{n:04d}"
+
         written: list[DataFile] = []
         for table in self._batches(entry, tables):
-            stem = lambda n: f"{numbered_part(entry, partition)}-{n:04d}"  # noqa: E731
             written += write_files(
                 self.manifest.data,
                 table,
@@ -161,7 +164,7 @@ class PointWriter:
 
         A replay after a restart changes nothing. A change is made only if asked for.
         """
-        with durable.locked(self.manifest.switch_lock):
+        with self.manifest.switching():
             base = self.manifest.base()
             if committed.number <= base.removed:
                 return committed

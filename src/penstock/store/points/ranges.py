@@ -94,7 +94,7 @@ def _beyond(low: Bound, high: Bound, is_open: bool) -> bool:
     """Whether `low` lies above `high`, so that the range is empty."""
     if low is None or high is None:
         return False
-    return bool(low > high or (is_open and low == high))  # type: ignore[operator]
+    return bool(low > high or (is_open and low == high))  # type: ignore[operator]  # of one column
 
 
 def _tighter(a: Bound, a_open: bool, b: Bound, b_open: bool, *, upper: bool) -> tuple[Bound, bool]:
@@ -102,5 +102,5 @@ def _tighter(a: Bound, a_open: bool, b: Bound, b_open: bool, *, upper: bool) -> 
         return (b, b_open) if a is None else (a, a_open)
     if a == b:
         return a, a_open or b_open
-    first = (a < b) == upper  # type: ignore[operator]
+    first = (a < b) == upper  # type: ignore[operator]  # of one column
     return (a, a_open) if first else (b, b_open)

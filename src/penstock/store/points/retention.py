@@ -71,7 +71,7 @@ def retain(
     with durable.locked(reader.manifest.maintenance_lock, wait=False) as mine:
         if not mine:
             return None
-        with durable.locked(reader.manifest.switch_lock):
+        with reader.manifest.switching():
             done = _retain(reader, keep, clock)
     sweep(reader.manifest, clock, grace=grace)
     return done

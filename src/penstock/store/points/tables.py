@@ -131,7 +131,7 @@ def _key_bounds(column: pa.ChunkedArray) -> tuple[Bound, Bound]:
     least, greatest = _plain(bounds["min"]), _plain(bounds["max"])
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
         # Spark sorts NaN above every number, but min_max skips it.
-        only_nan = least is None or least != least  # noqa: PLR0124
+        only_nan = least is None or least != least  # noqa: PLR0124 - only NaN differs from itself
         least, greatest = (float("inf") if only_nan else least), float("inf")
     if isinstance(greatest, str) and len(greatest) > _LONGEST_KEY:
         greatest = None
