@@ -32,9 +32,9 @@ from benchmarks.engine.python_source import TrainSource
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.session import SETTINGS
 from penstock.engine.spark.trains.train import Trains
-from penstock.engine.spark.trains.train_run import TrainRun
 
 START = 1_767_225_600_000_000
 SCHEMA = "time TIMESTAMP, k INT"
@@ -131,7 +131,7 @@ def time_jobs(trains: Trains) -> list[float]:
             run()
             spent.append((time.perf_counter() - began) * 1000)
 
-        train.run = run_timed  # type: ignore[method-assign]
+        train.run = run_timed  # type: ignore[method-assign]  # a wrapper around it
         return train
 
     trains.train_run = timed

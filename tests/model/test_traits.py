@@ -8,8 +8,8 @@ import pytest
 
 from penstock.engine.arrow.logic import LOGICS as ARROW
 from penstock.engine.local.box_logics import LOGICS as LOCAL
-from penstock.engine.spark.layout.native import _NATIVE
 from penstock.engine.spark.layout.plan import NATIVE_KINDS
+from penstock.engine.spark.runs.native import _NATIVE
 from penstock.model.api import console, csv
 from penstock.model.boxes import Filter, Join, Map, Node, Slide, Trait, Tumble
 from penstock.model.checks.stream_types import RULES
@@ -35,7 +35,6 @@ def having(trait: Trait) -> set[str]:
         (Trait.SELECTS, {"filter", "drop"}),
         # a drop box in front of these loses a share of the answer; in front of the others, it changes answers
         (Trait.SHEDDABLE, {"filter", "map", "union", "group_by", "tumble", "slide", "join"}),
-        (Trait.COMMUTES, {"filter", "map", "drop"}),
     ],
 )
 def test_which_boxes_have_it(trait, kinds):

@@ -22,7 +22,10 @@ from penstock.model.user_functions import Function
 
 
 class Trait(Flag):
-    """What the rest of the system may do with a node. Ask for the trait, not for the class."""
+    """What the rest of the system may do with a node. Ask for the trait, not for the class.
+
+    Rules of the optimizer and of shedding ask for classes: they must know what a box computes.
+    """
 
     ENTERS = auto()  # tuples enter the network here
     KEPT = auto()  # keeps its tuples for readers to come: connection points and views
@@ -32,7 +35,6 @@ class Trait(Flag):
     OWN_PARTS = auto()  # keeps its state in parts that its own logic writes
     SELECTS = auto()  # lets fewer tuples through than come, and refuses none
     SHEDDABLE = auto()  # tuples may be shed in front of it; see checks/shedding.py for count windows
-    COMMUTES = auto()  # may change places with a neighbour that reads none of what it writes
 
 
 Keys = tuple[str, ...]
@@ -172,7 +174,7 @@ class Filter(Node):
     """
 
     kind: ClassVar[str] = "filter"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.SHEDDABLE | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.SHEDDABLE
 
     predicate: str = ""
     function: Function | None = None
@@ -188,7 +190,7 @@ class Map(Node):
     """
 
     kind: ClassVar[str] = "map"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SHEDDABLE
 
     columns: tuple[tuple[str, str], ...] = ()
     keep: bool = True
@@ -210,7 +212,7 @@ class Drop(Node):
     """
 
     kind: ClassVar[str] = "drop"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS | Trait.COMMUTES
+    traits: ClassVar[Trait] = Trait.STATELESS | Trait.SELECTS
 
     rate: float = 0.0
     seed: int = 0

@@ -38,7 +38,7 @@ class ReportsPerRoad:
         self.count: dict[str | int, int] = {}
         self.moved = False
 
-    def process(self, inputs: list[pa.Table], until: int, final: bool) -> Columns:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> Columns:  # noqa: ARG002 - protocol
         keys = inputs[0][self.key].to_pylist()
         numbers = []
         for key in keys:
@@ -67,7 +67,7 @@ class TuplesPerKey:
         self.count: dict[str | int, int] = {}
         self.moved = False
 
-    def process(self, inputs: list[pa.Table], until: int, final: bool) -> Columns:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> Columns:  # noqa: ARG002 - protocol
         rows = pa.concat_tables([table.select(["time", "k"]) for table in inputs])
         times = [t.timestamp() * 1e6 for t in rows["time"].to_pylist()]
         assert all(table["time"].to_pylist() == sorted(table["time"].to_pylist()) for table in inputs)

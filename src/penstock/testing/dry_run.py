@@ -18,11 +18,11 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.jobs.forms import Form, form_of
 from penstock.engine.spark.jobs.plan import PickledPlan
-from penstock.engine.spark.jobs.run import JobRun
 from penstock.engine.spark.jobs.task import Labelled, Note, PhaseTask, TrainPart, WholeTrainTask
 from penstock.engine.spark.layout.plan import Layout
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.recovery.state_versions import Recovery
-from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.runs.job_run import JobRun
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.train import Trains
@@ -61,7 +61,7 @@ def _free_modules_at_the_end() -> None:
 
 
 class DryRun:
-    """A network of one sub-network fed by a feed; `train` takes the next train, `all` what there is.
+    """A network of one sub-network fed by a feed; `train` takes the next train, `run_all` what there is.
 
     `listen`: called after each committed train, as `Runtime.on_train` does. `epoch`: of the owner.
     `sync`: what it writes survives a power cut. `recovery`: in seconds; state is kept by snapshots, which
@@ -110,7 +110,7 @@ class DryRun:
                 return True
         return False
 
-    def all(self) -> None:
+    def run_all(self) -> None:
         """Run until the feed is used up."""
         while self.train():
             pass

@@ -32,10 +32,13 @@ def test_filter_passes_what_is_true_and_buries_what_fails():
     same(found, reference(node, [CARS], [[tuples(CARS, ROWS)]]))
 
 
-@pytest.mark.parametrize("node", [
-    Map(name="m", inputs=("s",), columns=(("w", "v * 2"), ("u", "upper(t)"))),
-    Map(name="m", inputs=("s",), columns=(("time", "time"), ("w", "10 / v")), keep=False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "node",
+    [
+        Map(name="m", inputs=("s",), columns=(("w", "v * 2"), ("u", "upper(t)"))),
+        Map(name="m", inputs=("s",), columns=(("time", "time"), ("w", "10 / v")), keep=False),
+    ],
+)
 def test_map_by_expressions(node):
     found = drive(node, [CARS], [[tuples(CARS, ROWS)]])
     assert len(found.out) + len(found.dead) == len(ROWS)

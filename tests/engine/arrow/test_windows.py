@@ -151,13 +151,20 @@ def test_an_unknown_horizon_closes_nothing():
 
 ROWS = arrivals(KEY, FEW, NUMBER, TEXT)
 BOXES = st.one_of(
-    st.builds(tumble, size=st.sampled_from([1, 4, 10]), aggregates=st.sampled_from([EVERY, ORDER]),
-        stamp=st.sampled_from(["earliest", "latest"])),
     st.builds(
-        slide, size=st.sampled_from([3, 4, 10]), every=st.sampled_from([1, 2, 4, 6]),
-        aggregates=st.sampled_from([EVERY, ORDER]), stamp=st.sampled_from(["earliest", "latest"]),
+        tumble,
+        size=st.sampled_from([1, 4, 10]),
+        aggregates=st.sampled_from([EVERY, ORDER]),
+        stamp=st.sampled_from(["earliest", "latest"]),
     ),
-)  # fmt: skip
+    st.builds(
+        slide,
+        size=st.sampled_from([3, 4, 10]),
+        every=st.sampled_from([1, 2, 4, 6]),
+        aggregates=st.sampled_from([EVERY, ORDER]),
+        stamp=st.sampled_from(["earliest", "latest"]),
+    ),
+)
 
 
 @settings(max_examples=12, deadline=None)

@@ -12,10 +12,10 @@ from pathlib import Path
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.spark.jobs.forms import Form
-from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
-from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import Source
 from penstock.rewrite.subnetworks import split
 from penstock.testing.spark_run import CutByHand

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import integers, key_values, to_numpy
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.engine.arrow.columns.hashing import drop_hash, hash_long
@@ -180,7 +180,7 @@ def choosing(net: Network, valves: Iterable[Valve]) -> dict[str, tuple[Valve, ..
 
 def _window_boxes(net: Network, valve: Valve) -> set[str]:
     """The boxes with these windows that a valve's tuples reach without passing another box with memory."""
-    found, seen = set(), set()
+    boxes, seen = set(), set()
     todo = [valve.arrow[1]] if valve.arrow else list(net.readers(valve.at))
     while todo:
         node = net.nodes[name := todo.pop()]
@@ -190,5 +190,5 @@ def _window_boxes(net: Network, valve: Valve) -> set[str]:
         if Trait.STATEFUL not in node.traits:
             todo += net.readers(name)
         elif isinstance(node, Windowed) and (node.size, node.step) == (Time(valve.size), Time(valve.every)):
-            found.add(name)
-    return found
+            boxes.add(name)
+    return boxes

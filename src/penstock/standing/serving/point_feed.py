@@ -21,7 +21,7 @@ from penstock.connectors.contract import Taken
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.points import PointEntries, PointInput, PointPosition
-from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
 from penstock.standing.answers.query_engine import QueryEngine

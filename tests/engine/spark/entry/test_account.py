@@ -17,7 +17,7 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.ticket import UNKNOWN
 from penstock.engine.spark.entry.admission import DEAD, Unpack
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.engine.spark.trains.watch import OFFERED
+from penstock.engine.spark.watch import OFFERED
 from penstock.model.boxes import Source
 from penstock.model.types import Schema
 from penstock.rewrite.subnetworks import split

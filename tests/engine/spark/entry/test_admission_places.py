@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.files.parquet import WholeParquet
 from penstock.engine.spark.entry.admission import Guards, admit_files
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.watch import Watch
 from penstock.model.formats.files import parquet
 from penstock.model.writing.network import Network
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.connectors.files.parquet import ParquetFiles
 from penstock.engine.spark.entry import admission, bad_times
 from penstock.engine.spark.entry.admission import Guards, admit_files
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.watch import Watch
 from penstock.model.formats.files import parquet
 from penstock.model.writing.network import Network
 
@@ -97,6 +97,7 @@ def test_spark_itself_counts_what_comes(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"time": times}), tmp_path / "a.parquet")
     net, watch = Network("n"), Watch()
     net.source("s", parquet(str(tmp_path), "time TIMESTAMP"), timestamp="time")
-    frame = admit_files(spark, net.nodes["s"], taken(net.nodes["s"], tmp_path), 0, Guards(), watch)  # type: ignore[arg-type]
+    given = taken(net.nodes["s"], tmp_path)
+    frame = admit_files(spark, net.nodes["s"], given, 0, Guards(), watch)  # type: ignore[arg-type]
     assert len(frame.limit(3).collect()) == 3
     assert watch.counts("s")["rows"] < 1_000

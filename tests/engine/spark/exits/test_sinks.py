@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -62,7 +63,7 @@ def test_publishing_again_does_no_harm(tmp_path):
 
 def test_a_lost_file_is_not_passed_over(tmp_path):
     moves = staged(tmp_path).write(TABLE, 7, 1).moves
-    os.unlink(moves[0][0])  # noqa: PTH108
+    Path(moves[0][0]).unlink()
     with pytest.raises(MissingFileError, match="committed, but neither it nor its staged file"):
         publish(moves)
 
@@ -113,8 +114,8 @@ def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_pa
     for path in (needed[0][0], folder, old[0]):
         os.utime(path, (long_ago, long_ago))
     remove_litter(str(tmp_path / "out"), needed)
-    assert not os.path.exists(old[0])  # noqa: PTH110
-    assert os.path.exists(new[0])  # noqa: PTH110
+    assert not Path(old[0]).exists()
+    assert Path(new[0]).exists()
     publish(needed)
 
 

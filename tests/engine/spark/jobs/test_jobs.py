@@ -14,7 +14,7 @@ from penstock.engine.contract.steering import Monitor, Steering
 from penstock.engine.spark.jobs.forms import Form
 from penstock.engine.spark.jobs.planning import job_plan, stage_levels
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.engine.spark.trains.outcome import Outcome
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.rewrite.subnetworks import split

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.local.engine import LocalEngine
 from penstock.engine.spark.jobs.forms import Form
-from penstock.engine.spark.trains.train_run import TrainRun
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.model.writing.network import Network
 from penstock.testing import assert_same_result, collect, examples, rows_source
 from penstock.testing.spark_run import InForm, run_on_spark

@@ -87,7 +87,7 @@ def expected(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     for at in range(1, SECONDS + 1):
         second(folder, at)
-    start(folder, None).all()
+    start(folder, None).run_all()
     return written(folder)
 
 
@@ -110,7 +110,7 @@ def records(folder):
 
 def test_no_train_writes_state_into_the_checkpoint(run, expected, memory):
     dry = start(run, NEVER)
-    dry.all()
+    dry.run_all()
     assert written(run) == expected
     assert not (query_directory(run) / "state").exists()
     assert not (query_directory(run) / "snapshots").exists()
@@ -119,7 +119,7 @@ def test_no_train_writes_state_into_the_checkpoint(run, expected, memory):
 
 def test_a_killed_run_goes_on_from_memory(run, expected, caplog):
     trains(start(run, NEVER), 4)
-    start(run, NEVER, epoch=2).all()
+    start(run, NEVER, epoch=2).run_all()
     assert written(run) == expected
     assert "run again" not in caplog.text
 
@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_from_memory(run, expected, caplog):
 def test_after_a_reboot_trains_run_again_and_put_nothing_out(run, expected, memory, recovery, after, caplog):
     trains(start(run, recovery), after)
     reboot(memory)
-    start(run, recovery, epoch=2).all()
+    start(run, recovery, epoch=2).run_all()
     assert written(run) == expected
     again = "run again" in caplog.text
     assert again == (recovery == NEVER and after < SECONDS), "without more input there is nothing to rebuild"
@@ -150,7 +150,7 @@ def test_a_crash_while_it_is_rebuilt(run, expected, memory, monkeypatch):
         patched.setattr(train, "crash_point", dies)
         with pytest.raises(KeyboardInterrupt):
             dry.train()
-    start(run, NEVER, epoch=3).all()
+    start(run, NEVER, epoch=3).run_all()
     assert written(run) == expected
 
 
@@ -168,7 +168,7 @@ def test_two_snapshots_stay_and_all_that_is_needed_to_run_trains_again(run, expe
         data[-70] ^= 1
         path.write_bytes(data)
     reboot(memory)
-    start(run, EVERY_TRAIN, epoch=2).all()
+    start(run, EVERY_TRAIN, epoch=2).run_all()
     assert written(run) == expected
 
 
@@ -177,7 +177,7 @@ def test_a_snapshot_is_not_used_without_its_record(run, expected, memory, caplog
     newest = max((query_directory(run) / "snapshots" / "records").iterdir())
     newest.write_bytes(newest.read_bytes()[:-5])
     reboot(memory)
-    start(run, EVERY_TRAIN, epoch=2).all()
+    start(run, EVERY_TRAIN, epoch=2).run_all()
     assert written(run) == expected
     assert "a snapshot of the state is not used" in caplog.text
 
@@ -209,7 +209,7 @@ def test_what_a_ticket_leaves_out_stays_left_out(run, memory):
     (run / "in" / "t3-g0.csv").write_text("1,0,30\nbad 3\n")
     reboot(memory)
     dry = start(run, NEVER, epoch=2)
-    dry.all()
+    dry.run_all()
     assert "1,8" not in written(run)[0]["roads"], "the row of second 3 was not counted"
     assert "1,7" in written(run)[0]["roads"]
 
@@ -222,7 +222,7 @@ def test_a_run_may_change_from_one_way_to_the_other(run, expected, memory, ways,
         trains(dry, 2)
         if down:
             reboot(memory)
-    start(run, ways[1], epoch=9).all()
+    start(run, ways[1], epoch=9).run_all()
     assert written(run) == expected
 
 
@@ -241,7 +241,7 @@ def test_versions_that_vanish_from_memory_while_it_runs(run, expected, memory, c
     state._RESIDENT.clear()  # the partition has moved to another worker
     for path in memory.rglob("*.parts"):
         path.unlink()
-    dry.all()
+    dry.run_all()
     assert written(run) == expected
     assert "run again" in caplog.text
 
@@ -252,7 +252,7 @@ def test_a_clean_stop_frees_memory_and_leaves_nothing_to_run_again(run, expected
     dry.query.stop()
     assert not list(memory.iterdir())
     assert records(run) == [3]
-    start(run, NEVER, epoch=2).all()
+    start(run, NEVER, epoch=2).run_all()
     assert written(run) == expected
     assert "run again" not in caplog.text
 
@@ -273,13 +273,13 @@ def test_state_that_is_forgotten_does_not_come_back(run, memory):
     dry.query.stop()
     dry.query.forget_state()
     reboot(memory)
-    start(run, EVERY_TRAIN, epoch=2).all()
+    start(run, EVERY_TRAIN, epoch=2).run_all()
     assert max(written(run)[0]["roads"]) == "2,4", "counted anew since then"
 
 
 def test_tickets_are_kept_back_to_the_older_snapshot(run, monkeypatch):
     dry = start(run, NEVER)
-    dry.all()
+    dry.run_all()
     query = dry.query
     last = query.log.ticket(query.last)
     assert query._needed(last) == -1
@@ -307,7 +307,7 @@ def test_snapshots_are_written_beside_the_trains(run, expected, memory):
     dry = start(run, EVERY_TRAIN)
     versions = dry.query.trains.versions
     versions.recovery = Recovery(EVERY_TRAIN, inline=False)
-    dry.all()
+    dry.run_all()
     dry.query.stop()
     assert records(run)[-1] == SECONDS - 1
     assert written(run) == expected
@@ -336,7 +336,7 @@ def test_a_checkpoint_made_anew_in_the_same_place_starts_empty(run, expected):
     trains(start(run, NEVER), 5)
     shutil.rmtree(run / "checkpoint")
     shutil.rmtree(run / "out")
-    start(run, NEVER).all()
+    start(run, NEVER).run_all()
     assert written(run) == expected
 
 
@@ -345,7 +345,7 @@ def test_where_memory_is_short_versions_lie_in_the_checkpoint(run, expected, mon
     trains(start(run, NEVER), 4)
     assert not list(memory.iterdir())
     assert list((query_directory(run) / "versions").rglob("*.parts"))
-    start(run, NEVER, epoch=2).all()
+    start(run, NEVER, epoch=2).run_all()
     assert written(run) == expected
 
 
@@ -371,13 +371,13 @@ def test_an_owner_that_was_followed_deletes_no_snapshot(run, expected, memory):
     versions = old.query.trains.versions
     versions.committed(2, old.query.trains.state, 1.0)  # wakes up in the middle of a snapshot
     assert set(before) <= set(records(run))
-    new.all()
+    new.run_all()
     assert written(run) == expected
 
 
 def test_logging_is_quiet_without_a_crash(run, caplog):
     with caplog.at_level(logging.WARNING):
-        start(run, EVERY_TRAIN).all()
+        start(run, EVERY_TRAIN).run_all()
     assert not caplog.records
 
 

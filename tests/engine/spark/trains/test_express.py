@@ -13,7 +13,8 @@ from penstock.connectors.contract import Target, Written
 from penstock.connectors.feed import FeedFile, FeedInput
 from penstock.connectors.files.sink import FilesSink
 from penstock.engine.spark.layout.plan import lay_out
-from penstock.engine.spark.tasks.packed_train import PackedTrainRun, labels_for, targets
+from penstock.engine.spark.runs.packed_run import PackedTrainRun
+from penstock.engine.spark.tasks.packed_stage import labels_for, targets
 from penstock.model.errors import PenstockError
 from penstock.model.types import Schema
 from penstock.rewrite.subnetworks import split
@@ -80,7 +81,9 @@ def test_rows_go_packed_from_the_feed_to_the_stage_of_their_key(tmp_path):
 @pytest.mark.parametrize(("length", "partitions", "fuse"), [(1, 2, True), (100, 3, True), (100, 2, False)])
 def test_the_same_rows_however_it_is_cut(tmp_path, length, partitions, fuse):
     three_seconds(tmp_path)
-    DryRun(network(tmp_path), tmp_path / "checkpoint", length=length, partitions=partitions, fuse=fuse).all()
+    DryRun(
+        network(tmp_path), tmp_path / "checkpoint", length=length, partitions=partitions, fuse=fuse
+    ).run_all()
     assert found(tmp_path) == EXPECTED
     (letter,) = DeadLetters(tmp_path / "checkpoint").read().to_pylist()
     assert (letter["raw"], letter["reason"], letter["source"], letter["offset"]) == (
@@ -206,7 +209,7 @@ def test_tuples_of_another_time_are_refused(tmp_path):
     other.source("rows", wrong, timestamp="second", whole=True)
     net = ps.Network.of("feed", [*other.nodes.values(), *nodes])
     with pytest.raises(PenstockError, match="another time than their delivery's"):
-        DryRun(net, tmp_path / "checkpoint").all()
+        DryRun(net, tmp_path / "checkpoint").run_all()
 
 
 def test_a_file_that_is_there_stays(tmp_path):

@@ -152,17 +152,17 @@ class DiffusedJoin(Parts):
         newest = [int(ts.max()) if len(ts) else NEVER for ts in stamps]
         oldest = min((int(ts.min()) for ts in stamps if len(ts)), default=None)
         return Report(
-            self.server,
-            (mine[0], mine[1]),
-            (len(stamps[0]), len(stamps[1])),
-            (newest[0], newest[1]),
-            oldest,
-            sum(j.operations for j in joined),
-            held,
-            size,
-            dropped,
-            replaced,
-            round(seconds, 6),
+            server=self.server,
+            owned=(mine[0], mine[1]),
+            received=(len(stamps[0]), len(stamps[1])),
+            newest=(newest[0], newest[1]),
+            oldest=oldest,
+            operations=sum(j.operations for j in joined),
+            held=held,
+            size=size,
+            dropped=dropped,
+            replaced=replaced,
+            seconds=round(seconds, 6),
         )
 
 

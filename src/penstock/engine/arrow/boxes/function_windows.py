@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow.boxes.window_rows import Shaper
-from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical, merge

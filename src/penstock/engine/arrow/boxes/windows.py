@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from penstock.engine.arrow.boxes.function_windows import KeptWindows
 from penstock.engine.arrow.boxes.window_rows import VALUE, WINDOW, Shaper
-from penstock.engine.arrow.boxes.window_spans import Spans
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic

@@ -36,7 +36,7 @@ Answer = tuple[Column, Column | None]  # the values, and the rows that are not s
 Kernel = Callable[[Call, list[Column]], Answer]
 
 
-class NotVectorised(Exception):  # noqa: N818
+class NotVectorised(Exception):  # noqa: N818 - no error
     """No kernel means quite the same: compute it row by row."""
 
 

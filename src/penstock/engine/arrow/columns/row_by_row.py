@@ -166,7 +166,7 @@ _SEES_NULL: dict[str, Act] = {
 def _order(left: Value, right: Value) -> int:
     """-1, 0 or 1; NaN equals NaN and is above every number."""
     if left != left or right != right:  # noqa: PLR0124 - only NaN differs from itself
-        return int(left != left) - int(right != right)  # noqa: PLR0124
+        return int(left != left) - int(right != right)  # noqa: PLR0124 - as above
     return int(left > right) - int(left < right)
 
 

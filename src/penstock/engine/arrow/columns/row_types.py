@@ -12,7 +12,7 @@ Row = dict[str, Value]
 Act = Callable[..., Value]
 
 
-class RowFailure(Exception):  # noqa: N818
+class RowFailure(Exception):  # noqa: N818 - it becomes a dead letter
     """The expression failed on a row; `reason` goes to the dead letter."""
 
     def __init__(self, reason: str) -> None:

@@ -28,7 +28,7 @@ from penstock.engine.spark.entry.source_valves import Entered, enter
 from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout
-from penstock.engine.spark.trains.watch import OFFERED, REMOVED, SHED, TOLD, LetterSql, Watch
+from penstock.engine.spark.watch import OFFERED, REMOVED, SHED, TOLD, LetterSql, Watch
 from penstock.model.boxes import Filter, Map, Source
 from penstock.model.types import SEQ, STAMP, Schema, arrow_schema
 from penstock.model.writing.network import Network

@@ -13,7 +13,7 @@ from penstock.engine.contract.valve import ARROW, Valve, ValveFlow
 from penstock.engine.spark.entry.source_valves import still_acting
 from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.plan import Stage
-from penstock.engine.spark.trains.watch import VALVE, Watch
+from penstock.engine.spark.watch import VALVE, Watch
 from penstock.model.boxes import Source
 from penstock.model.writing.network import Network
 

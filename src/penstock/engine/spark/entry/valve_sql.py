@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from penstock.engine.contract.valve import PARTS, Step, Valve
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.layout.expressions import to_spark
-from penstock.engine.spark.trains.watch import VALVE, Watch
+from penstock.engine.spark.watch import VALVE, Watch
 from penstock.model.types import INTEGRAL, SEQ, STAMP, Schema
 
 _UNKNOWN = -(2**63) + 1

@@ -15,7 +15,7 @@ from penstock.engine.arrow.value_samples import LOT, MOST, PlainSample, together
 from penstock.engine.contract.valve import PARTS
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.entry.valve_sql import hashed_below
-from penstock.engine.spark.trains.watch import Watch
+from penstock.engine.spark.watch import Watch
 from penstock.model.types import SEQ
 
 _SAMPLE = "#values"  # behind the name of a node

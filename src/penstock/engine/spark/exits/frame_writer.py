@@ -23,7 +23,7 @@ from penstock.store.file_names import staged_folder
 from penstock.store.points.point import PointWriter
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.trains.outcome import Outcome
+    from penstock.engine.spark.outcome import Outcome
     from penstock.engine.spark.trains.train import Trains
 
 

@@ -14,7 +14,7 @@ from penstock.model.types import arrow_schema
 from penstock.model.writing.network import Network
 
 if TYPE_CHECKING:
-    from penstock.engine.spark.trains.train_run import TrainRun
+    from penstock.engine.spark.runs.train_run import TrainRun
 
 
 def job_plan(run: TrainRun) -> JobPlan:

@@ -30,9 +30,9 @@ from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_cpu import CpuUsed
 from penstock.engine.contract.train_done import TrainDone
 from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, Kind, kind_of, message_of
-from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.own_records import note_published
 from penstock.engine.spark.trains.query_settings import QuerySettings
 from penstock.engine.spark.trains.source_memory import source_memory, sync_tree
@@ -263,12 +263,12 @@ class SubnetworkQuery:
             self.sub.name,
             ticket,
             commit,
-            self._began_at,
-            self.sub.outputs,
-            {**outcome.delivered, **self._rated(commit)},
-            tuple(outcome.shown),
-            outcome.state_bytes,
-            time.monotonic() - self._began,
+            started=self._began_at,
+            outputs=self.sub.outputs,
+            delivered={**outcome.delivered, **self._rated(commit)},
+            shown=tuple(outcome.shown),
+            state_bytes=outcome.state_bytes,
+            seconds=time.monotonic() - self._began,
             direct=self._direct,
             samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
             needed=self._needed(ticket),

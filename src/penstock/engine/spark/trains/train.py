@@ -31,18 +31,18 @@ from penstock.engine.spark.entry.points import asleep
 from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.jobs.forms import Form, form_of
 from penstock.engine.spark.jobs.plan import PickledPlan
-from penstock.engine.spark.jobs.run import train_run
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.engine.spark.layout.plan import Layout, behind, lay_out
+from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.recovery.snapshots import State as StateView
 from penstock.engine.spark.recovery.state_versions import DELTAS, Recovery, StateVersions
+from penstock.engine.spark.runs.job_run import train_run
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.session import is_local
 from penstock.engine.spark.tasks.state_parts import StateError
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
-from penstock.engine.spark.trains.outcome import Outcome
 from penstock.engine.spark.trains.own_records import is_published, lost_records, run_of, void_state, voided
-from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.rewrite.as_written import WrittenNames
@@ -299,19 +299,19 @@ class Trains:
         }
         commit = Commit(
             ticket.train,
-            _newest(ticket, running.newest()),
-            tuple(outcome.moves),
-            points,
-            outcome.counts,
-            int(pc.sum(dead.column("tuples")).as_py() or 0),
-            time.time(),
-            {name: tuple(reports) for name, reports in outcome.joins.items()},
-            outcome.costs,
-            accounts,
-            self.log.epoch,
-            outcome.state,
-            self.versions.recovery.network if self.versions.uses_snapshots else "",
-            _flows(ticket, accounts, outcome),
+            newest=_newest(ticket, running.newest()),
+            moves=tuple(outcome.moves),
+            points=points,
+            counts=outcome.counts,
+            dead=int(pc.sum(dead.column("tuples")).as_py() or 0),
+            finished=time.time(),
+            joins={name: tuple(reports) for name, reports in outcome.joins.items()},
+            costs=outcome.costs,
+            accounts=accounts,
+            epoch=self.log.epoch,
+            state=outcome.state,
+            network=self.versions.recovery.network if self.versions.uses_snapshots else "",
+            valves=_flows(ticket, accounts, outcome),
         )
         self.log.write_commit(commit)
         self.state = outcome.state

@@ -1,9 +1,7 @@
-"""A train without a shuffle of rows: one job from packed records to counts, through all stages.
+"""A stage whose tuples arrive and leave packed: no row of them ever exists in the JVM.
 
-If every input is a feed (partitioned by its writer) and every box runs vectorised, rows need never exist in
-the JVM. The source's records go straight into the first stage, whose task unpacks them. What one stage sends
-to the next also travels packed, one record for each target partition. Records about the train pass through.
-Between two stages lies one exchange of a handful of records, and the whole train is one Spark job.
+What one stage sends to the next travels as one record for each target partition. Records about the train pass
+through. `runs/packed_run.py` puts such stages together.
 """
 
 from __future__ import annotations
@@ -11,39 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, reduce
-from typing import TYPE_CHECKING
+from functools import cache
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from penstock.connectors.contract import Slice
 from penstock.engine.arrow.logic import DEAD_SCHEMA
-from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.ticket import UNKNOWN
 from penstock.engine.contract.valve import Valve
-from penstock.engine.spark.entry.slice_placement import by_group
 from penstock.engine.spark.entry.source_valves import enter
-from penstock.engine.spark.layout.plan import Stage, StageInput
 from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun
 from penstock.engine.spark.tasks.worker_gc import freeze_collector
-from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.train_run import TrainRun
 from penstock.model.boxes import Keys, Source
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.store.ipc import from_ipc, ipc_bytes
 
-if TYPE_CHECKING:
-    from penstock.engine.spark.trains.train import Trains
-
-_DDL = "label INT, kind STRING, name STRING, body BINARY"
+RECORD_DDL = "label INT, kind STRING, name STRING, body BINARY"
 _NAMES = ["label", "kind", "name", "body"]
 _PACKED = "packed"
-_FEW = 16  # up to this many files Spark reads itself; more would need a listing job
 Record = tuple[int, str, str, bytes]
 
 
@@ -132,7 +119,7 @@ class PackedStageTask(StageTask):
 
     def _slices_of(self, batch: pa.RecordBatch) -> list[Slice | None]:
         """The slice in each record, by the name of its file."""
-        return [self.slices.get(_file_name(path)) for path in batch.column("path").to_pylist()]
+        return [self.slices.get(file_name(path)) for path in batch.column("path").to_pylist()]
 
     def _finish(self, partition: int, begun: Begun, passing: list[Record]) -> Iterator[pa.RecordBatch]:
         tables, rooted = begun
@@ -230,12 +217,13 @@ def murmur3(value: int, seed: int = 42) -> int:
     return h - (1 << 32) if h >> 31 else h
 
 
-def _record_name(piece: Slice) -> str:
+def record_name(piece: Slice) -> str:
     """The name of a record: its path, as in Spark's own reader, or the slice itself."""
     return piece.whole_file() or json.dumps(piece.plain())
 
 
-def _file_name(path: str) -> str:
+def file_name(path: str) -> str:
+    """The name of the file, or the slice itself, in a record's path."""
     return path if path.startswith("{") else unquote(path.rsplit("/", 1)[-1])
 
 
@@ -249,99 +237,10 @@ class ReadTask:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 for slice_ in self.parts[part]:
-                    columns = [pa.array([_record_name(slice_)]), pa.array([slice_.read()], pa.binary())]
+                    columns = [pa.array([record_name(slice_)]), pa.array([slice_.read()], pa.binary())]
                     yield pa.RecordBatch.from_arrays(columns, names=["path", "chunk"])
                 if not self.parts[part]:
                     yield pa.RecordBatch.from_arrays(
                         [pa.array([""]), pa.array([b""])], names=["path", "chunk"]
                     )
         freeze_collector()
-
-
-class PackedTrainRun(TrainRun):
-    """One run of one ticket, packed all the way."""
-
-    def __init__(self, trains: Trains, ticket: Ticket, outcome: Outcome) -> None:
-        super().__init__(trains, ticket, outcome)
-        self.labels = labels_for(trains.partitions)
-        self._newest: list[int] = []
-
-    def run(self) -> None:
-        self.trains.doing = tuple(name for stage in self.layout.stages for name in stage.nodes)
-        frame = self._packed()
-        for i, stage in enumerate(self.layout.stages):
-            # All sources lie in the records of one scan, and only the first stage can come directly after it.
-            task = self._packed_task(stage)
-            if i:
-                frame = frame.repartition(self.trains.partitions, "label")
-            frame = frame.mapInArrow(task, _DDL)
-        for row in frame.collect():
-            self.take(row["kind"], row["name"], bytes(row["body"]))
-            if row["kind"] == "record":
-                newest = json.loads(bytes(row["body"])).get("newest")
-                self._newest += [] if newest is None else [newest]
-
-    def slices(self) -> list[Slice]:
-        """The slices that the train reads."""
-        return [s for slices in self.ticket.slices.values() for s in slices if isinstance(s, Slice)]
-
-    def _packed(self) -> DataFrame:
-        """The train's packed records, a partition for each group of keys.
-
-        Spark reads them itself, or tasks do if there are many files.
-        """
-        spark, parts = self.trains.spark, self.trains.partitions
-        slices = self.slices()
-        groups = by_group(slices, parts)
-        if len(slices) > _FEW or any(s.whole_file() is None for s in slices):
-            tasks = spark.range(0, parts, 1, parts)
-            return tasks.mapInArrow(ReadTask(groups), "path STRING, chunk BINARY")
-        frames = [self._files(group) for group in groups]
-        # Each of them has one partition, so Spark would put all into one. A last one without any partition
-        # prevents that.
-        none = spark.range(0, 0).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
-        return reduce(DataFrame.union, [*frames, none])
-
-    def _files(self, slices: list[Slice]) -> DataFrame:
-        spark = self.trains.spark
-        if not slices:
-            return spark.range(0, 1, 1, 1).selectExpr("'' AS path", "cast(null AS BINARY) AS chunk")
-        files = spark.read.format("binaryFile").load([str(s.whole_file()) for s in slices])
-        return files.select("path", F.col("content").alias("chunk")).coalesce(1)
-
-    def _packed_task(self, stage: Stage) -> PackedStageTask:
-        plain = self.stage_task(stage, [])
-        source = self.net.nodes.get(stage.name)
-        root = source if isinstance(source, Source) else None
-        if root is not None and self.trains.terminals(root.name):
-            plain.leaving.append(self.leaving(root.name))
-        if root is not None:
-            plain.monitors = {**plain.monitors, **self.monitors([root.name])}
-            plain.sampled = self.sampled_columns([root.name, *stage.nodes])
-        plain.valves = self.valves.on_arrows(stage.nodes)
-        return PackedStageTask(
-            **vars(plain),
-            root=root,
-            sending=self._sending(stage),
-            labels=self.labels,
-            slices=self._by_name() if root is not None else {},
-            root_valves=() if root is None else self.valves.at_input(root.name),
-        )
-
-    def _by_name(self) -> dict[str, Slice]:
-        return {_file_name(_record_name(s)): s for s in self.slices()}
-
-    def _sending(self, stage: Stage) -> list[Onward]:
-        return [
-            Onward(entry.tail, other.name, i, entry.keys)
-            for other in self.layout.stages
-            for i, entry in enumerate(other.entries)
-            if self._home(entry) is stage
-        ]
-
-    def _home(self, entry: StageInput) -> Stage | None:
-        return self.layout.home.get(entry.tail)
-
-    def newest(self) -> dict[str, int]:
-        """The largest `_ts` of the source in this train."""
-        return {name: max(self._newest) for name in self.trains.sub.inputs if self._newest}

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from penstock.engine.spark.entry.admission import raw_text
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.layout.expressions import to_spark
-from penstock.engine.spark.trains.watch import LetterSql, Watch
+from penstock.engine.spark.watch import LetterSql, Watch
 from penstock.model.boxes import Drop, Filter, Map, Node
 from penstock.model.types import SEQ, STAMP, Schema, StreamType
 

@@ -26,13 +26,13 @@ from penstock.engine.spark.entry.train_valves import TrainValves
 from penstock.engine.spark.exits.frame_samples import watch_values, watched_values
 from penstock.engine.spark.exits.frame_writer import FrameWriter
 from penstock.engine.spark.layout.diffusion_proxy import SERVER, routed
-from penstock.engine.spark.layout.native import NativeBox, apply_box
 from penstock.engine.spark.layout.plan import Layout, Stage, StageInput, behind, guarded
 from penstock.engine.spark.layout.preaggregate import may_preaggregate, preaggregated
 from penstock.engine.spark.layout.tagging import common, tagged
+from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.runs.native import NativeBox, apply_box
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
-from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.watch import VALVE, Watch
+from penstock.engine.spark.watch import VALVE, Watch
 from penstock.model.boxes import Drop, Node, Source, Trait
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.rewrite.value_ways import sampled_columns

@@ -19,9 +19,9 @@ from penstock.engine.spark.jobs.forms import Form
 from penstock.engine.spark.jobs.plan import PickledPlan
 from penstock.engine.spark.jobs.planning import job_plan
 from penstock.engine.spark.jobs.task import Note, PhaseTask, TrainPart, WholeTrainTask
-from penstock.engine.spark.tasks.packed_train import PackedTrainRun
-from penstock.engine.spark.trains.outcome import Outcome
-from penstock.engine.spark.trains.train_run import TrainRun
+from penstock.engine.spark.outcome import Outcome
+from penstock.engine.spark.runs.packed_run import PackedTrainRun
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.store.points.point import PointReader, ReadPlan
 
 if TYPE_CHECKING:
@@ -73,19 +73,19 @@ class JobRun(TrainRun):
         boxes = [node.name for node in self.net.nodes.values() if node.is_box]
         return TrainPart(
             ticket.train,
-            {name: self._shares(name) for name in self.trains.sub.inputs if ticket.slices.get(name)},
-            ticket.horizons,
-            {name: self.input_horizons(name) for name in boxes},
-            self.trains.state,
-            str(self.trains.versions.root),
-            ticket.drop_rates,
-            ticket.joins,
-            self.monitors([*self.trains.sub.inputs, *boxes]),
-            ticket.final,
-            self._entry_valves(),
-            self.valves.on_arrows(boxes),
-            self.valves.choosing(),
-            self.sampled_columns([*self.trains.sub.inputs, *boxes]),
+            pieces={n: self._shares(n) for n in self.trains.sub.inputs if ticket.slices.get(n)},
+            source_horizons=ticket.horizons,
+            horizons={name: self.input_horizons(name) for name in boxes},
+            state=self.trains.state,
+            state_root=str(self.trains.versions.root),
+            drop_rates=ticket.drop_rates,
+            joins=ticket.joins,
+            monitors=self.monitors([*self.trains.sub.inputs, *boxes]),
+            final=ticket.final,
+            entry_valves=self._entry_valves(),
+            valves=self.valves.on_arrows(boxes),
+            choosing=self.valves.choosing(),
+            sampled=self.sampled_columns([*self.trains.sub.inputs, *boxes]),
         )
 
     def _entry_valves(self) -> dict[str, EntryValves]:
