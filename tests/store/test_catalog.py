@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.model.boxes import About, Filter, Union
+from penstock.store.catalog import catalog as catalog_module
 from penstock.store.catalog.catalog import Catalog
 from penstock.store.catalog.record_types import (
     ArrowRecord,
@@ -200,3 +201,12 @@ def test_what_is_no_catalog_is_refused(tmp_path):
     db.close()
     with pytest.raises(StoreError, match="written by another version"):
         Catalog(path)
+
+
+def test_a_process_that_keeps_it_is_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog_module, "_PATIENCE", 0.05)
+    other = sqlite3.connect(Catalog(tmp_path / "catalog.db").path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="if one was suspended, end it"):
+        Catalog(tmp_path / "catalog.db").record_event("idle", "cars")
+    other.close()

@@ -50,6 +50,7 @@ from penstock.store.catalog.tables import (
 from penstock.store.errors import StoreError
 
 SqlValue = None | int | float | str
+_PATIENCE = 30.0  # seconds to wait for another process that writes
 _OF_SUBNETWORKS = (
     "trains",
     "box_counts",
@@ -107,7 +108,7 @@ class Catalog:
         """The connection of the calling thread; transactions are opened by hand."""
         db: sqlite3.Connection | None = getattr(self._own, "db", None)
         if db is None:
-            db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
+            db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             # The catalog only reports what happened, so it may lose the last moments before a power cut.
             db.execute("PRAGMA synchronous = NORMAL")
             self._own.db = db
@@ -137,11 +138,10 @@ class Catalog:
             raise self._broken(error) from None
 
     def _broken(self, error: sqlite3.DatabaseError) -> StoreError:
-        return StoreError(
-            f"{self.path} cannot be used",
-            found=str(error),
-            hint="if it is damaged, move it away: a new one is made at the next start",
-        )
+        hint = "if it is damaged, move it away: a new one is made at the next start"
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            hint = f"a process has kept it for {_PATIENCE:g} seconds; if one was suspended, end it"
+        return StoreError(f"{self.path} cannot be used", found=str(error), hint=hint)
 
     def close(self) -> None:
         """Close the connections of all threads; no thread may be using the catalog."""
