@@ -27,7 +27,8 @@ from benchmarks.common.spark import scratch, session
 from benchmarks.common.tables import quantile, show
 from benchmarks.engine.optimizer_input import write_source
 from penstock.model.types import Schema
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 
 SCHEMA = "time TIMESTAMP, k INT, v INT, note STRING"
 ROWS = 5_000  # of a file

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from penstock.model.boxes import Filter, Trait
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts
 from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.writing.network import Network
 from penstock.rewrite.cost_model import CostModel, cost_model
 from penstock.rewrite.optimize import RULES, Plan, PlanStep, optimize
-from penstock.rewrite.settling import settled
-from penstock.rewrite.subnetworks import SubNetwork, reaching
+from penstock.rewrite.settling import lacking, settled
+from penstock.rewrite.subnetworks import SubNetwork
 
 _PRUNE = tuple(rule for rule in RULES if rule.name == "prune columns")
 
@@ -61,11 +60,17 @@ class Form:
         network = self.plan(sub.as_written).network
         return sub if network is sub.as_written else replace(sub, network=network, written=sub.as_written)
 
-    def passed(self, form: Network, horizon: int) -> Form:
-        """The same after the horizon has moved: filters leave that stayed for the sake of older tuples."""
-        if self.newest is None:
-            return self
-        return replace(self, settled=self.settled | settled(form, self.in_use, self.newest, horizon))
+    def passed(self, running: SubNetwork, horizon: int) -> Form:
+        """The same after the horizon has moved: filters leave that stayed for the sake of older tuples.
+
+        `running`: the sub-network in this form. A filter that it no longer has in front of a box counts no
+        more: the state has taken tuples again that the filter would have kept out.
+        """
+        in_front = lacking(running.network, running.as_written)
+        kept = self.settled & in_front
+        if self.newest is not None:
+            kept |= settled(running.network, in_front, self.in_use, self.newest, horizon)
+        return replace(self, settled=frozenset(kept))
 
     def plain(self) -> JsonObject:
         """For the disk."""
@@ -88,23 +93,3 @@ class Form:
 def _box(plain: JsonMapping) -> MeasuredBox:
     cpu = plain["cpu"]
     return MeasuredBox(**{**plain, "cpu": None if cpu is None else Line(**cpu)})
-
-
-def stateful(network: Network) -> frozenset[str]:
-    """The boxes that keep something between trains."""
-    return frozenset(name for name, node in network.nodes.items() if Trait.STATEFUL in node.traits)
-
-
-def lacking(form: Network, written: Network) -> set[tuple[str, str]]:
-    """Filters that stand behind a box with state as written and in front of it in this form: (filter, box).
-
-    The state lacks what such a filter removes.
-    """
-    return {
-        (name, box)
-        for box in stateful(form)
-        for above in reaching(form, form.nodes[box].inputs)
-        if isinstance(form.nodes[above], Filter)
-        for name in form.nodes[above].origins
-        if name in written.nodes and box in reaching(written, written.nodes[name].inputs)
-    }

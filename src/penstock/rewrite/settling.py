@@ -28,22 +28,38 @@ def memory_of(box: Node) -> int | None:
     return box.limit if isinstance(box, Resample) else None
 
 
-def settled(
-    network: Network, in_use: Collection[str], newest: int, horizon: int
-) -> frozenset[tuple[str, str]]:
-    """The filters that need not stay behind their boxes: (filter as written, box).
+def stateful(network: Network) -> frozenset[str]:
+    """The boxes that keep something between trains."""
+    return frozenset(name for name, node in network.nodes.items() if Trait.STATEFUL in node.traits)
 
-    `newest`: the time of the newest tuple that had come before the filter was pushed. `horizon`: what is
-    promised about all inputs now. Both in microseconds.
+
+def lacking(form: Network, written: Network) -> set[tuple[str, str]]:
+    """Filters that stand behind a box with state as written and in front of it in this form: (filter, box).
+
+    The state lacks what such a filter removes.
     """
-    pairs: set[tuple[str, str]] = set()
-    for filter_ in network.nodes.values():
-        if isinstance(filter_, Filter) and filter_.inputs[0] in in_use:
-            box = filter_.inputs[0]
-            span = _span(network, box)
-            if span is not None and horizon > newest + span:
-                pairs |= {(name, box) for name in filter_.origins}
-    return frozenset(pairs)
+    return {
+        (name, box)
+        for box in stateful(form)
+        for above in reaching(form, form.nodes[box].inputs)
+        if isinstance(form.nodes[above], Filter)
+        for name in form.nodes[above].origins
+        if name in written.nodes and box in reaching(written, written.nodes[name].inputs)
+    }
+
+
+def settled(
+    form: Network, in_front: Collection[tuple[str, str]], in_use: Collection[str], newest: int, horizon: int
+) -> frozenset[tuple[str, str]]:
+    """Of the filters in front of boxes, those that need not stay behind them: (filter as written, box).
+
+    `in_front`: what the form is `lacking`. Only such a filter has kept anything out of the state. `newest`:
+    the time of the newest tuple that had come before the form began. `horizon`: what is promised about all
+    inputs now. Both in microseconds.
+    """
+    spans = {box: _span(form, box) for _, box in in_front if box in in_use}
+    over = {box for box, span in spans.items() if span is not None and horizon > newest + span}
+    return frozenset((name, box) for name, box in in_front if box in over)
 
 
 def _span(network: Network, box: str) -> int | None:

@@ -16,7 +16,8 @@ from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.model.writing.stream import Stream
 from penstock.rewrite.check import check
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from penstock.rewrite.subnetworks import SubNetwork, at_point, split
 from penstock.runtime.attached_views import (
     at_free_names,

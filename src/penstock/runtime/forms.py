@@ -13,7 +13,8 @@ from pathlib import Path
 from penstock.model.errors import NetworkError
 from penstock.model.json_types import JsonObject
 from penstock.model.writing.network import Network
-from penstock.rewrite.forms import Form, lacking
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import lacking
 from penstock.rewrite.subnetworks import SubNetwork, reaching
 from penstock.runtime.box_facts import configuration
 from penstock.store.durable import make_directory, read_record, write_record

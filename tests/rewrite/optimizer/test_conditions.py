@@ -17,7 +17,7 @@ from penstock.rewrite.rules import (
     push_filters,
     share_prefixes,
 )
-from penstock.rewrite.settling import settled
+from penstock.rewrite.settling import lacking, settled
 from penstock.testing import HandClock, assert_same_result, collect, rows_source
 
 from .swapping import run_with_swaps, same_inputs
@@ -255,8 +255,9 @@ def test_a_filter_stays_until_the_horizon_has_passed_what_state_held():
     net = network(build)
     form = optimize(net, CostModel(in_use=frozenset({"minutes"}))).network
     minute, newest = 60_000_000, 1_000_000
-    assert settled(form, {"minutes"}, newest, newest + 2 * minute) == frozenset()
-    passed = settled(form, {"minutes"}, newest, newest + 2 * minute + 1)
+    in_front = lacking(form, net)
+    assert settled(form, in_front, {"minutes"}, newest, newest + 2 * minute) == frozenset()
+    passed = settled(form, in_front, {"minutes"}, newest, newest + 2 * minute + 1)
     assert passed == {("first", "minutes")}
     later = optimize(net, CostModel(in_use=frozenset({"minutes"}), settled=passed)).network
     assert [n.name for n in later.nodes.values() if n.kind == "filter"] == ["first"]
@@ -270,7 +271,7 @@ def test_a_latch_never_forgets_so_the_filter_stays(monkeypatch):
 
     net = network(build)
     form = optimize(net, CostModel(in_use=frozenset({"latest"}))).network
-    assert settled(form, {"latest"}, 0, 10**15) == frozenset()
+    assert settled(form, lacking(form, net), {"latest"}, 0, 10**15) == frozenset()
 
 
 def test_a_box_in_use_keeps_its_columns():

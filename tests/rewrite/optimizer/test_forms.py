@@ -10,9 +10,10 @@ from penstock.model.costs import Line, MeasuredBox
 from penstock.model.writing.network import Network
 from penstock.rewrite.as_written import WrittenNames
 from penstock.rewrite.cost_model import CostModel
-from penstock.rewrite.forms import Form, lacking, stateful
+from penstock.rewrite.forms import Form
 from penstock.rewrite.optimize import RULES
 from penstock.rewrite.rules.share_prefixes import share_prefixes
+from penstock.rewrite.settling import lacking, stateful
 from penstock.rewrite.subnetworks import split
 from penstock.rewrite.texts import all_of
 from penstock.testing import collect, rows_source
@@ -71,10 +72,56 @@ def test_a_filter_in_front_keeps_tuples_out_of_the_state():
 def test_filters_leave_once_their_tuples_are_gone():
     (sub,) = split(cars(windows))
     form = Form(rewritten=True, in_use=frozenset({"minutes"}), newest=0)
-    later = form.passed(form.of(sub).network, 3 * 60_000_000)
+    later = form.passed(form.of(sub), 3 * 60_000_000)
     assert later.settled == {("first", "minutes")}
     assert [n.kind for n in form.of(sub).network.nodes.values()].count("filter") == 2
     assert [n.kind for n in later.of(sub).network.nodes.values()].count("filter") == 1
+
+
+def blunt_and_sharp():
+    """Figures by which pushing the filter does not pay, and by which it does."""
+    return tuple(
+        {"first": MeasuredBox("first", "n", 10, 1000, out, Line(0.0, cost))}
+        for out, cost in ((1000, 1e-6), (10, 1e-8))
+    )
+
+
+def test_a_filter_that_was_never_in_front_is_not_settled():
+    """It is pushed later, by other figures: then it must stay."""
+    (sub,) = split(cars(windows))
+    blunt, sharp = blunt_and_sharp()
+    form = Form(rewritten=True, boxes=blunt, in_use=stateful(sub.network), newest=0)
+    assert lacking(form.of(sub).network, sub.network) == set()
+    later = form.passed(form.of(sub), 3600_000_000)
+    assert later.settled == set()
+    pushed = replace(later, boxes=sharp).of(sub).network
+    assert [n.kind for n in pushed.nodes.values()].count("filter") == 2
+
+
+def test_a_filter_that_went_back_is_no_longer_settled():
+    (sub,) = split(cars(windows))
+    blunt, sharp = blunt_and_sharp()
+    in_front = Form(rewritten=True, boxes=sharp, in_use=stateful(sub.network), newest=0)
+    passed = in_front.passed(in_front.of(sub), 3600_000_000)
+    assert passed.settled == {("first", "minutes")}
+    back = replace(passed, boxes=blunt, newest=3600_000_000)
+    assert lacking(back.of(sub).network, sub.network) == set()
+    assert back.passed(back.of(sub), 3600_000_001).settled == set()
+
+
+def test_a_filter_that_was_merged_with_a_settled_one_is_not_settled_by_it():
+    def two(stream):
+        counted = stream.group_by("k").tumble("1 minute", n="count(*)", name="minutes")
+        counted.filter("k < 5", name="first").filter("k > 1", name="second").output("out", to=collect())
+
+    (sub,) = split(cars(two))
+    form = Form(rewritten=True, in_use=stateful(sub.network), newest=0)
+    (merged,) = [
+        n for n in form.of(sub).network.nodes.values() if n.kind == "filter" and "minutes" in n.inputs
+    ]
+    assert merged.origins == ("first", "second")
+    later = form.passed(form.of(sub), 3600_000_000)
+    assert later.settled == lacking(form.of(sub).network, sub.network)
 
 
 def only_filter(form):

@@ -16,7 +16,8 @@ from pyspark import cloudpickle
 
 from penstock.engine.local import LocalEngine
 from penstock.engine.spark.jobs.forms import Form as TrainForm
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from penstock.rewrite.subnetworks import split
 from penstock.testing import assert_same_result
 from penstock.testing.spark_run import InForm

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from soak import count
 
 SCHEMA = "time TIMESTAMP, k INT, v INT"

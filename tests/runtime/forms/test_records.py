@@ -6,7 +6,8 @@ import pytest
 
 from penstock.model.errors import NetworkError
 from penstock.model.writing.network import Network
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.forms import Forms, forms_texts
 from penstock.testing import collect, rows_source

@@ -6,7 +6,8 @@ import pytest
 
 import penstock as ps
 from penstock.model.errors import NetworkError, PenstockError
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from penstock.testing import assert_same_rows
 from runtime.streams import local, put, rows_of, source, until
 

@@ -23,7 +23,8 @@ from penstock.model.costs import Line
 from penstock.model.errors import PenstockError, one_line
 from penstock.model.json_types import JsonObject
 from penstock.model.writing.network import Network
-from penstock.rewrite.forms import Form, stateful
+from penstock.rewrite.forms import Form
+from penstock.rewrite.settling import stateful
 from penstock.rewrite.subnetworks import SubNetwork
 from penstock.runtime.box_facts import configuration
 from penstock.runtime.checkpoint_identity import known_subnetworks
@@ -175,7 +176,7 @@ class Optimizer:
         form = self._runtime.forms.form(query.sub.name) or Form()
         ticket = query.log.ticket(query.last)
         if form.rewritten and ticket is not None and ticket.horizons:
-            form = form.passed(query.sub.network, min(ticket.horizons.values()))
+            form = form.passed(query.sub, min(ticket.horizons.values()))
         loads = [load for load in self._catalog.loads(60) if load.subnetwork == query.sub.name]
         return replace(
             form,
