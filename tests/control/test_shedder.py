@@ -63,14 +63,20 @@ def test_a_small_excess_waits_until_something_is_late():
 
 def test_valves_open_only_after_calm_seconds():
     state = Shedding(kept=0.4, tightened=10.0)
-    calm = lambda now: next_shedding(state, Pressure(now, 0.1, USABLE, 0.0, THRESHOLD))  # noqa: E731
+
+    def calm(now):
+        return next_shedding(state, Pressure(now, 0.1, USABLE, 0.0, THRESHOLD))
+
     assert calm(11.9).kept == 0.4
     assert calm(12.0).kept == pytest.approx(0.7)
 
 
 def test_what_is_not_exact_for_long_after_it_came_back_comes_back_for_good():
     """The load is noisy around twice of what fits: groups must not come and go with it."""
-    noisy = lambda now: 2 * USABLE * (1 + 0.06 * ((now * 7919) % 5 - 2) / 2)  # noqa: E731
+
+    def noisy(now):
+        return 2 * USABLE * (1 + 0.06 * ((now * 7919) % 5 - 2) / 2)
+
     history = simulate(noisy, 300, tempo=STEADY)
     settled = [kept for now, kept, _ in history if now > 60]
     assert sum(after > before for before, after in itertools.pairwise(settled)) == 0
@@ -79,7 +85,9 @@ def test_what_is_not_exact_for_long_after_it_came_back_comes_back_for_good():
 
 
 def test_all_comes_back_when_the_overload_is_over():
-    offered = lambda now: USABLE * (2 if now < 60 else 0.5)  # noqa: E731
+    def offered(now):
+        return USABLE * (2 if now < 60 else 0.5)
+
     history = simulate(offered, 120, tempo=STEADY)
     assert all(kept == 1 for now, kept, _ in history if now > 100)
 

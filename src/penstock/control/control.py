@@ -367,7 +367,7 @@ class Control:
         for name in (*sub.outputs, *sub.points):
             before = self._exact.get(name, Exactness())
             shed = done.kept.get(name, 1.0) < 1
-            memory = self._places.memory(self._runtime.network, sub, name)
+            memory = self._places.memory(sub, name)
             after = before.after_train(shed=shed, newest=newest, memory=memory)
             changed = changed or after.since != before.since
             self._exact[name] = after

@@ -36,7 +36,7 @@ TUPLES, WINDOWS, KEYS = "tuples", "windows", "keys"
 
 
 @dataclass(frozen=True)
-class Place:
+class ValvePlace:
     """A source or an arrow behind a split. `outputs`: those that lose what is shed here.
 
     `grain` None: nothing may be shed here, and `why` says so. `exact`: each answer delivered is one of the
@@ -75,21 +75,21 @@ class Place:
         )
 
 
-def places(network: Network) -> tuple[Place, ...]:
+def places(network: Network) -> tuple[ValvePlace, ...]:
     """All places of a network, those of each sub-network from its inputs down."""
     return tuple(place for sub in split(network) for place in sub_places(network, sub))
 
 
-def sub_places(network: Network, sub: SubNetwork) -> tuple[Place, ...]:
+def sub_places(network: Network, sub: SubNetwork) -> tuple[ValvePlace, ...]:
     """The places of one sub-network; `network`: the whole one, to see what lies behind its points."""
-    grains: dict[str, Place] = {}
+    grains: dict[str, ValvePlace] = {}
     judged = []
     for at in valve_places(sub):
         inputs = _inputs_above(sub, at)
-        place = _judged(network, sub, at, inputs, grains)
+        valve_place = _judged(network, sub, at, inputs, grains)
         if at in sub.inputs:
-            grains[at] = place
-        judged.append(place)
+            grains[at] = valve_place
+        judged.append(valve_place)
     return tuple(judged)
 
 
@@ -109,32 +109,32 @@ def _inputs_above(sub: SubNetwork, at: str) -> list[str]:
 
 
 def _judged(
-    network: Network, sub: SubNetwork, at: str, inputs: Sequence[str], grains: dict[str, Place]
-) -> Place:
+    network: Network, sub: SubNetwork, at: str, inputs: Sequence[str], grains: dict[str, ValvePlace]
+) -> ValvePlace:
     tail, _, head = at.partition("->")
     starts = [head] if head else list(sub.network.readers(tail))
     nodes = [network.nodes[name] for name in _behind(network, starts)]
     outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or getattr(n, "qos", None) is not None)
     lot = lot_of(inputs[0] if len(inputs) == 1 else at)
-    blank = Place(at, sub.name, outputs, lot=lot)
+    blank = ValvePlace(at, sub.name, outputs, lot=lot)
     refusal = next(filter(None, map(_refusal, nodes)), "")
     refusal = refusal or ("" if outputs else f"nothing behind '{tail}' has a quality of service")
     refusal = refusal or _goes_in_groups(sub, tail, grains)
     if refusal:
         return replace(blank, why=refusal)
     of_input = grains.get(inputs[0]) if len(inputs) == 1 else None
-    place = _with_grain(network, blank, starts, nodes)
-    return _as_input(place, of_input) if head and of_input is not None else place
+    own = _with_grain(network, blank, starts, nodes)
+    return _as_input(own, of_input) if head and of_input is not None else own
 
 
-def _goes_in_groups(sub: SubNetwork, tail: str, grains: Mapping[str, Place]) -> str:
+def _goes_in_groups(sub: SubNetwork, tail: str, grains: Mapping[str, ValvePlace]) -> str:
     """Why nothing is shed behind a source that loses whole groups."""
     above = reaching(sub.network, [tail])
     whole = [name for name, place in grains.items() if place.in_groups and name in above]
     return f"'{whole[0]}' loses whole groups, with all their answers" if whole else ""
 
 
-def _as_input(place: Place, of_input: Place) -> Place:
+def _as_input(place: ValvePlace, of_input: ValvePlace) -> ValvePlace:
     """With the grain of the input, if that keeps the branch exact too: then one drop serves both.
 
     Not with whole windows: for the length of a window a branch would then do all of its work or nothing, and
@@ -168,7 +168,9 @@ def _refusal(node: Node) -> str:
     return ""
 
 
-def _with_grain(network: Network, blank: Place, starts: Sequence[str], nodes: Sequence[Node]) -> Place:
+def _with_grain(
+    network: Network, blank: ValvePlace, starts: Sequence[str], nodes: Sequence[Node]
+) -> ValvePlace:
     """The leftmost grain that keeps answers exact; if none does, tuples, where outputs may be approximate."""
     said = [node.shed_by for node in nodes if node.shed_by]
     groups = _whole_groups(network, blank, starts) if KEYS in said else None
@@ -192,7 +194,7 @@ def _row_grain(grain: str | None) -> str | None:
     return TUPLES if grain in ("slices", "blocks") else grain
 
 
-def _approximate(network: Network, blank: Place, nodes: Sequence[Node]) -> Place:
+def _approximate(network: Network, blank: ValvePlace, nodes: Sequence[Node]) -> ValvePlace:
     strict = [
         node.name
         for node in nodes
@@ -207,7 +209,7 @@ def _approximate(network: Network, blank: Place, nodes: Sequence[Node]) -> Place
     )
 
 
-def _exact(network: Network, blank: Place, starts: Sequence[str], grain: str) -> Place | None:
+def _exact(network: Network, blank: ValvePlace, starts: Sequence[str], grain: str) -> ValvePlace | None:
     """The place with this grain, if each answer delivered is then one of the exact ones; else None."""
     if grain == TUPLES:
         subset = all(isinstance(node, Join) for node in _with_memory(network, starts))
@@ -221,7 +223,7 @@ def _with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
 
 def _first_with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
     """The first box with memory on each path."""
-    found, todo, seen = [], list(starts), set()
+    first, todo, seen = [], list(starts), set()
     while todo:
         name = todo.pop(0)
         if name in seen:
@@ -229,13 +231,13 @@ def _first_with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
         seen.add(name)
         node = network.nodes[name]
         if Trait.STATEFUL in node.traits:
-            found.append(node)
+            first.append(node)
         else:
             todo += network.readers(name)
-    return found
+    return first
 
 
-def _whole_windows(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+def _whole_windows(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
     first = _first_with_memory(network, starts)
     spans = {(n.size, n.step) for n in first if isinstance(n, Windowed) and has_time_windows(n)}
     later = [n for n in _with_memory(network, starts) if n not in first]
@@ -249,7 +251,7 @@ def _whole_windows(network: Network, blank: Place, starts: Sequence[str]) -> Pla
     return replace(blank, grain=WINDOWS, size=size.us, every=every.us) if every.us <= size.us else None
 
 
-def _whole_keys(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+def _whole_keys(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
     """Whole keys: all boxes with memory must keep them apart, and no box may change them on the way."""
     memory = _with_memory(network, starts)
     parts = [
@@ -269,7 +271,7 @@ def _whole_keys(network: Network, blank: Place, starts: Sequence[str]) -> Place 
     return replace(blank, grain=KEYS, keys=keys) if keys and carried else None
 
 
-def _whole_groups(network: Network, blank: Place, starts: Sequence[str]) -> Place | None:
+def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
     """Whole groups of a feed: boxes with memory must keep its keys apart, or be for approximate outputs."""
     source = network.nodes[blank.at.partition("->")[0]]
     keys = source.format.keys if isinstance(source, Source) and isinstance(source.format, Feed) else ()
@@ -294,7 +296,7 @@ def _from(network: Network, starts: Sequence[str], node: Node, up: str) -> bool:
     return node.name in starts or up in _behind(network, starts)
 
 
-def _coarse(network: Network, blank: Place) -> Place:
+def _coarse(network: Network, blank: ValvePlace) -> ValvePlace:
     """Tuples, or as many of them at once as the source allows: that saves most."""
     node = network.nodes[blank.at.partition("->")[0]]
     source = node if isinstance(node, Source) else _only_source(network, node)

@@ -36,11 +36,22 @@ def all_of(predicates: Iterable[str]) -> str:
     >>> all_of(["a > 1", "b = 2 OR c", "a > 1"])
     'a > 1 AND (b = 2 OR c)'
     """
-    parts = list(dict.fromkeys(part for predicate in predicates for part in conjuncts(predicate)))
+    each = [part for predicate in predicates for part in conjuncts(predicate)]
+    parts = list({bare(part): part for part in reversed(each)}.values())[::-1]
     if len(parts) == 1:
         return parts[0]
     # An OR binds weaker than the AND that is put around it.
     return " AND ".join(f"({part})" if isinstance(parse(part), exp.Or) else part for part in parts)
+
+
+@lru_cache(maxsize=4096)
+def bare(text: str) -> str:
+    """The expression in one spelling, without parentheses around it: equal texts mean the same.
+
+    >>> bare("(k = 1 or k = 2)") == bare("k = 1 OR k=2")
+    True
+    """
+    return _sql(parse(text).unnest())
 
 
 def substituted(text: str, columns: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from tests.control.loop.networks import COSTLY, TOLERANT, network, subs
 import penstock as ps
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
+from penstock.rewrite.forms import Form
 from penstock.rewrite.subnetworks import split
 
 (SUB,) = subs()
@@ -57,3 +58,54 @@ def test_boxes_that_cannot_lose_tuples_are_left_alone():
     assert set(places.sheddable(structure.qos)) == {"some"}
     writer = next(part for part in parts if part.points)
     assert places.valves(writer, {"some": 0.1}) == ()
+
+
+def forms_and_places(build, **form):
+    """The places as written, and in the form that the optimizer gives the sub-networks."""
+    net = ps.Network("n")
+    build(net.source("cars", ps.csv("in/", "time TIMESTAMP, k INT, v INT"), timestamp="time"))
+    subs = split(net)
+    optimized = tuple(Form(rewritten=True, **form).of(sub) for sub in subs)
+    assert optimized != subs
+    return Places.of(net, Structure(subs)), Places.of(net, Structure(optimized))
+
+
+def by_source(places, sub):
+    return [(place.at, place.grain, place.exact) for place in places.by_subnetwork[sub] if place.at == "cars"]
+
+
+def test_a_filter_in_front_of_a_window_does_not_hide_it():
+    def build(stream):
+        counted = stream.group_by("k", name="by_k").tumble("1 minute", n="count(*)", name="minutes")
+        counted.filter("k = 1", name="first").output("out", to=ps.console(), qos=TOLERANT)
+
+    written, form = forms_and_places(build, in_use={"minutes"}, settled={("first", "minutes")})
+    assert by_source(written, "out") == by_source(form, "out") == [("cars", "windows", True)]
+    (sub,) = form.around.values()
+    assert form.memory(split(sub)[0], "out") == 60_000_000
+
+
+def test_what_lies_behind_a_point_is_seen_from_a_form_with_new_names():
+    def build(stream):
+        stream.filter("v > 1", name="a").filter("k > 1", name="b").output(
+            "out", to=ps.console(), qos=TOLERANT
+        )
+        point = stream.connection_point("kept", shed=True)
+        point.filter("v > 3", name="c").output("strict", to=ps.console())
+
+    written, form = forms_and_places(build)
+    assert by_source(written, "kept") == by_source(form, "kept") == []
+    assert [place.at for place in form.by_subnetwork["kept"]] == ["cars->a_and_b"]
+
+
+def test_a_name_that_is_elsewhere_too_leaves_nobody_to_say():
+    def build(stream):
+        stream.filter("v > 1", name="a").filter("k > 1", name="b").output(
+            "out", to=ps.console(), qos=TOLERANT
+        )
+        point = stream.connection_point("kept")
+        point.filter("v > 3", name="a_and_b").output("other", to=ps.console(), qos=TOLERANT)
+
+    _, form = forms_and_places(build)
+    assert "kept" not in form.by_subnetwork
+    assert form.by_subnetwork["other"]

@@ -312,3 +312,25 @@ def test_a_tuple_that_the_filter_removes_is_gone_before_it_can_be_late():
     assert len(late[True]) == 2
     assert len(late[False]) == 1
     assert '"v": 5' in late[False][0]
+
+
+def test_a_look_up_is_added_once():
+    """It was added again and again, because it stands in parentheses once it is merged with another filter."""
+    net = Network("n")
+    asked = net.source("asked", rows_source("time TIMESTAMP, k INT"), timestamp="time")
+    cars = net.source("cars", rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time")
+    kept = cars.connection_point("kept", key="k").filter("v > 1", name="big")
+    pairs = asked.filter("k = 1 OR k = 2").join(kept, on="k", within="1 minute", name="pairs")
+    pairs.output("out", to=collect())
+    plan = optimize(net)
+    assert [step.rule for step in plan.steps] == ["look up", "merge filters"]
+    (filter_,) = [node for node in plan.network.nodes.values() if node.inputs == ("kept",)]
+    assert filter_.predicate == "v > 1 AND (k = 1 OR k = 2)"
+
+
+def test_a_predicate_that_would_grow_too_deep_stays():
+    net = Network("n")
+    cars = net.source("cars", rows_source("time TIMESTAMP, v DOUBLE"), timestamp="time")
+    mapped = cars.map(x=" + ".join(["v"] * 150), name="sums")
+    mapped.filter(" + ".join(["x"] * 100) + " > 0", name="large").output("out", to=collect())
+    assert optimize(net).network.nodes["large"].inputs == ("sums",)

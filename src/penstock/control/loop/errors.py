@@ -81,8 +81,8 @@ def _errors(known: _Known) -> dict[str, float]:
     if sampled is None or not answers:
         return {}
     tuples = sum(train.tuples for train in trains) * (way.size / way.every) / answers
-    found = {name: _error(sampled, each, tuples, known.spreads) for name, each in way.answers.items()}
-    return {name: round(error, 6) for name, error in found.items() if error}
+    errors = {name: _error(sampled, each, tuples, known.spreads) for name, each in way.answers.items()}
+    return {name: round(error, 6) for name, error in errors.items() if error}
 
 
 def _sample(way: ApproximateWay, trains: deque[_Train], open_then: list[_Train]) -> KeptSample | None:
@@ -108,13 +108,13 @@ def _error(
 
 def _spreads(way: ApproximateWay, samples: Mapping[str, JsonMapping]) -> dict[str, float]:
     columns = samples.get(way.tail, {}).get("columns", {})
-    found = {}
+    spreads = {}
     for name in {each.column for each in way.answers.values() if each.column in columns}:
         values = [value for value in columns[name] if value is not None]
         mean = statistics.fmean(values) if values else 0.0
         if len(values) > 1 and mean:
-            found[name] = statistics.stdev(values) / abs(mean)
-    return found
+            spreads[name] = statistics.stdev(values) / abs(mean)
+    return spreads
 
 
 def _together(ticket: Ticket) -> int:

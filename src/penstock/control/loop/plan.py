@@ -208,21 +208,21 @@ def _shedding(
     return next_shedding(
         before,
         Pressure(
-            picture.now,
-            load,
-            plan.usable,
-            plan.age,
-            plan.threshold,
-            picture.measured,
-            picture.predicted,
-            trains,
-            min(
+            now=picture.now,
+            load=load,
+            usable=plan.usable,
+            age=plan.age,
+            threshold=plan.threshold,
+            measured=picture.measured,
+            predicted=picture.predicted,
+            trains=trains,
+            least=min(
                 (road.rows[-1].load for road in (memory.map, memory.plain_map) if road is not None),
                 default=0.0,
             ),
-            picture.worked,
-            plan.left,
-            most,
+            worked=picture.worked,
+            left=plan.left,
+            most=most,
         ),
         tempo,
     )

@@ -56,16 +56,16 @@ def output_report(
     minute = [each for each in seconds if each.second > wall - _MINUTE]
     newest = last_second(seconds, wall)
     return OutputReport(
-        name,
-        1.0 if qos is None else qos.weight,
-        None if qos is None or newest is None else _rounded(utility(qos, newest)),
-        None if qos is None else _rounded(mean_utility(qos, minute)),
-        delay_at(minute, 0.5),
-        delay_at(minute, 0.99),
-        share if newest is None else newest.share,
-        None if qos is None or newest is None else in_good_zone(qos, newest),
-        exact.since,
-        errors,
+        name=name,
+        weight=1.0 if qos is None else qos.weight,
+        utility=None if qos is None or newest is None else _rounded(utility(qos, newest)),
+        utility_minute=None if qos is None else _rounded(mean_utility(qos, minute)),
+        delay_p50=delay_at(minute, 0.5),
+        delay_p99=delay_at(minute, 0.99),
+        share=share if newest is None else newest.share,
+        in_zone=None if qos is None or newest is None else in_good_zone(qos, newest),
+        exact_since=exact.since,
+        errors=errors,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.control.priority import RatedEnd
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
+from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork
 
 
@@ -55,6 +56,26 @@ def rated(sub: SubNetwork) -> dict[str, QoS]:
     """The outputs and views of a sub-network that have a QoS."""
     stated = {name: getattr(sub.network.nodes[name], "qos", None) for name in (*sub.outputs, *sub.points)}
     return {name: qos for name, qos in stated.items() if qos is not None}
+
+
+def running_in(network: Network, sub: SubNetwork) -> Network | None:
+    """The whole network, with the boxes of a sub-network as they run; None if nobody can say.
+
+    The optimizer may have moved boxes. What may be shed in front of them follows from where they stand now,
+    and from all that lies behind the points. An attached query is not part of the network, and stands for
+    itself.
+    """
+    if any(name not in network.nodes for name in sub.as_written.nodes):
+        return sub.network
+    if sub.written is None:
+        return network
+    others = {name: node for name, node in network.nodes.items() if name not in sub.written.nodes}
+    mine = {name: node for name, node in sub.network.nodes.items() if name not in sub.inputs}
+    if others.keys() & mine.keys():
+        return None  # a box that the optimizer put in has the name of one elsewhere
+    inputs = {name: network.nodes[name] for name in sub.inputs}
+    nodes = [*others.values(), *inputs.values(), *mine.values()]
+    return Network.of(network.name, nodes, groups=network.groups, control=network.control)
 
 
 def losing_points(sub: SubNetwork) -> frozenset[str]:

@@ -74,8 +74,8 @@ class ValueBook:
             self._looked = now
             with self._lock:
                 pools = dict(self._pools)
-            found = [(way, _bins(sub, way, places, pools)) for sub in subs for way in value_ways(sub)]
-            self._bins = {way.output: bins for way, bins in reversed(found) if bins is not None}
+            tried = [(way, _bins(sub, way, places, pools)) for sub in subs for way in value_ways(sub)]
+            self._bins = {way.output: bins for way, bins in reversed(tried) if bins is not None}
         return {name: ByValue(bins.curve(), "->" not in bins.at) for name, bins in sorted(self._bins.items())}
 
     def cut(self, output: str, keep: float) -> Cut | None:

@@ -8,11 +8,11 @@ grain, says `valve_places.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from penstock.control.loop.structure import Structure
-from penstock.control.valve_places import Place, memory_behind, sub_places
+from penstock.control.loop.structure import Structure, running_in
+from penstock.control.valve_places import ValvePlace, memory_behind, sub_places
 from penstock.engine.contract.valve import ARROW, Valve
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
@@ -37,17 +37,22 @@ class ValueCut(Protocol):
 class Places:
     """The places at which something may be shed, by sub-network, each after those above it."""
 
-    by_subnetwork: Mapping[str, tuple[Place, ...]]
+    by_subnetwork: Mapping[str, tuple[ValvePlace, ...]]
+    around: Mapping[str, Network] = field(
+        default_factory=dict
+    )  # by sub-network: it and all behind its points
 
     @classmethod
     def of(cls, network: Network, structure: Structure) -> Places:
-        """Those of a running network. An attached query is not part of it, and stands for itself."""
-        places = {}
-        for sub in structure.subs:
-            known = all(name in network.nodes for name in sub.network.nodes)
-            candidates = sub_places(network if known else sub.network, sub)
-            places[sub.name] = tuple(place for place in candidates if place.grain is not None)
-        return cls(places)
+        """Those of a running network."""
+        around = {sub.name: running_in(network, sub) for sub in structure.subs}
+        known = {name: whole for name, whole in around.items() if whole is not None}
+        places = {
+            sub.name: tuple(p for p in sub_places(known[sub.name], sub) if p.grain is not None)
+            for sub in structure.subs
+            if sub.name in known
+        }
+        return cls(places, known)
 
     def sheddable(self, qos: Mapping[str, QoS]) -> dict[str, QoS]:
         """The outputs of which something may be shed: they have a loss graph, and there is a place."""
@@ -90,10 +95,10 @@ class Places:
         above = [each for each in places if each is not here and _is_above(sub, each, here)]
         return min((_share(each, shares) for each in above), default=1.0)
 
-    def memory(self, network: Network, sub: SubNetwork, output: str) -> int | None:
+    def memory(self, sub: SubNetwork, output: str) -> int | None:
         """How long boxes behind a place remember on the way to an output, in us; None: for ever."""
         memories = [
-            memory_behind(network, place.at, output)
+            memory_behind(self.around[sub.name], place.at, output)
             for place in self.by_subnetwork.get(sub.name, ())
             if output in place.outputs
         ]
@@ -101,12 +106,12 @@ class Places:
         return None if len(known) < len(memories) else max(known, default=0)
 
 
-def _share(place: Place, shares: Mapping[str, float]) -> float:
+def _share(place: ValvePlace, shares: Mapping[str, float]) -> float:
     return max((shares.get(name, 1.0) for name in place.outputs), default=1.0)
 
 
 def _valve(
-    sub: SubNetwork, place: Place, places: Sequence[Place], shares: Mapping[str, float]
+    sub: SubNetwork, place: ValvePlace, places: Sequence[ValvePlace], shares: Mapping[str, float]
 ) -> Valve | None:
     """The valve at a place, if it keeps less than those above it."""
     share = _share(place, shares)
@@ -119,7 +124,7 @@ def _valve(
     return place.valve(round(share if nested else share / max(kept, _LEAST), 6))
 
 
-def _is_above(sub: SubNetwork, one: Place, other: Place) -> bool:
+def _is_above(sub: SubNetwork, one: ValvePlace, other: ValvePlace) -> bool:
     """Whether all that comes to the other place has passed this one."""
     tail = other.at.partition(ARROW)[0]
     start = one.at.partition(ARROW)[2] or one.at

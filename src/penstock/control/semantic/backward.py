@@ -39,13 +39,13 @@ def backward(network: Network, output: str, interval: Interval) -> list[Placed]:
 
 
 def _up(network: Network, head: str, below: Placed) -> list[Placed]:
-    found = []
+    places = []
     for up, placed in _above(network, network.nodes[head], below):
         if len(network.readers(up)) > 1:
-            found.append(_at(placed, f"{up}{ARROW}{head}"))
+            places.append(_at(placed, f"{up}{ARROW}{head}"))
         else:
-            found += [_at(placed, up), *_up(network, up, placed)]
-    return found
+            places += [_at(placed, up), *_up(network, up, placed)]
+    return places
 
 
 def _at(placed: Placed, at: str) -> Placed:
@@ -55,8 +55,8 @@ def _at(placed: Placed, at: str) -> Placed:
 def _above(network: Network, node: Node, below: Placed) -> list[tuple[str, Placed]]:
     """The interval on an input of a node, as far as its value is that of a column there."""
     if len(node.inputs) == 1:
-        found = _through(network, node, below)
-        return [] if found is None else [(node.inputs[0], found)]
+        above = _through(network, node, below)
+        return [] if above is None else [(node.inputs[0], above)]
     if isinstance(node, Join):
         return [(side, below) for side in _owners(network, node, below.interval.column)]
     return []

@@ -56,8 +56,8 @@ def forward(way: ValueWay, points: Sequence[Weighed]) -> Bins | None:
     order, and the other one says what that is worth.
     """
     columns = sorted({name for each in points for name in each.point.columns})
-    found = [bins for column in columns if (bins := _halved(way, column, points)) is not None]
-    best = max(found, key=lambda bins: bins.curve().at(0.5), default=None)
+    candidates = [bins for column in columns if (bins := _halved(way, column, points)) is not None]
+    best = max(candidates, key=lambda bins: bins.curve().at(0.5), default=None)
     return None if best is None or best.curve().at(0.5) < 0.5 + _LEAST_GAIN else best
 
 

@@ -78,13 +78,13 @@ def joined(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     >>> joined([Interval("v", 2, 3), Interval("v", 1, 2)])
     (Interval(column='v', low=1, high=3),)
     """
-    found: list[Interval] = []
+    merged: list[Interval] = []
     for each in sorted(intervals, key=lambda interval: interval.low):
-        if found and found[-1].high == each.low:
-            found[-1] = Interval(each.column, found[-1].low, each.high)
+        if merged and merged[-1].high == each.low:
+            merged[-1] = Interval(each.column, merged[-1].low, each.high)
         else:
-            found.append(each)
-    return tuple(found)
+            merged.append(each)
+    return tuple(merged)
 
 
 def cut_evenly(column: str, values: Sequence[float], most: int = 64) -> tuple[Interval, ...]:

@@ -19,7 +19,7 @@ from penstock.rewrite.cost_model import CostModel
 from penstock.rewrite.rules.conditions import exact_keys, never_fails, refuses_none
 from penstock.rewrite.rules.edit import edited, free_name
 from penstock.rewrite.rules.step import Step
-from penstock.rewrite.texts import all_of, conjuncts, renamed, substituted
+from penstock.rewrite.texts import all_of, bare, conjuncts, renamed, substituted
 
 
 def look_up(network: Network, costs: CostModel) -> Iterator[Step]:
@@ -39,7 +39,8 @@ def _looked_up(network: Network, join: Join, side: int, key: str, other: str) ->
     point = known[-1] if known else None
     if point is None or getattr(point, "key", None) != key or not _same_type(network, join, side, key, other):
         return
-    have = {part for node in known[:-1] if isinstance(node, Filter) for part in conjuncts(node.predicate)}
+    mine = [node.predicate for node in known[:-1] if isinstance(node, Filter)]
+    have = {bare(part) for predicate in mine for part in conjuncts(predicate)}
     # Only filters that cannot fail: on the side of the point they would refuse other tuples than as written.
     theirs = [
         substituted(part, renamed({other: key}))
@@ -49,7 +50,7 @@ def _looked_up(network: Network, join: Join, side: int, key: str, other: str) ->
         if columns_of(part) == (other,)
     ]
     # Without this the rule would add the same filter again and again.
-    missing = [part for part in theirs if part not in have]
+    missing = [part for part in theirs if bare(part) not in have]
     if missing:
         yield from _between(network, join, side, point, all_of(missing))
 
@@ -80,5 +81,5 @@ def _between(network: Network, join: Join, side: int, point: Node, predicate: st
     inputs = tuple(filter_.name if at == side else each for at, each in enumerate(join.inputs))
     result = edited(network, [filter_, replace(join, inputs=inputs)])
     if result is not None:
-        says = f"join '{join.name}' looks up {predicate} in '{point.name}' and does not read all of it"
+        says = f"join '{join.name}' looks up '{predicate}' in '{point.name}' and does not merge all of it"
         yield Step(result, says)

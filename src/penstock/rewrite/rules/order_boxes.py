@@ -44,6 +44,6 @@ def _exchanged(network: Network, first: Node, second: Node, costs: CostModel) ->
     result = edited(network, changed)
     if result is not None:
         share, cost = costs.selectivity(second), costs.logic(second)
-        why = f"it lets {share:.0%} through at {cost:.2g} us a tuple"
-        why += f", '{first.name}' {costs.selectivity(first):.0%} at {costs.logic(first):.2g}"
+        why = f"it lets {share:.0%} through at {cost:.2g} us a tuple, and '{first.name}' "
+        why += f"{costs.selectivity(first):.0%} at {costs.logic(first):.2g} us"
         yield Step(result, f"'{second.name}' goes in front of '{first.name}': {why}")

@@ -33,6 +33,7 @@ from penstock.model.boxes import (
     Windowed,
 )
 from penstock.model.checks.stream_types import join_names
+from penstock.model.errors import ExpressionError
 from penstock.model.expressions.expression import columns_of
 from penstock.model.writing.network import Network
 from penstock.rewrite.cost_model import CostModel
@@ -97,7 +98,10 @@ def _pushed(network: Network, filter_: Filter, box: Node, *, stays: bool) -> Ite
     if not moving:
         return
     rest = [part.text for part in parts if part not in moving]
-    copies = _copies(network, filter_, box, list(moving.values()), whole=not rest and not stays)
+    try:
+        copies = _copies(network, filter_, box, list(moving.values()), whole=not rest and not stays)
+    except ExpressionError:
+        return  # with the map's expressions in place of its columns, the predicate has grown too deep
     fed = tuple(copies[at].name if at in copies else tail for at, tail in enumerate(box.inputs))
     changed: list[Node] = [*copies.values(), replace(box, inputs=fed)]
     gone: list[str] = []
