@@ -334,3 +334,22 @@ def test_a_predicate_that_would_grow_too_deep_stays():
     mapped = cars.map(x=" + ".join(["v"] * 150), name="sums")
     mapped.filter(" + ".join(["x"] * 100) + " > 0", name="large").output("out", to=collect())
     assert optimize(net).network.nodes["large"].inputs == ("sums",)
+
+
+def set_by_the_clock(batch, state):
+    """A latch that gives a column by the name of the other map's copy of the timestamp."""
+    return {"t2": pa.array([30_000_000] * batch.num_rows, pa.timestamp("us", "UTC")), "k": batch["k"]}, state
+
+
+def test_maps_in_one_leave_the_name_of_the_timestamp():
+    """As one they would call it t2; then the latch's function would set the time."""
+    net = Network("n")
+    left = net.source("left", rows_source("time TIMESTAMP, k INT"), timestamp="time")
+    right = net.source("right", rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time")
+    chosen = right.map(t2="time").select("t2", "k")
+    latched = chosen.latch(function=set_by_the_clock, state="c INT", produces="t2 TIMESTAMP, k INT")
+    left.join(latched, on="k", within="1 second").output("out", to=collect())
+    trains = [{"left": [{"time": 0, "k": 1}], "right": [{"time": 0, "k": 1, "v": 1}]}]
+    expected = LocalEngine(net).run(trains)
+    assert len(expected.outputs["out"]) == 1
+    assert_same_result(LocalEngine(optimize(net).network).run(trains), expected)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor
 
-from penstock.model.boxes import Node, Stretch
+from penstock.model.boxes import Node, Stretch, Trait
 from penstock.model.checks.topology import LONGEST_NAME
 from penstock.model.errors import NetworkError
 from penstock.model.writing.network import Network
@@ -28,7 +28,18 @@ def edited(network: Network, changed: Iterable[Node], gone: Iterable[str] = ()) 
         )
     except NetworkError:
         return None
-    return result if _same_ends(network, result) else None
+    return result if _same_ends(network, result) and _same_times(network, result) else None
+
+
+def _same_times(before: Network, after: Network) -> bool:
+    """Whether boxes with state take their times from the columns that they took them from.
+
+    A function that gives a column by the name of the timestamp sets the time of its tuples.
+    """
+    both = [name for name, node in before.nodes.items() if Trait.STATEFUL in node.traits]
+    return all(
+        before.types[name].timestamp == after.types[name].timestamp for name in both if name in after.nodes
+    )
 
 
 def _same_ends(before: Network, after: Network) -> bool:

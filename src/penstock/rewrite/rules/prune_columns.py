@@ -41,7 +41,8 @@ def _narrowed(network: Network, node: Map, live: Names) -> Iterator[Step]:
     unread = [name for name, _ in node.columns if (name, node_text(node, name)) not in read]
     if read:
         result = edited(network, [replace(node, columns=read)])
-        says = f"'{node.name}' no longer makes {', '.join(unread)}: nobody reads {'it' if len(unread) == 1 else 'them'}"
+        them = "it" if len(unread) == 1 else "them"
+        says = f"'{node.name}' no longer makes {', '.join(unread)}: nobody reads {them}"
     elif node.keep:
         result = edited(network, reading(network, {node.name: node.inputs[0]}), [node.name])
         says = f"'{node.name}' goes: nobody reads {', '.join(unread)}"
