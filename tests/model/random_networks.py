@@ -26,9 +26,10 @@ qualities = st.one_of(
         st.floats(0.01, 100),
     ),
 )
+paths = texts.filter(lambda text: "\0" not in text)
 sinks = st.one_of(
-    st.builds(ps.parquet, texts),
-    st.builds(lambda path, header: ps.csv(path, header=header, sep=";"), texts, st.booleans()),
+    st.builds(ps.parquet, paths),
+    st.builds(lambda path, header: ps.csv(path, header=header, sep=";"), paths, st.booleans()),
     st.builds(ps.console, st.integers(0, 100)),
     st.just(ps.memory()),
     st.builds(ps.callback, st.just(__import__("model.sample_functions", fromlist=["seen"]).seen)),

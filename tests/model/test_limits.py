@@ -148,3 +148,9 @@ def test_many_windows_with_other_keys_on_spark(spark):
     net, rows = re_keyed(80), [(n // 50, n % 7, n % 11) for n in range(2_500)]
     found = run_on_spark(net, [{"cars": rows}], InForm(Form.TASKS, spark))
     assert_same_result(found, run_network(net, [{"cars": rows}]))
+
+
+@pytest.mark.parametrize("form", [ps.csv, ps.json, ps.parquet, lambda p: ps.feed(p, SCHEMA, decode=len)])
+def test_a_path_that_no_file_can_have_is_refused(form):
+    with pytest.raises(PenstockError, match="no file can have this path"):
+        form("in\0put")

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from penstock.model.errors import ExpressionError, shown
+
 if TYPE_CHECKING:
     from penstock.model.types import Schema
 
@@ -30,7 +32,8 @@ class Format:
 
     def text(self) -> str:
         """One line for `explain` and the pictures."""
-        written = [field for field in fields(self) if field.metadata.get("in_yaml", True)]  # type: ignore[arg-type]
+        mine = fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
+        written = [field for field in mine if field.metadata.get("in_yaml", True)]
         main = f" {getattr(self, written[0].name)}" if written else ""
         return f"{self.name}{main}"
 
@@ -85,3 +88,12 @@ class SinkFormat(Format):
 
     sink: ClassVar[str] = ""
     """'module:Class' of the `connectors.contract.Sink` that writes it, loaded when a network runs."""
+
+
+def checked_path(path: str) -> str:
+    """The path, if a file can have it."""
+    if "\0" in path:
+        raise ExpressionError(
+            "no file can have this path", found=shown(path), expected="a path without the character NUL"
+        )
+    return path

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.model.formats.description import SourceFormat
+from penstock.model.formats.description import SourceFormat, checked_path
 from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import Function, function_of
 
@@ -53,7 +53,7 @@ def feed(
     chosen = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in chosen:
         parsed.type_of(key)
-    return Feed(str(path), parsed, function_of(decode), chosen)
+    return Feed(checked_path(str(path)), parsed, function_of(decode), chosen)
 
 
 def place_of(offset: int) -> tuple[int, int, int]:

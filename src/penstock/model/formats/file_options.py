@@ -107,7 +107,7 @@ def _pattern(value: object) -> str:
 def _duration(value: object) -> str:
     # In YAML a number of seconds comes as text.
     seconds = float(value) if isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value) else value
-    length = parse_duration(seconds)  # type: ignore[arg-type]
+    length = parse_duration(seconds)  # type: ignore[arg-type]  # it refuses what is none
     if length < 0:
         raise ExpressionError("below zero", expected="0 seconds or more")
     return format_duration(length)

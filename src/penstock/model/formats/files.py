@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from urllib.parse import unquote
 
 from penstock.model.errors import ExpressionError, shown
-from penstock.model.formats.description import Options, Role, SinkFormat, SourceFormat
+from penstock.model.formats.description import Options, Role, SinkFormat, SourceFormat, checked_path
 from penstock.model.formats.file_options import check_role, spelled
 from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import Function, function_of
@@ -37,7 +37,7 @@ class Files(SourceFormat, SinkFormat):
     stamp: Function | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", _local(self.path))
+        object.__setattr__(self, "path", checked_path(_local(self.path)))
 
     @property
     def at_once(self) -> bool:
