@@ -66,7 +66,9 @@ class Case:
     scheme: str | None = None
 
     def control(self) -> Any:
-        return None if self.scheme is None else ps.Control(priority=self.scheme, shed=False)  # type: ignore[arg-type]
+        if self.scheme is None:
+            return None
+        return ps.Control(priority=self.scheme, shed=False)  # type: ignore[arg-type]  # one of its words
 
 
 CASES = (

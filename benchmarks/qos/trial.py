@@ -96,17 +96,17 @@ def run_trial(
             assert watcher.poll() is None, "the watcher has died"
         failure = getattr(control, "failure", None)
     return Observed(
-        folder,
-        arrivals_in(folder / "given"),
-        files_in(folder / "seen"),
-        deadline,
-        load,
-        cpu,
-        memory,
-        valve_events(folder / "checkpoint"),
-        None if failure is None else str(failure),
-        decisions_in(folder / "checkpoint"),
-        _added(before, reads),
+        folder=folder,
+        arrivals=arrivals_in(folder / "given"),
+        seen=files_in(folder / "seen"),
+        deadline=deadline,
+        load=load,
+        cpu=cpu,
+        memory=memory,
+        events=valve_events(folder / "checkpoint"),
+        control_failure=None if failure is None else str(failure),
+        decisions=decisions_in(folder / "checkpoint"),
+        from_disk=_added(before, reads),
     )
 
 

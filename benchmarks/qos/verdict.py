@@ -13,7 +13,7 @@ from benchmarks.qos.judge import Second
 from benchmarks.qos.traffic import TrafficPlan, worst_lag
 from benchmarks.qos.trial import Observed
 from penstock.control.roadmap import LoadNode
-from penstock.control.valve_places import Place
+from penstock.control.valve_places import ValvePlace
 from penstock.model.qos import QoS
 
 STRICT = "alarms"
@@ -101,7 +101,7 @@ def keeps_all_zones(
 
 
 def kept_load(
-    observed: Observed, places: Sequence[Place], nodes: Sequence[LoadNode], begin: float, end: float
+    observed: Observed, places: Sequence[ValvePlace], nodes: Sequence[LoadNode], begin: float, end: float
 ) -> list[tuple[float, float]]:
     """(seconds since the first file, part of the load that valves keep) whenever valves were set.
 

@@ -149,7 +149,7 @@ def windows_of(folder: Path, valves: tuple[Valve, ...]) -> dict[tuple[int, Any],
     net.output("means", means, to=ps.parquet(str(folder / "out")))
     run = DryRun(net, folder / "checkpoint")
     run.query.steering.valves = valves
-    run.all()
+    run.run_all()
     rows = pq.read_table(folder / "out").to_pylist()
     return {(row["k"], row["since"]): (row["n"], row["mean"]) for row in rows}
 

@@ -112,7 +112,7 @@ def ran(
 
     run = DryRun(net, folder / "checkpoint", length=length, listen=heard)
     run.query.steering.valves = valves
-    run.all()
+    run.run_all()
     out = pq.read_table(folder / "out", columns=["worth"]).column("worth").to_numpy()
     return Ran(sum(costs), len(out), float(np.interp(out, (0.0, float(LARGEST)), (0.0, 1.0)).sum()))
 

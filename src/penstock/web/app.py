@@ -18,8 +18,10 @@ from penstock.http.error_bodies import answer_errors, json_response
 from penstock.http.guard import Guard
 from penstock.http.limits import ServerLimits
 from penstock.http.rates import ChangeRates
+from penstock.model.json_types import JsonObject
 from penstock.web.look.history import decisions_json
 from penstock.web.page import add_page, is_page
+from penstock.web.routes.background import BackgroundWork
 from penstock.web.routes.editing import add_editing
 from penstock.web.routes.error_statuses import answer_console_errors
 from penstock.web.routes.holding import add_holding
@@ -29,7 +31,6 @@ from penstock.web.routes.queries import Queries, QueriesMount, QueriesOfRuntime
 from penstock.web.routes.questions import add_questions
 from penstock.web.routes.road import add_road
 from penstock.web.routes.session import add_session
-from penstock.web.routes.work import Work
 from penstock.web.service import ConsoleService
 
 _LOG = logging.getLogger("penstock.console")
@@ -58,7 +59,7 @@ def console_app(
 
 def add_console(app: FastAPI, service: ConsoleService, access: Access, queries: Queries) -> None:
     """Add the page and the API to an application that has a guard. `queries` serves /api/queries."""
-    work = Work(service)
+    work = BackgroundWork(service)
     app.state.at_end.append(service.events.end)
     answer_console_errors(app)
     add_page(app)
@@ -90,7 +91,7 @@ def add_health(app: FastAPI, service: ConsoleService) -> None:
 
 
 @asynccontextmanager
-async def alive(work: Work) -> AsyncIterator[None]:
+async def alive(work: BackgroundWork) -> AsyncIterator[None]:
     """While the server runs, send what changes to the pages."""
     work.service.events.begin()
     task = asyncio.create_task(_tell(work))
@@ -103,8 +104,12 @@ async def alive(work: Work) -> AsyncIterator[None]:
         work.stop()
 
 
-async def _tell(work: Work) -> None:
+async def _tell(work: BackgroundWork) -> None:
     service, last = work.service, 0
+
+    def fresh_decisions() -> list[JsonObject]:
+        return decisions_json(service.watched.catalog, _RECENT, last)
+
     while True:
         await asyncio.sleep(_EVERY)
         try:
@@ -113,7 +118,7 @@ async def _tell(work: Work) -> None:
             if not service.events.pages:
                 continue
             service.events.publish("status", await work.look(service.status))
-            fresh = await work.look(lambda seen=last: decisions_json(service.watched.catalog, _RECENT, seen))  # type: ignore[misc]
+            fresh = await work.look(fresh_decisions)
         except Exception as error:
             # Pages stay with what they have; the next second may be better.
             _LOG.info("no status for the pages: %s", error)

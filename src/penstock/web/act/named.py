@@ -45,12 +45,12 @@ def _check_end(name: str, box: JsonObject, known: dict[str, JsonObject]) -> None
             continue
         if any(other.get(end) == given for other in known.values()):
             continue
-        kind, place = next(iter(given.items()))
-        if kind in _HARMLESS or (end == "output" and _beside(place, known)):
+        kind, location = next(iter(given.items()))
+        if kind in _HARMLESS or (end == "output" and _beside(location, known)):
             continue
         what = "reads" if end == "source" else "writes"
         raise RefusedChangeError(
-            f"box '{name}' {what} {kind} {place}, which the running network does not name",
+            f"box '{name}' {what} {kind} {location}, which the running network does not name",
             expected="a place of the network" if end == "source" else "a folder beside its other outputs",
             hint=_HINT,
         )

@@ -49,8 +49,8 @@ def placed(error: PenstockError, text: str) -> dict[str, int]:
     >>> placed(PenstockError("no column 'spede'"), "SELECT vid\nFROM cars WHERE spede < 9")
     {'line': 2, 'column': 17}
     """
-    if getattr(error, "line", 0):
-        return {"line": error.line, "column": getattr(error, "column", 1) or 1}  # type: ignore[attr-defined]
+    if line := getattr(error, "line", 0):
+        return {"line": line, "column": getattr(error, "column", 1) or 1}
     for name in _QUOTED.findall(str(error)):
         match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
         if match:

@@ -144,10 +144,10 @@ def vehicle_json(
     notice = notices[-1] if notices else None
     inside = None if last is None else cars.get(last["Seg"])
     why = None if notice is None else why_toll(notice["Lav"], inside, notice["Toll"])
-    place = {"XWay", "Dir", "Lane", "Seg", "Pos", "Spd", "Second"}
+    of_position = {"XWay", "Dir", "Lane", "Seg", "Pos", "Spd", "Second"}
     return {
         "vid": vid,
-        "position": None if last is None else {key: last[key] for key in sorted(place)},
+        "position": None if last is None else {key: last[key] for key in sorted(of_position)},
         "account": sum(row["Toll"] for row in charges),
         "tolls": [{key: row[key] for key in ("Time", "Lav", "Toll")} for row in notices[-20:]],
         "alerts": [row["Seg"] for row in told if row["Kind"] == 1][-5:],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -205,5 +206,4 @@ def _subnetwork(name: str, trains: list[TrainRecord]) -> SubnetworkStatus:
 
 
 def _with_totals(sub: SubnetworkStatus, trains: int, rows: int) -> SubnetworkStatus:
-    known: Mapping[str, object] = {**vars(sub), "trains": trains, "rows": rows}
-    return SubnetworkStatus(**known)  # type: ignore[arg-type]
+    return replace(sub, trains=trains, rows=rows)

@@ -13,12 +13,12 @@ from penstock.web.act.steps import edited, python_text
 from penstock.web.errors import EditingOffError, LookingOnlyError, RefusedChangeError, UnknownNameError
 from penstock.web.look.network_json import qos_json
 from penstock.web.look.status_json import graphs_of
+from penstock.web.routes.background import BackgroundWork, client, json_answer
 from penstock.web.routes.bodies import BookmarkBody, EditBody, JudgeBody, QosBody, UndoBody
-from penstock.web.routes.work import Work, client, json_answer
 from penstock.web.service import ConsoleService
 
 
-def add_editing(app: FastAPI, work: Work) -> None:
+def add_editing(app: FastAPI, work: BackgroundWork) -> None:
     """Add the routes."""
     _add_edits(app, work)
     _add_versions(app, work)
@@ -26,7 +26,7 @@ def add_editing(app: FastAPI, work: Work) -> None:
     _add_bookmarks(app, work)
 
 
-def _add_edits(app: FastAPI, work: Work) -> None:
+def _add_edits(app: FastAPI, work: BackgroundWork) -> None:
     service = work.service
 
     @app.post("/api/edit/preview", summary="What an edit will do, in words; nothing changes")
@@ -84,7 +84,7 @@ def _preview(service: ConsoleService, body: EditBody) -> JsonObject:
         return {**failed, "subnetworks": [], "error": {**error_body(error), **line, "box": box}}
 
 
-def _add_versions(app: FastAPI, work: Work) -> None:
+def _add_versions(app: FastAPI, work: BackgroundWork) -> None:
     service = work.service
 
     @app.get("/api/versions", summary="All versions of the network, and who made them")
@@ -120,7 +120,7 @@ def _file(text: str, name: str, kind: str) -> Response:
     return Response(text.encode(), media_type=kind, headers=headers)
 
 
-def _add_qos(app: FastAPI, work: Work) -> None:
+def _add_qos(app: FastAPI, work: BackgroundWork) -> None:
     service = work.service
 
     @app.post("/api/qos/{output}/judge", summary="How another QoS would have judged the last seconds")
@@ -149,7 +149,7 @@ def _add_qos(app: FastAPI, work: Work) -> None:
         return json_answer(await work.change(do))
 
 
-def _add_bookmarks(app: FastAPI, work: Work) -> None:
+def _add_bookmarks(app: FastAPI, work: BackgroundWork) -> None:
     service, bookmarks = work.service, work.service.bookmarks
 
     @app.get("/api/bookmarks", summary="Named places in the picture")

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from fastapi import FastAPI, Request, Response
 
 from penstock.model.json_types import JsonObject
+from penstock.web.routes.background import BackgroundWork, client, json_answer
 from penstock.web.routes.bodies import BreakpointBody, HoldBody, ReleaseBody, StepBody
-from penstock.web.routes.work import Work, client, json_answer
 
 
-def add_holding(app: FastAPI, work: Work) -> None:
+def add_holding(app: FastAPI, work: BackgroundWork) -> None:
     """Add the routes."""
     service = work.service
 
@@ -52,7 +52,7 @@ def add_holding(app: FastAPI, work: Work) -> None:
     _add_breakpoints(app, work)
 
 
-def _add_breakpoints(app: FastAPI, work: Work) -> None:
+def _add_breakpoints(app: FastAPI, work: BackgroundWork) -> None:
     service = work.service
 
     @app.post("/api/breakpoints", status_code=201, summary="Hold after the train with a tuple like this")

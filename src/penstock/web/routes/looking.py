@@ -13,17 +13,17 @@ from penstock.web.events import PageEvents
 from penstock.web.look.history import MOST_SECONDS, decisions_json, history_json
 from penstock.web.look.letters_json import letters_csv, letters_json
 from penstock.web.look.status_json import graphs_of
-from penstock.web.routes.work import Work, json_answer
+from penstock.web.routes.background import BackgroundWork, json_answer
 
 
-def add_looking(app: FastAPI, work: Work) -> None:
+def add_looking(app: FastAPI, work: BackgroundWork) -> None:
     """Add the routes."""
     _add_now(app, work)
     _add_past(app, work)
     _add_letters(app, work)
 
 
-def _add_now(app: FastAPI, work: Work) -> None:
+def _add_now(app: FastAPI, work: BackgroundWork) -> None:
     service = work.service
 
     @app.get("/api/network", summary="The network: its picture, nodes, arrows, groups and text")
@@ -59,7 +59,7 @@ def _add_now(app: FastAPI, work: Work) -> None:
         return json_answer(await work.look(lambda: service.tuples(arrow, condition, after, limit)))
 
 
-def _add_past(app: FastAPI, work: Work) -> None:
+def _add_past(app: FastAPI, work: BackgroundWork) -> None:
     watched = work.service.watched
 
     @app.get("/api/history", summary="Rates, delays, utilities, trains, decisions, events")
@@ -82,7 +82,7 @@ def _add_past(app: FastAPI, work: Work) -> None:
         return json_answer({"map": None if kept is None else kept[1]})
 
 
-def _add_letters(app: FastAPI, work: Work) -> None:
+def _add_letters(app: FastAPI, work: BackgroundWork) -> None:
     checkpoint = work.service.watched.checkpoint
 
     @app.get("/api/dead-letters", summary="Refused tuples: counts by reason, and the newest rows")

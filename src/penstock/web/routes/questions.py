@@ -12,13 +12,13 @@ from penstock.model.json_types import JsonObject
 from penstock.web.act.query_text import QueryTextError, placed
 from penstock.web.act.questions import checked
 from penstock.web.errors import LookingOnlyError
+from penstock.web.routes.background import BackgroundWork, client, json_answer
 from penstock.web.routes.bodies import AttachBody, DetachBody, QueryBody
-from penstock.web.routes.work import Work, client, json_answer
 
 _SAID = 300  # characters of a query in the log of changes
 
 
-def add_questions(app: FastAPI, work: Work) -> None:
+def add_questions(app: FastAPI, work: BackgroundWork) -> None:
     """Add the routes."""
     service = work.service
 

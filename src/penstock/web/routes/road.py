@@ -9,13 +9,13 @@ from fastapi import FastAPI, Query, Response
 from penstock.model.json_types import JsonObject
 from penstock.web.errors import LookingOnlyError, UnknownNameError
 from penstock.web.look.road import road_json, vehicle_json
-from penstock.web.routes.work import Work, json_answer
+from penstock.web.routes.background import BackgroundWork, json_answer
 from penstock.web.service import ConsoleService
 
 _MINUTES = 2  # minutes that an accident is shown after its last sign
 
 
-def add_road(app: FastAPI, work: Work) -> None:
+def add_road(app: FastAPI, work: BackgroundWork) -> None:
     """Add the routes."""
     service = work.service
 

@@ -134,7 +134,7 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     chosen = parse()
     config = {"seconds": chosen.seconds, "pairs": chosen.pairs, "part": chosen.part}
-    with recording("qos-calm", chosen, **config) as record, scratch() as root:
+    with recording("qos-no-overload", chosen, **config) as record, scratch() as root:
         spark = session()
         bench = Bench(spark, root, chosen.seed, PERMUTATIONS[0])
         found = capacity.find(bench, chosen.hold)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 _LOOK, _CHANGE = 20.0, 300.0  # seconds: a change waits for trains
 
 
-class Work:
+class BackgroundWork:
     """A console and its threads."""
 
     def __init__(self, service: ConsoleService) -> None:
