@@ -71,9 +71,13 @@ def write_minute(folder: Path, minute: int, dice: random.Random) -> int:
     return len(rows) + len(opened)
 
 
+def say(text: str) -> None:
+    """Print a heading, in bold where a terminal can show that."""
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
+
+
 def main(folder: Path) -> None:
     """Run it end to end and say what happens."""
-    say = lambda text: print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)  # noqa: E731
     dice = random.Random(1)
     net = network(folder)
     for name in ("readings", "doors"):

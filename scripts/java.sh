@@ -49,6 +49,7 @@ WRAPPER
 }
 
 from_index || {
-  echo "Penstock needs Java $least or newer for Spark: install a JRE (Debian and Ubuntu: 'apt install openjdk-17-jre-headless'; macOS: 'brew install openjdk@17') or set JAVA_HOME." >&2
+  echo "Penstock needs Java $least or newer for Spark: install a JRE (Debian and Ubuntu:" \
+    "'apt install openjdk-17-jre-headless'; macOS: 'brew install openjdk@17') or set JAVA_HOME." >&2
   exit 1
 }

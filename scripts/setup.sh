@@ -9,7 +9,10 @@ if [ ! -x .venv/bin/python ]; then
   for python in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
     if command -v "$python" >/dev/null && suits "$python"; then found=$python && break; fi
   done
-  [ -n "${found:-}" ] || { echo "Penstock needs Python 3.11 or newer: install it, or name it with 'make PYTHON=/path/to/python'." >&2; exit 1; }
+  [ -n "${found:-}" ] || {
+    echo "Penstock needs Python 3.11 or newer: install it, or name it with 'make PYTHON=/path/to/python'." >&2
+    exit 1
+  }
   echo "making .venv with $("$found" --version)"
   "$found" -m venv .venv || { echo "The venv module does not work: on Debian and Ubuntu, 'apt install python3-venv'." >&2; exit 1; }
 fi

@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common.command_line import options  # noqa: E402 - found through the line above
-from benchmarks.common.results import recording  # noqa: E402
-from benchmarks.soak.collected import (  # noqa: E402
+from benchmarks.common.results import recording  # noqa: E402 - as above
+from benchmarks.soak.collected import (  # noqa: E402 - as above
     NAME,
     Collected,
     Commits,
@@ -42,8 +42,8 @@ from benchmarks.soak.collected import (  # noqa: E402
     shortfalls,
     total,
 )
-from benchmarks.soak.outcomes import read_cases, summary  # noqa: E402
-from benchmarks.soak.pieces import PIECES, Piece  # noqa: E402
+from benchmarks.soak.outcomes import read_cases, summary  # noqa: E402 - as above
+from benchmarks.soak.pieces import PIECES, Piece  # noqa: E402 - as above
 
 NO_TESTS = 5  # pytest's exit code for a piece that has no long tests
 

@@ -122,7 +122,7 @@ def run_road(network: ps.Network, root: Path) -> OneRun:
     here = ps.Network.of(network.name, nodes)
     run = DryRun(here, work / "checkpoint", length=1, listen=lambda done: taken.append(done.ticket.rows))
     begun = time.process_time()
-    run.all()
+    run.run_all()
     used = time.process_time() - begun
     rows = {
         name: sorted(line for file in (work / name).rglob("*.csv") for line in file.read_text().splitlines())

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.common.command_line import options  # noqa: E402 - found through the line above
-from benchmarks.common.results import recording  # noqa: E402
+from benchmarks.common.results import recording  # noqa: E402 - as above
 
 PACKAGES = ("pyspark", "py4j", "pyarrow", "pandas", "numpy")
 ASK = f"import importlib.metadata as m, json; print(json.dumps({{n: m.version(n) for n in {PACKAGES}}}))"

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from penstock.engine.contract.train_log import TICKET, Slot
 
+Offset: TypeAlias = dict[str, int]
 _POLL, _PATIENCE = 0.002, 0.1  # seconds; short, because a query that is told to stop waits for it
 
 
@@ -38,10 +39,10 @@ class TrainReader(DataSourceStreamReader):
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         return {"train": -1}
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's name
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: ARG002, N802 - Spark's name
         """Wait a moment for the next ticket; the same offset again means that there is no train now."""
         following = start["train"] + 1
         path = Slot(following, TICKET, 0).path(self._root)
@@ -52,8 +53,8 @@ class TrainReader(DataSourceStreamReader):
             time.sleep(_POLL)
         return start
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:  # noqa: ARG002
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:  # noqa: ARG002 - Spark's
         return []
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002
+    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002 - Spark's
         return iter(())

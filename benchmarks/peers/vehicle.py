@@ -31,7 +31,12 @@ class Vehicle(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("recent", "recent ARRAY<INT>")
 
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,  # noqa: ARG002 - Spark gives it
+        rows: Any,
+        timerValues: Any,  # noqa: ARG002 - as above
+    ) -> Iterator[Row]:
         recent = self._recent()
         for row in sorted(rows, key=lambda row: (row.time, row.type)):
             if row.type != 0:

@@ -110,7 +110,7 @@ class _Reader:
         while True:
             for key, _ in self._pages.select(0.2) if self._pages.get_map() else ():
                 try:
-                    key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
+                    key.fileobj.recv(1 << 20)  # type: ignore[union-attr]  # a socket
                 except OSError:
                     self._pages.unregister(key.fileobj)
             time.sleep(0.01)

@@ -178,6 +178,6 @@ class _Started:
 def plan_of(folder: Path, prepared: Path | None, *, warm_up: int, minutes: int, quick: bool) -> RatePlan:
     """The plan whose trial is run; --quick generates a small city of its own."""
     if quick:
-        few = {"base": 1.0, "traffic_minutes": 10, "days": 7, "minutes": minutes}
-        return RatePlan(folder, trial_minutes=minutes, warm_up=20, set=prepared, **few)  # type: ignore[arg-type]
+        few: dict[str, Any] = {"base": 1.0, "traffic_minutes": 10, "days": 7, "minutes": minutes}
+        return RatePlan(folder, trial_minutes=minutes, warm_up=20, set=prepared, **few)
     return RatePlan(folder, trial_minutes=minutes, warm_up=warm_up, set=prepared)

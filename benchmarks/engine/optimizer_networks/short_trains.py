@@ -41,7 +41,7 @@ def _run(sub: SubNetwork, checkpoint: Path) -> tuple[list[TrainRecord], float]:
         PARTITIONS, once=True, close=True, listen=lambda each: done.append(_record(each))
     )
     steering = Steering(AsSoonAsPossible(LIMITS.job_tuples))
-    query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
+    query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]  # a dry run
     query.trains.train_run = dry_job
     used = 0.0
     while not query.finished.is_set():

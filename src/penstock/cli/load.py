@@ -108,4 +108,4 @@ def _by_value(module: object) -> None:
         from pyspark import cloudpickle
     except ImportError:  # the model alone works without Spark
         return
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # it has no types

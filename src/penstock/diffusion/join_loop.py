@@ -2,8 +2,7 @@
 
 `v` is a server, `j` a join, `q` the slot of a join at a server, `s` a side (0 or 1) and `o` the other one.
 """
-# numba infers the types; annotations would only repeat them.
-# ruff: noqa: ANN001, ANN201, ANN202
+# ruff: noqa: ANN001, ANN201, ANN202 - numba infers the types; annotations would only repeat them
 # mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, check-untyped-defs=False
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from penstock.diffusion.experiments import (
 )
 from penstock.diffusion.plots import plot_adaptation, plot_balance, plot_scaling
 from penstock.model.errors import PenstockError, did_you_mean
+from penstock.store.durable import write_text
 
 EXPERIMENTS = ("SE1", "SE2", "SE3", "SE4")
 FigureT = TypeVar("FigureT", Scaling, Balance, Adaptation)
@@ -87,6 +88,6 @@ def report(
             # A step may serve two experiments of which only one was asked for.
             claims += [claim for claim in judged if claim.id in only]
     figures["claims"] = [asdict(claim) for claim in claims]
-    (folder / "table.md").write_text(as_markdown(claims))
-    (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+    write_text(folder / "table.md", as_markdown(claims))
+    write_text(folder / "figures.json", json.dumps(figures, indent=1))
     return claims

@@ -137,7 +137,7 @@ class FrontDoor:
             self._loop.remove_reader(client)
 
     def _protocol(self) -> asyncio.Protocol:
-        return self._config.http_protocol_class(  # type: ignore[call-arg]
+        return self._config.http_protocol_class(  # type: ignore[call-arg]  # of uvicorn's own protocols
             config=self._config, server_state=self._state, app_state={}, _loop=self._loop
         )
 

@@ -131,7 +131,7 @@ class _Server(uvicorn.Server):
             task.exception()  # a client that is gone already is no news
 
     def _protocol(self) -> asyncio.Protocol:
-        return self.config.http_protocol_class(  # type: ignore[call-arg]
+        return self.config.http_protocol_class(  # type: ignore[call-arg]  # of uvicorn's own protocols
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
 

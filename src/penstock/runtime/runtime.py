@@ -91,15 +91,15 @@ class Runtime(Attaching, Steered):
     ) -> None:
         width = partitions or max(2, os.cpu_count() or 2)
         settings = RunSettings(
-            policy or AsSoonAsPossible(),
-            width,
-            fuse,
-            dead_letter_limit,
-            clock,
-            known_durability(durability),
-            take_over,
-            attempts,
-            parse_recovery(recovery),
+            policy=policy or AsSoonAsPossible(),
+            partitions=width,
+            fuse=fuse,
+            dead_letter_limit=dead_letter_limit,
+            clock=clock,
+            durability=known_durability(durability),
+            take_over=take_over,
+            attempts=attempts,
+            recovery=parse_recovery(recovery),
         )
         if close and not once:
             raise PenstockError(

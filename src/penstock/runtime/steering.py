@@ -189,4 +189,4 @@ def _changed_policy(policy: TrainPolicy, changes: Mapping[str, float | None]) ->
     if not isinstance(policy, AsSoonAsPossible):
         return policy
     given = {name: value for name, value in changes.items() if value is not None}
-    return replace(policy, **given)  # type: ignore[arg-type]
+    return replace(policy, **given)  # type: ignore[arg-type]  # by name, as its fields are

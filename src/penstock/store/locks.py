@@ -69,7 +69,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def _take_away(path: Path, descriptor: int) -> None:
-    """Remove the file that somebody has locked for too long. One at a time: the next file is another one's."""
+    """Remove the file that was locked for too long. One at a time: the next file is another one's."""
     with durable.locked(path.with_name(f"{path.name}.taken"), wait=False) as mine:
         if mine and _is_at(path, descriptor):
             _LOG.warning("%s: its holder is suspended, and others go on without it", path)

@@ -44,12 +44,13 @@ class ConsoleClient:
 
     def get(self, path: str) -> JsonObject:
         """Read."""
-        return self._ask(Request(self._url + path, headers=self._headers()))  # noqa: S310 - as above
+        return self._ask(Request(self._url + path, headers=self._headers()))  # noqa: S310 - http only
 
     def post(self, path: str, body: JsonMapping) -> JsonObject:
         """Write."""
         headers = {**self._headers(), "content-type": "application/json"}
-        return self._ask(Request(self._url + path, json.dumps(body).encode(), headers))  # noqa: S310
+        sent = json.dumps(body).encode()
+        return self._ask(Request(self._url + path, sent, headers))  # noqa: S310 - http only
 
     def _headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._secret}"} if self._secret else {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from penstock.cli.refusals import refusals
@@ -100,12 +100,12 @@ def _numbers(text: str, nodes: int) -> tuple[int, ...]:
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def show(step: str, done: int, of: int) -> None:
             if step not in tasks:
                 tasks[step] = bars.add_task(step, total=of)
-            bars.update(tasks[step], completed=done, total=of)  # type: ignore[arg-type]
+            bars.update(tasks[step], completed=done, total=of)
 
         yield show
 

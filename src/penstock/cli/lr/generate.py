@@ -18,6 +18,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -47,12 +48,12 @@ def _failures() -> Iterator[None]:
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     columns = (TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def show(step: str, done: int, of: int) -> None:
             if step not in tasks:
                 tasks[step] = bars.add_task(step, total=of)
-            bars.update(tasks[step], completed=done, total=of)  # type: ignore[arg-type]
+            bars.update(tasks[step], completed=done, total=of)
 
         yield show
 

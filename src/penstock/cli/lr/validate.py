@@ -20,7 +20,9 @@ from penstock.linear_road.validate.validation import STEPS
 
 
 def validate(
-    input: Annotated[Path, typer.Option(help="Input rows: a generated directory or one flat file.")],  # noqa: A002
+    input: Annotated[  # noqa: A002 - the option's name
+        Path, typer.Option(help="Input rows: a generated directory or one flat file.")
+    ],
     answers: Annotated[
         Path | None, typer.Option(help="Answers: one flat file or a directory of them.")
     ] = None,

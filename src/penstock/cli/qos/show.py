@@ -37,8 +37,8 @@ def show(
         known_format(form)
         with catalog_of(checkpoint) as catalog:
             while True:
-                made, report = report_in(catalog, checkpoint)
-                typer.echo(_text(report, made, form, one_line=follow))
+                made_at, report = report_in(catalog, checkpoint)
+                typer.echo(_text(report, made_at, form, one_line=follow))
                 if not follow:
                     return
                 try:
@@ -47,9 +47,9 @@ def show(
                     return
 
 
-def _text(report: QosReport, made: float, form: str, *, one_line: bool) -> str:
+def _text(report: QosReport, made_at: float, form: str, *, one_line: bool) -> str:
     if form == "json":
         return json.dumps(report.plain(), indent=None if one_line else 2)
-    age = time.time() - made
+    age = time.time() - made_at
     old = [f"as of {age:.0f} s ago; the run has ended"] if age > _OLD else []
     return "\n".join([*old, *report_lines(report), *([""] if one_line else [])])

@@ -123,7 +123,7 @@ def _open(context: typer.Context, method: str, path: str, body: Any = None) -> A
     headers = {"Content-Type": "application/json"}
     if service.token:
         headers["Authorization"] = f"Bearer {service.token}"
-    request = Request(url, data, headers, method=method)  # noqa: S310
+    request = Request(url, data, headers, method=method)  # noqa: S310 - the user's own URL
     try:
         return urlopen(request)  # noqa: S310 - the user's own URL
     except HTTPError as error:

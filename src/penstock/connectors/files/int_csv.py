@@ -34,9 +34,9 @@ def int_csv(table: pa.Table, sep: str = ",") -> memoryview | None:
     if len(sep) != 1 or not columns or any(column is None for column in columns):
         return None
     values = np.empty((table.num_rows, len(columns)), np.int64)
-    for i, (numbers, _) in enumerate(columns):  # type: ignore[misc]
+    for i, (numbers, _) in enumerate(columns):  # type: ignore[misc]  # none is None
         values[:, i] = numbers
-    scales = np.array([scale for _, scale in columns], np.int64)  # type: ignore[misc]
+    scales = np.array([scale for _, scale in columns], np.int64)  # type: ignore[misc]  # none is None
     units = np.power(10, scales).astype(np.uint64)
     out = np.empty(values.size * _WIDEST, np.uint8)
     return out[: _write(values, scales, units, ord(sep), _PAIRS, out)].data

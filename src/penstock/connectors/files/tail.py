@@ -185,7 +185,16 @@ class TailedFiles(Input[TailPosition]):
             rows = max(0, piece.rows - (1 if skipped else 0))
             path = self._log.path(number)
             lines = ByteRange(
-                path, number, byte, piece.end, line, skipped, rows, 0, piece.crc, header.columns
+                path=path,
+                file=number,
+                start=byte,
+                end=piece.end,
+                line=line,
+                header=skipped,
+                rows=rows,
+                before=0,
+                crc=piece.crc,
+                columns=header.columns,
             )
             train.slices.append(lines)
             train.left, train.bytes_left = train.left - piece.lines, train.bytes_left - piece.end + byte

@@ -281,7 +281,17 @@ class TextFiles(Input[TextPosition]):
             return
         if piece.end > at.byte:
             path, rows = self._log.path(at.file), max(0, piece.rows - (1 if skipped else 0))
-            lines = ByteRange(path, at.file, at.byte, piece.end, at.line, skipped, rows, at.crc, piece.crc)
+            lines = ByteRange(
+                path=path,
+                file=at.file,
+                start=at.byte,
+                end=piece.end,
+                line=at.line,
+                header=skipped,
+                rows=rows,
+                before=at.crc,
+                crc=piece.crc,
+            )
             train.slices.append(replace(lines, columns=header.columns, spool=self._spooled(lines, text)))
             train.left, train.bytes_left = train.left - piece.lines, train.bytes_left - piece.end + at.byte
         if piece.end >= size:

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import integers, key_values, to_numpy
 from penstock.engine.arrow.columns.expressions import compile_arrow
 from penstock.engine.arrow.columns.hashing import drop_hash, hash_long
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.contract.valve import PARTS, Step, Valve
 from penstock.model.boxes import Trait, Windowed
 from penstock.model.durations import Time

@@ -147,8 +147,8 @@ class Valve:
         >>> Valve("cars->slow").arrow
         ('cars', 'slow')
         """
-        tail, found, head = self.at.partition(ARROW)
-        return (tail, head) if found else None
+        tail, arrow, head = self.at.partition(ARROW)
+        return (tail, head) if arrow else None
 
     def plain(self) -> JsonObject:
         """As JSON."""

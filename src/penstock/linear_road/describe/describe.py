@@ -98,7 +98,7 @@ def _resume(source: Input, directory: Path | None) -> _State:
     """What an earlier run has counted, or nothing yet."""
     if directory is not None and (directory / _STATE).is_file():
         # Only we can write to the directory, so its pickle can be trusted.
-        state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301
+        state: _State = pickle.loads((directory / _STATE).read_bytes())  # noqa: S301 - see above
         return state
     return _State(_Dirt(source))
 

@@ -60,7 +60,18 @@ class HalfMinute:
         key = vehicle * 32 + second if not wide else _dense(vehicle, second)
         order = np.argsort(key, kind="stable")
         time, vid, speed, xway, lane, way, seg, pos = (values[order, i] for i in range(1, 9))
-        return HalfMinute(number, key[order], time, vid, speed, xway, lane, way, seg, pos)
+        return HalfMinute(
+            number=number,
+            key=key[order],
+            time=time,
+            vid=vid,
+            speed=speed,
+            xway=xway,
+            lane=lane,
+            way=way,
+            seg=seg,
+            pos=pos,
+        )
 
 
 def _dense(vehicle: Int64s, second: Int64s) -> Int64s:

@@ -212,15 +212,15 @@ class _Packer:
         else:
             sizes = [[(int(size), int(rows)) for size, rows in second] for second in table]
             packer = cls(
-                plan,
-                out,
-                progress["origin"],
-                progress["last"],
-                progress["refused"],
-                progress["unparsed"],
-                progress["seconds"],
-                sizes,
-                refused_at,
+                plan=plan,
+                out=out,
+                origin=progress["origin"],
+                last=progress["last"],
+                refused=progress["refused"],
+                unparsed=progress["unparsed"],
+                seconds=progress["seconds"],
+                sizes=sizes,
+                refused_at=refused_at,
             )
             written = progress["written"]
         packer._take_names_back()

@@ -133,7 +133,7 @@ class TcpTarget:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return cls(connection)
 
-    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 the lines carry their time
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 - lines carry their time
         self._staged = [piece for piece in slices if piece.rows]
 
     def deliver(self) -> None:
@@ -158,7 +158,7 @@ class StreamTarget:
     stream: BinaryIO
     _staged: list[Slice] = field(default_factory=list)
 
-    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 the lines carry their time
+    def stage(self, second: int, slices: Sequence[Slice]) -> None:  # noqa: ARG002 - lines carry their time
         self._staged = [piece for piece in slices if piece.rows]
 
     def deliver(self) -> None:

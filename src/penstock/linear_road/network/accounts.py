@@ -102,7 +102,7 @@ class Accounts:
         part = self._parts[name]
         return column(part, "vehicle").view(np.uint32), column(part, "amount").view(np.int64)
 
-    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002 - protocol
         """Charges (their QID is -1) and requests in, balances out."""
         names = ("Second", "Time", "VID", "Toll", "QID")
         second, time, vid, toll, qid = (column(inputs[0], name) for name in names)

@@ -119,8 +119,8 @@ def _accidents(net: ps.Network, tracked: ps.Stream) -> ps.Stream:
     """Where two vehicles stand at one location, minute by minute."""
     with net.group("accidents", description="two vehicles stopped at one place"):
         standing = tracked.filter("Stops > 0", name="standing").group_by("XWay", name="places")
-        found = standing.column_latch(accidents.Accidents, produces=accidents.PRODUCES, name="accidents")
-        return found.shed("keys")
+        wrecks = standing.column_latch(accidents.Accidents, produces=accidents.PRODUCES, name="accidents")
+        return wrecks.shed("keys")
 
 
 def _tolls(net: ps.Network, tracked: ps.Stream, minutes: ps.Stream, wrecks: ps.Stream) -> ps.Stream:

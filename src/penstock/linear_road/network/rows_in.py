@@ -199,9 +199,15 @@ def _check_all(packed: Columns, at: int, seen: _Filter, again: Int64s) -> int:
 
 @njit(cache=True, nogil=True)
 def _unpack(
-    packed: Columns, lines: Int32s, text: Bytes, at: int,
-    columns: Int32s, verdicts: Codes, seen: _Filter, again: Int64s,
-) -> tuple[int, int]:  # fmt: skip
+    packed: Columns,
+    lines: Int32s,
+    text: Bytes,
+    at: int,
+    columns: Int32s,
+    verdicts: Codes,
+    seen: _Filter,
+    again: Int64s,
+) -> tuple[int, int]:
     """The same as `_decode` for packed rows: most are sound reports, whose numbers are only copied."""
     vid, pos, requests, xway, spd, kind, lane, way, seg = packed
     i = kept = doubtful = p = asked = t = 0
@@ -242,9 +248,14 @@ def _unpack(
 def _sound_report(row: Int32s) -> bool:
     """Whether the numbers of a report are all in range; if not, `field_reason` tells which is not."""
     return _in_range(
-        row[VID_FIELD], row[SPD_FIELD], row[XWAY_FIELD], row[LANE_FIELD],
-        row[DIR_FIELD], row[SEG_FIELD], row[POS_FIELD],
-    )  # fmt: skip
+        row[VID_FIELD],
+        row[SPD_FIELD],
+        row[XWAY_FIELD],
+        row[LANE_FIELD],
+        row[DIR_FIELD],
+        row[SEG_FIELD],
+        row[POS_FIELD],
+    )
 
 
 @njit(cache=True, nogil=True, inline="always")

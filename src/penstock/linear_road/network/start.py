@@ -64,7 +64,7 @@ def road_runtime(  # noqa: PLR0913 - options of `Runtime`, passed on
     policy = AsSoonAsPossible(train_length, job_tuples=train_length)
     return ps.Runtime(
         net,
-        spark,  # type: ignore[arg-type] # of a Spark session this room knows only that it can be stopped
+        spark,  # type: ignore[arg-type]  # of a Spark session this room knows only that it can be stopped
         checkpoint,
         once=once,
         close=close,

@@ -78,7 +78,7 @@ class Tolls:
 
     # -- work
 
-    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002 - protocol
         """Moves, figures of minutes and accidents in; notices, alerts and charges out."""
         moves, figures, accidents = inputs
         notices = [self._tell(part) for part in self._minutes(moves, figures, accidents) if part.num_rows]

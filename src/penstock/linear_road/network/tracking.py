@@ -163,7 +163,7 @@ class Tracking:
 
     # -- work
 
-    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002
+    def process(self, inputs: list[pa.Table], until: int, final: bool) -> pa.Table:  # noqa: ARG002 - protocol
         """Reports in, the same reports out with what tracking found."""
         reports = inputs[0]
         seconds = column(reports, "Second")

@@ -74,8 +74,16 @@ class PackedRows:
     @property
     def columns(self) -> Columns:
         return (
-            self.vid, self.pos, self.requests, self.xway, self.spd, self.kind, self.lane, self.way, self.seg
-        )  # fmt: skip
+            self.vid,
+            self.pos,
+            self.requests,
+            self.xway,
+            self.spd,
+            self.kind,
+            self.lane,
+            self.way,
+            self.seg,
+        )
 
 
 def is_packed(data: bytes | memoryview) -> bool:
@@ -121,7 +129,19 @@ def _columns(data: Bytes, packed: int, requests: int, lines: int) -> PackedRows:
     numbers = column(lines, np.int32)
     xway, spd = column(packed, np.int16), column(packed, np.int16)
     kind, lane, way, seg = (column(packed, np.int8) for _ in range(_NARROW))
-    return PackedRows(vid, pos, asked, numbers, xway, spd, kind, lane, way, seg, data[at:])
+    return PackedRows(
+        vid=vid,
+        pos=pos,
+        requests=asked,
+        lines=numbers,
+        xway=xway,
+        spd=spd,
+        kind=kind,
+        lane=lane,
+        way=way,
+        seg=seg,
+        text=data[at:],
+    )
 
 
 def pack(text: Bytes, second: int) -> PackedRows:

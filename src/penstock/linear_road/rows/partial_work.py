@@ -124,8 +124,8 @@ def _lock(path: Path) -> int | None:
             os.close(held)
             return None
         # Its last owner may have removed the file between our opening and locking it.
-        found = _stat(path)
-        if found is not None and os.fstat(held).st_ino == found.st_ino:
+        there = _stat(path)
+        if there is not None and os.fstat(held).st_ino == there.st_ino:
             return held
         os.close(held)
 

@@ -62,7 +62,8 @@ def _names(kind: type[Format], name: str) -> dict[str, str]:
 
 
 def _written(kind: type[Format]) -> list[Field[object]]:
-    return [field for field in fields(kind) if field.metadata.get("in_yaml", True)]  # type: ignore[arg-type]
+    every = fields(kind)  # type: ignore[arg-type]  # formats are dataclasses
+    return [field for field in every if field.metadata.get("in_yaml", True)]
 
 
 def _required(field: Field[object]) -> bool:

@@ -22,7 +22,7 @@ class OneLineMap(dict[str, object]):
 class Dumper(yaml.SafeDumper):
     """Writes YAML 1.2: only true and false are booleans, and no value is written as an alias."""
 
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - whatever the data
         return True
 
 

@@ -113,7 +113,9 @@ def _both(exact: str, where: str) -> str:
     return f"{exact} AND ({where})" if exact and where else exact or where
 
 
-def Join(left: Stream, right: Stream, *, within: Within, **options: Unpack[JoinOptions]) -> Stream:  # noqa: N802 - a box
+def Join(  # noqa: N802 - a box
+    left: Stream, right: Stream, *, within: Within, **options: Unpack[JoinOptions]
+) -> Stream:
     """The join of two streams, `ps.Join(a, b, on="vid", within="10 seconds")`: as `Stream.join`."""
     return left.join(right, within=within, **options)
 

@@ -132,7 +132,7 @@ class Network:
     def source(
         self,
         name: str,
-        format: SourceFormat,  # noqa: A002
+        format: SourceFormat,  # noqa: A002 - as in Source
         *,
         timestamp: str | None = None,
         lateness: Duration = 0,
@@ -264,7 +264,7 @@ class Network:
         same = self.name == other.name and self.control == other.control
         return same and mine == theirs and self._groups == other._groups
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes, so it has no hash
 
     # Pictures look at networks, so a network imports them only when asked for one.
 

@@ -30,15 +30,15 @@ class Absence:
 
 def changes(ticket: Ticket, before: Mapping[str, Groups]) -> dict[str, tuple[int, Groups]]:
     """By source: from which time on which groups are out, if those are others than before this train."""
-    found = {}
+    changed = {}
     for source in {*ticket.shed, *(name for name, groups in before.items() if groups)}:
         left = ticket.shed.get(source, LeftOut())
         slices = [piece for piece in ticket.slices.get(source, ()) if isinstance(piece, Slice)]
         begin, known = _first(slices, left), before.get(source, frozenset())
         out = (known | set(left.groups)) - {piece.key_group() for piece in slices}
         if begin is not None and out != known:
-            found[source] = begin, out
-    return found
+            changed[source] = begin, out
+    return changed
 
 
 def _first(slices: Sequence[Slice], left: LeftOut) -> int | None:

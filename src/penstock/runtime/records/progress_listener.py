@@ -42,13 +42,13 @@ class TriggerListener(StreamingQueryListener):
         """Take an event the usual way, should Spark call it."""
         self.take(json.loads(event.progress.json))
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         pass
 
     @property
@@ -67,16 +67,16 @@ class _Unconverted:
     def __init__(self, listener: TriggerListener) -> None:
         self._listener = listener
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
         self._listener.take(json.loads(event.progress().json()))
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
     class Java:

@@ -201,17 +201,17 @@ class TrainRecords:
         cpu, alone = (None, True) if done.cpu is None else (done.cpu.seconds, done.cpu.alone)
         sheds = tuple(Shed(at, flow.offered, flow.shed) for at, flow in done.commit.valves.items())
         record = TrainRecord(
-            done.subnetwork,
-            train,
-            done.started,
-            wall,
-            rows,
-            boxes,
-            accounts,
-            cpu,
-            alone,
-            sheds,
-            _decoded(done),
+            subnetwork=done.subnetwork,
+            train=train,
+            start=done.started,
+            end=wall,
+            rows_in=rows,
+            boxes=boxes,
+            accounts=accounts,
+            cpu=cpu,
+            alone=alone,
+            sheds=sheds,
+            decoded=_decoded(done),
         )
         self.newest[done.subnetwork] = record
         with self._lock:
@@ -308,15 +308,15 @@ class TrainRecords:
             now, wall = time.monotonic(), time.time()
             latency = {name: Latency.of(name, wall, samples) for name, samples in self._latency.items()}
             return Status(
-                subs,
-                dict(self._boxes),
-                {name: figures for name, figures in latency.items() if figures is not None},
-                self.dead,
-                {name: _flow(passed, now) for name, passed in self._flows.items()},
-                dict(self._accounts),
-                self._loads,
-                self._delays.latest(),
-                self._this_run,
+                subnetworks=subs,
+                boxes=dict(self._boxes),
+                latency={name: figures for name, figures in latency.items() if figures is not None},
+                dead=self.dead,
+                flows={name: _flow(passed, now) for name, passed in self._flows.items()},
+                accounts=dict(self._accounts),
+                inputs=self._loads,
+                seconds=self._delays.latest(),
+                this_run=self._this_run,
             )
 
     def _status(self, name: str) -> SubnetworkStatus:

@@ -68,7 +68,7 @@ def _lacking(one: pa.Table, other: pa.Table) -> pa.Table:
 def _rows(table: pa.Table) -> list[tuple[object, ...]]:
     # NaN is a value like any other here, though it does not equal itself.
     columns = [
-        ["nan" if v != v else v for v in column.to_pylist()]  # noqa: PLR0124
+        ["nan" if v != v else v for v in column.to_pylist()]  # noqa: PLR0124 - see above
         for column in table.columns
     ]
     return list(zip(*columns, strict=True)) if columns else []

@@ -44,11 +44,11 @@ class Summary:
 
 def _least(one: Value | None, other: Value | None) -> Value | None:
     # NaN is above every number. Both are of one column, so they compare.
-    return other if one != one or other < one else one  # type: ignore[operator]  # noqa: PLR0124
+    return other if one != one or other < one else one  # type: ignore[operator]  # noqa: PLR0124 - NaN
 
 
 def _most(one: Value | None, other: Value | None) -> Value | None:
-    return one if one != one or one > other else other  # type: ignore[operator]  # noqa: PLR0124
+    return one if one != one or one > other else other  # type: ignore[operator]  # noqa: PLR0124 - NaN
 
 
 class RankedTree:

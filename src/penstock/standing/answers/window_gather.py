@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba import carray, njit, types  # type: ignore[attr-defined]  # mypy cannot read its __all__
 from numba.core import cgutils
 from numba.extending import intrinsic
 

@@ -130,7 +130,8 @@ def _tied(kind: type[exp.Connector], sides: Sequence[exp.Expression]) -> exp.Exp
     middle = len(sides) // 2
     halves = [_tied(kind, part) for part in (sides[:middle], sides[middle:])]
     bracketed = [exp.Paren(this=half) if isinstance(half, exp.Connector) else half for half in halves]
-    return kind(this=bracketed[0], expression=bracketed[1])  # type: ignore[return-value]  # sqlglot's own types
+    left, right = bracketed
+    return kind(this=left, expression=right)  # type: ignore[return-value]  # sqlglot's own types
 
 
 def _folded(sides: Sequence[exp.Expression]) -> list[exp.Expression]:

@@ -93,7 +93,7 @@ def _tighter(
         return other if one[0] is None else one
     if one[0] == other[0]:
         return one[0], one[1] or other[1]
-    return one if (one[0] > other[0]) == (sign > 0) else other  # type: ignore[operator]
+    return one if (one[0] > other[0]) == (sign > 0) else other  # type: ignore[operator]  # of one column
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ class StandingQueries:
         self._must_know(id, owner)
         return Handle(self, id)
 
-    def invoke(self, id: str, *, at: Moment | None = None) -> pa.Table:  # noqa: A002
+    def invoke(self, id: str, *, at: Moment | None = None) -> pa.Table:  # noqa: A002 - the client's word
         """The current answer of a query.
 
         Its schema metadata say `as_of`, the event time up to which it counts tuples, and `age`, for how many
@@ -250,12 +250,12 @@ class StandingQueries:
         metadata = {"as_of": _iso(now) if now > NEVER else "", "age": f"{age:.3f}"}
         return table.replace_schema_metadata(metadata)
 
-    def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002
+    def changes(self, id: str, timeout: float | None = None) -> Iterator[Change]:  # noqa: A002 - as above
         """The changes of an answer, see `Handle.changes`."""
         self._must_know(id)
         return changes(self.engine, id, timeout)
 
-    def unregister(self, id: str, owner: str | None = None) -> None:  # noqa: A002
+    def unregister(self, id: str, owner: str | None = None) -> None:  # noqa: A002 - the client's word
         """End a query, only if it is the given owner's."""
         if id not in self.broken or owner not in (None, self.broken[id].owner):
             self._must_know(id, owner)
@@ -352,7 +352,7 @@ class StandingQueries:
             self.broken[entry.handle] = BrokenQuery(entry, str(error) or "it needs too much memory")
             _LOG.warning("standing query %s cannot be loaded: %s", entry.handle, error)
 
-    def _must_know(self, id: str, owner: str | None = None) -> None:  # noqa: A002
+    def _must_know(self, id: str, owner: str | None = None) -> None:  # noqa: A002 - the client's word
         broken = self.broken.get(id)
         query = self.engine.registered(id) if broken is None else broken
         if owner is not None and query.owner != owner:

@@ -106,8 +106,9 @@ class SourceFiles:
             return False
         real = os.path.realpath(moved_from)
         before = source_path(moved_from)
-        folders = {real, os.path.dirname(real), before.folder if before else real}  # noqa: PTH120
-        return self.log.folder in folders or self.log.spelt == os.path.abspath(moved_from)  # noqa: PTH100
+        folders = {real, os.path.dirname(real), before.folder if before else real}  # noqa: PTH120 - any text
+        spelt = os.path.abspath(moved_from)  # noqa: PTH100 - without resolving links
+        return self.log.folder in folders or self.log.spelt == spelt
 
     def _elsewhere(self, path: SourcePath) -> NetworkError:
         return NetworkError(

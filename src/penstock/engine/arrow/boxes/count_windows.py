@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow.boxes.window_rows import Shaper
-from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Reorder
 from penstock.engine.arrow.state import Buffer, KeyedTable, Parts
+from penstock.engine.arrow.window_spans import Spans
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.durations import Count
 from penstock.model.types import STAMP, StreamType

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrow.boxes.window_rows import Shaper
-from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer
 from penstock.engine.arrow.order import Gate, canonical, merge
 from penstock.engine.arrow.state import Buffer, Parts
 from penstock.engine.arrow.valves import windows_told
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.contract.valve import Valve
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.types import STAMP, StreamType

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from penstock.engine.arrow.boxes.function_windows import KeptWindows
 from penstock.engine.arrow.boxes.window_rows import VALUE, WINDOW, Shaper
-from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.columns import concat, integers
 from penstock.engine.arrow.columns.grouping import codes_of, groups_of
 from penstock.engine.arrow.logic import DEAD_SCHEMA, Answer, Logic
 from penstock.engine.arrow.order import Gate, canonical, merge
 from penstock.engine.arrow.state import KeyedTable, Parts
 from penstock.engine.arrow.valves import windows_told
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.contract.valve import Valve
 from penstock.model.boxes import Latch, Windowed
 from penstock.model.types import STAMP, StreamType

@@ -40,7 +40,7 @@ _SECOND = 1_000_000
 _EXACT = Context(prec=1200)
 
 
-class ExpressionFailure(Exception):  # noqa: N818
+class ExpressionFailure(Exception):  # noqa: N818 - it becomes a dead letter
     """An expression failed on this tuple; `reason` goes to the dead letter."""
 
     def __init__(self, reason: str) -> None:
@@ -167,7 +167,7 @@ def _to_whole(act: Callable[[float], int]) -> Callable[[Call], Operation]:
 
 
 def _round(node: Call) -> Operation:
-    digits = node.args[1].value if len(node.args) == 2 else 0  # type: ignore[union-attr]
+    digits = node.args[1].value if len(node.args) == 2 else 0  # type: ignore[union-attr]  # a literal
     unit = Decimal((0, (1,), -min(max(digits, -400), 400)))
 
     def half_up(x: int | str) -> Decimal:

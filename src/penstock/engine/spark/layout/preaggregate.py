@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engine.arrow.boxes.window_rows import WINDOW, Shaper
-from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.arrow.columns.aggregates import Slot
 from penstock.engine.arrow.order import INPUT
+from penstock.engine.arrow.window_spans import Spans
 from penstock.engine.spark.layout.expressions import fits_spark, to_spark
 from penstock.engine.spark.layout.plan import FED, Layout, StageInput
 from penstock.model.boxes import Windowed
