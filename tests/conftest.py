@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,8 +35,12 @@ def _needs_session(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def _files_are_whole() -> None:
-    """Tests put whole files into folders: no need to wait until they settle. Tests of settling say so."""
+    """Tests put whole files into folders: no need to wait until they settle. Tests of settling say so.
+
+    Nor is a folder left alone for a while because a busy machine took long to list it.
+    """
     source_files.SETTLE = "0 seconds"
+    source_files._QUICK = math.inf
 
 
 @pytest.fixture(scope="session")

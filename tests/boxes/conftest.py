@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.writing.network import Network
 from penstock.testing import collect, rows_source
-from penstock.testing.plugin import engine  # noqa: F401
+from penstock.testing.plugin import engine  # noqa: F401 - a fixture
 
 SCHEMA = "time TIMESTAMP, k STRING, v INT"
 
@@ -20,7 +20,7 @@ def spark_session(spark):
 
 
 @pytest.fixture
-def run(engine):  # noqa: F811
+def run(engine):  # noqa: F811 - the fixture of that name
     """run(build, train, train, ...): one source 'cars' (time, k, v), `build(stream)` is the output 'out'."""
 
     def call(build, *trains, schema=SCHEMA, timestamp="time", final=True, drop_rates=None, **source: Any):
@@ -33,7 +33,7 @@ def run(engine):  # noqa: F811
 
 
 @pytest.fixture
-def run_two(engine):  # noqa: F811
+def run_two(engine):  # noqa: F811 - the fixture of that name
     """run_two(build, (left, right), ...): two sources 'left' and 'right', `build(left, right)` is the output
     'out'.
     """

@@ -196,9 +196,10 @@ def test_options_count_before_the_text_of_the_network():
 
 def test_run_refuses_bad_options_before_anything_starts(tmp_path):
     (tmp_path / "net.yaml").write_text(YAML.replace("control", "# control"))
-    run = lambda *words: penstock(  # noqa: E731
-        "run", tmp_path / "net.yaml", "--checkpoint", tmp_path / "cp", *words
-    )
+
+    def run(*words):
+        return penstock("run", tmp_path / "net.yaml", "--checkpoint", tmp_path / "cp", *words)
+
     assert "no priority 'stat'" in run("--qos", "--priority", "stat").output
     assert "the headroom is out of range" in run("--qos", "--headroom", "2").output
     assert "--observe says nothing without --qos" in run("--observe").output

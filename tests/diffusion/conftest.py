@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.testing.plugin import engine  # noqa: F401
+from penstock.testing.plugin import engine  # noqa: F401 - a fixture
 
 
 @pytest.fixture(scope="session")

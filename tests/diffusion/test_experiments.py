@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from typer.testing import CliRunner
@@ -84,10 +83,11 @@ def test_bad_options_say_what_is_wrong(tmp_path, words, message):
     assert message in done.output
 
 
-def test_the_papers_run_is_fast_enough():
-    """5,000 s with 100 nodes in two minutes; it takes a second, so a slow machine has room."""
+def test_a_run_as_large_as_the_papers():
+    """5,000 s with 100 nodes: a second of compiled loops. As Python it would run into the limit of a test."""
     rates = draw_rates(10, 5000.0, 1)
     tuples = arrivals(rates, 5000.0, 1)
-    begin = time.perf_counter()
-    simulate(heterogeneous(100, 1), tuples, random_hosts(10, 15, 100, 1), Scheme())
-    assert time.perf_counter() - begin < 60
+    found = simulate(heterogeneous(100, 1), tuples, random_hosts(10, 15, 100, 1), Scheme())
+    assert found.received.sum() + found.dropped.sum() >= len(tuples.time)
+    assert len(found.operations) == 100
+    assert (found.operations > 0).all()

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.test_durability import EVERY_TRAIN, deliveries, memory, run, written  # noqa: F401 - memory: a fixture
+from fuzz.test_durability import (
+    EVERY_TRAIN,
+    deliveries,
+    memory,  # noqa: F401 - a fixture
+    run,
+    written,
+)
 from penstock.model.errors import PenstockError
 from penstock.store import durable
 from soak import count

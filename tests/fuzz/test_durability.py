@@ -38,7 +38,7 @@ def run(folder, *, sync, epoch, recovery=None):
     state._RESIDENT.clear()  # workers die too
     net = with_view(folder)
     dry = DryRun(net, folder / "checkpoint", length=1, sync=sync, epoch=epoch, recovery=recovery)
-    dry.all()
+    dry.run_all()
 
 
 def written(folder):

@@ -261,7 +261,7 @@ def test_changes_of_one_client_have_a_rate():
 
 
 def _status(at: str, method: str, path: str, headers: dict[str, str]) -> int:
-    connection = http.client.HTTPConnection(at, timeout=10)
+    connection = http.client.HTTPConnection(at, timeout=120)
     try:
         connection.request(method, path, headers=headers)
         return connection.getresponse().status

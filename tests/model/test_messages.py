@@ -15,7 +15,7 @@ from penstock.model.errors import NetworkError
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
-FILE = str(HERE / "wrong_networks.py")
+CASE_LINE = re.escape(str(HERE / "wrong_networks")) + r"/(\w+\.py):(\d+)"
 
 
 def message(name: str) -> str:
@@ -23,13 +23,13 @@ def message(name: str) -> str:
     function = CASES[name]
     with pytest.raises(NetworkError) as caught:
         function()
-    first = function.__code__.co_firstlineno
+    code = function.__code__
 
     def place(match: re.Match[str]) -> str:
-        offset = int(match[1]) - first
-        return f"wrong_networks.py:{name}+{offset}" if offset > 0 else "wrong_networks.py:cars"
+        own = match[1] == Path(code.co_filename).name
+        return f"{match[1]}:{name}+{int(match[2]) - code.co_firstlineno}" if own else f"{match[1]}:cars"
 
-    return re.sub(re.escape(FILE) + r":(\d+)", place, str(caught.value)) + "\n"
+    return re.sub(CASE_LINE, place, str(caught.value)) + "\n"
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -44,7 +44,7 @@ def test_message(name):
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_message_says_where(name):
     """A message names a line of this case (or of the helper that it calls), or a line of the YAML text."""
-    assert re.search(r"wrong_networks.py:|<yaml>:\d+", message(name))
+    assert re.search(rf"\w+\.py:(cars\b|{name}\+\d)|<yaml>:\d+", message(name))
 
 
 def test_no_golden_text_is_left_over():

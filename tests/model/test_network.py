@@ -70,7 +70,7 @@ def test_importing_penstock_imports_no_spark():
 
 def test_unknown_attribute():
     with pytest.raises(AttributeError, match="no attribute 'Netwrok'"):
-        ps.Netwrok  # noqa: B018
+        ps.Netwrok  # noqa: B018 - looking it up is what fails
 
 
 def test_places_are_the_users_lines():

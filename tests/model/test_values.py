@@ -24,7 +24,7 @@ SECOND = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
         (1.0000004, "TIMESTAMP", SECOND),
         ("1970-01-01 00:00:01", "TIMESTAMP", SECOND),
         ("1970-01-01T00:00:01Z", "TIMESTAMP", SECOND),
-        (datetime(1970, 1, 1, 0, 0, 1), "TIMESTAMP", SECOND),  # noqa: DTZ001
+        (datetime(1970, 1, 1, 0, 0, 1), "TIMESTAMP", SECOND),  # noqa: DTZ001 - without a zone it is UTC
         (datetime(1970, 1, 1, 2, 0, 1, tzinfo=timezone(timedelta(hours=2))), "TIMESTAMP", SECOND),
         (None, "INT", None),
     ],

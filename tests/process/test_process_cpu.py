@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(not ProcessTreeCpu.possible(), reason="no clocks
 
 
 def test_our_own_clock_is_that_of_the_process():
-    assert cpu_of(os.getpid()) == pytest.approx(time.process_time(), abs=0.05)
+    before = time.process_time()
+    assert before <= cpu_of(os.getpid()) <= time.process_time()
 
 
 def test_grandchildren_count_too():
@@ -25,7 +26,7 @@ def test_grandchildren_count_too():
     child = subprocess.Popen([sys.executable, "-c", command], stdin=subprocess.PIPE)
     try:
         meter = ProcessTreeCpu(child.pid)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while meter.seconds() < 0.12 and time.monotonic() < until:
             time.sleep(0.005)
         assert meter.seconds() >= 0.12

@@ -27,7 +27,7 @@ def go_on(folder):
     state._RESIDENT.clear()
     dry = DryRun(network(folder), folder / "checkpoint", length=1)
     dry.query.close = False
-    dry.all()
+    dry.run_all()
 
 
 def query_dir(folder):

@@ -116,7 +116,7 @@ def test_no_gap_and_nothing_twice(spark, tmp_path, record_property):
             there = reader.read().num_rows
             running.attach(f"asked {attempt}", "kept", lambda s: s.select("v"), to=sink)
             # some rows that came after the attach must arrive before it goes
-            until(lambda: len(sink.rows) > there + 20, running)  # noqa: B023
+            until(lambda rows=sink.rows, enough=there + 20: len(rows) > enough, running)
             running.detach(f"asked {attempt}")
             found = numbers(sink)
             assert sorted(found) == list(range(len(found))), f"attach {attempt}"
@@ -125,7 +125,8 @@ def test_no_gap_and_nothing_twice(spark, tmp_path, record_property):
         assert last is not None
         stayed = ps.memory()
         running.attach("stayed", "kept", lambda s: s.filter("k = 3").select("v"), to=stayed)
-        time.sleep(1.0)
+        there = feed.written
+        until(lambda: feed.written > there + 100, running)
         feed.__exit__()
         assert running.wait_idle(timeout=300)
         assert sorted(numbers(stayed)) == list(range(3, feed.written, 7))

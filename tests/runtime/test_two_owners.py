@@ -57,7 +57,7 @@ def written(folder):
 def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     deliveries(folder)
-    DryRun(with_view(folder), folder / "checkpoint", length=1, epoch=1).all()
+    DryRun(with_view(folder), folder / "checkpoint", length=1, epoch=1).run_all()
     return written(folder)
 
 
@@ -80,7 +80,7 @@ class Suspended(threading.Thread):
 
     def run(self):
         try:
-            self.dry.all()
+            self.dry.run_all()
         except BaseException as error:
             self.error = error
         self.asleep.set()
@@ -100,7 +100,7 @@ def test_a_suspended_owner_changes_nothing(tmp_path, monkeypatch, undisturbed, p
         new.train()
         old.awake.set()
         old.join(60)
-    new.all()
+    new.run_all()
     old.awake.set()
     old.join(60)
     assert isinstance(old.error, FencedError), repr(old.error)

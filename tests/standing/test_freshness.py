@@ -183,7 +183,7 @@ def fail(service: ByHand) -> None:
         raise ps.PenstockError("sub-network 'cars' failed: java.io.IOException: /data/x")
 
     service.freshness._check = check
-    assert service.freshness.failed.wait(20)
+    assert service.freshness.failed.wait(120)
 
 
 def refusal(url: str) -> tuple[int, dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -272,9 +274,21 @@ def test_changes_end_when_the_query_does() -> None:
     handle = made.register("SELECT v FROM s").handle
     stream = changes(made, handle)
     next(stream)
-    timer = threading.Timer(0.1, made.unregister, [handle])
-    timer.start()
-    assert list(stream) == []
+    moved, waits = made._moved, threading.Event()
+
+    def waiting(timeout: float | None, wait: Callable[..., bool] = moved.wait) -> bool:
+        waits.set()  # the lock is held: nobody unregisters before `wait` gives it back
+        return wait(timeout)
+
+    def end() -> None:
+        assert waits.wait(60)
+        made.unregister(handle)
+
+    moved.wait = waiting  # type: ignore[method-assign]
+    with ThreadPoolExecutor(1) as other:
+        ended = other.submit(end)
+        assert list(stream) == []
+        ended.result()
 
 
 def test_a_block_survives_the_way_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import signal
@@ -58,17 +59,26 @@ def test_read_checked_tells_missing_torn_and_changed(tmp_path):
         durable.read_checked(path, len(data), durable.checksum(data))
 
 
-def test_locks_exclude_threads_and_are_given_back(tmp_path):
-    path, seen = tmp_path / "lock", []
+def test_locks_exclude_threads_and_are_given_back(tmp_path, monkeypatch):
+    path, seen, refused = tmp_path / "lock", [], threading.Event()
+
+    def asked(descriptor, how, flock=fcntl.flock):
+        try:
+            flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            refused.set()
+            flock(descriptor, how)
+
     with durable.locked(path) as mine:
         assert mine
         with durable.locked(path, wait=False) as second:
             assert not second
         thread = threading.Thread(target=lambda: [seen.append(got) for got in [_take(path)]])
+        monkeypatch.setattr(fcntl, "flock", asked)
         thread.start()
-        time.sleep(0.05)
+        assert refused.wait(60)
         assert seen == []
-    thread.join(5)
+    thread.join(60)
     assert seen == [True]
 
 

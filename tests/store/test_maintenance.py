@@ -379,7 +379,7 @@ def test_readers_in_threads_see_every_row_once_while_all_runs(tmp_path):
             retain(tmp_path, "p", 20, grace=-1)
     stop.set()
     for thread in readers:
-        thread.join(30)
+        thread.join(120)
     assert not problems
     assert not any(thread.is_alive() for thread in readers)
 

@@ -101,8 +101,11 @@ def conditions():
         st.just("k IS NULL"),
     )
     words = st.sampled_from(["AND", "OR"])
-    both = lambda inner: st.builds("({} {} {})".format, inner, words, inner)  # noqa: E731
-    return st.recursive(atom, lambda inner: both(inner) | st.builds("NOT ({})".format, inner), max_leaves=6)
+
+    def larger(inner):
+        return st.builds("({} {} {})".format, inner, words, inner) | st.builds("NOT ({})".format, inner)
+
+    return st.recursive(atom, larger, max_leaves=6)
 
 
 @settings(max_examples=150, deadline=None)

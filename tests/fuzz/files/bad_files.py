@@ -42,9 +42,13 @@ def random_row(dice: random.Random) -> Row:
     day = (_EPOCH + timedelta(days=dice.randrange(-3000, 3000))).date()
     number = dice.choice([0, 1, -1, 2**31 - 1, -(2**31), dice.randrange(10**6)])
     return (
-        time, dice.choice(_TEXTS) or None, number,
-        dice.choice([0.5, -1e300, dice.random()]), dice.randbytes(dice.randrange(1, 5)), day,
-    )  # fmt: skip
+        time,
+        dice.choice(_TEXTS) or None,
+        number,
+        dice.choice([0.5, -1e300, dice.random()]),
+        dice.randbytes(dice.randrange(1, 5)),
+        day,
+    )
 
 
 # -- CSV
@@ -90,8 +94,13 @@ def _mangled(line: bytes, dice: random.Random) -> bytes:
     return line.replace(b"\n", b" ")
 
 
-def _text_file(name: str, write: Callable[[Row], bytes], mangle: Callable[[bytes, random.Random], bytes],
-               dice: random.Random, rows: int) -> BadFile:  # fmt: skip
+def _text_file(
+    name: str,
+    write: Callable[[Row], bytes],
+    mangle: Callable[[bytes, random.Random], bytes],
+    dice: random.Random,
+    rows: int,
+) -> BadFile:
     """Lines of which some are mangled; empty ones between them; perhaps a byte order mark and CRLF."""
     share = dice.choice([0.0, 0.02, 0.3, 1.0])
     lines, good = [], {}
@@ -195,8 +204,13 @@ def _cut(row: Row, unit: str) -> Row:
     return (time.replace(microsecond=time.microsecond // 1000 * 1000), *row[1:]) if unit == "ms" else row
 
 
-def _out_of_range(columns: list[tuple[str, pa.Array]], good: dict[int, Row], name: str,
-                  numbers: list[int], dice: random.Random) -> None:  # fmt: skip
+def _out_of_range(
+    columns: list[tuple[str, pa.Array]],
+    good: dict[int, Row],
+    name: str,
+    numbers: list[int],
+    dice: random.Random,
+) -> None:
     at = [column for column, _ in columns].index(name)
     array = columns[at][1]
     plain = array.cast(pa.int64() if name == "time" else pa.int32()).to_numpy(zero_copy_only=False).copy()
@@ -210,11 +224,15 @@ def _written(columns: list[tuple[str, pa.Array]], dice: random.Random, rows: int
     table = pa.Table.from_arrays([array for _, array in columns], names=[name for name, _ in columns])
     out = io.BytesIO()
     pq.write_table(
-        table, out, row_group_size=max(1, rows // dice.choice([1, 3, 7])), version="2.6",
+        table,
+        out,
+        row_group_size=max(1, rows // dice.choice([1, 3, 7])),
+        version="2.6",
         compression=dice.choice(["none", "snappy", "zstd", "gzip"]),
-        write_statistics=dice.random() < 0.7, use_dictionary=dice.random() < 0.5,
+        write_statistics=dice.random() < 0.7,
+        use_dictionary=dice.random() < 0.5,
         write_page_checksum=dice.random() < 0.3,
-    )  # fmt: skip
+    )
     return out.getvalue()
 
 

@@ -128,10 +128,21 @@ class Case:
     def step(self):
         act = self.dice.choice(
             (
-                self.create, self.append, self.append_in_two, self.replace, self.truncate, self.delete,
-                self.touch, self.pass_time, self.pass_time, self.look, self.look, self.look, self.restart,
+                self.create,
+                self.append,
+                self.append_in_two,
+                self.replace,
+                self.truncate,
+                self.delete,
+                self.touch,
+                self.pass_time,
+                self.pass_time,
+                self.look,
+                self.look,
+                self.look,
+                self.restart,
             )
-        )  # fmt: skip
+        )
         self.steps.append(act.__name__)
         act(self.path()) if act.__code__.co_argcount == 2 and act.__name__ != "look" else act()
 

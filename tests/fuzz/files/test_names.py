@@ -106,8 +106,10 @@ def test_odd_names_on_spark(spark, tmp_path):
     net = ps.Network("names")
     outs = {}
     for name, format_ in {
-        "odd": ps.parquet(odd, SCHEMA), "plain": ps.parquet(plain, SCHEMA), "text": ps.csv(text, SCHEMA),
-    }.items():  # fmt: skip
+        "odd": ps.parquet(odd, SCHEMA),
+        "plain": ps.parquet(plain, SCHEMA),
+        "text": ps.csv(text, SCHEMA),
+    }.items():
         outs[name] = tmp_path / f"out {name} [a] {{b}}:"
         kept = net.source(name, format_, timestamp="time").filter("v >= 0").connection_point(f"kept_{name}")
         kept.filter("v >= 0").output(f"{name}_out", to=ps.parquet(outs[name]))

@@ -7,6 +7,7 @@ import math
 import random
 import struct
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -96,7 +97,7 @@ def test_json_is_valid(tmp_path):
     )
     sink = FilesSink(ps.json(tmp_path / "out"), Target("out", schema, "run"))
     [(staged, _)] = sink.write(table, 0, 0).moves
-    lines = open(staged).read().splitlines()  # noqa: PTH123, SIM115
+    lines = Path(staged).read_text().splitlines()
     assert lines == ['{"d": "NaN", "v": "AP8="}', '{"d": "-Infinity", "v": ""}']
 
     def no_constant(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -69,14 +69,18 @@ def test_it_is_loaded_once_and_again_when_it_changed(tmp_path):
 
 
 def test_two_that_load_one_history_make_its_columns_once(tmp_path, monkeypatch):
-    source, made = history(tmp_path / "h", [(7, 1, 0, 100)]), []
+    source, made, both_ask = history(tmp_path / "h", [(7, 1, 0, 100)]), [], threading.Barrier(2)
 
-    def slowly(file, out, load=past._load_segments):
+    def asked(path, lock=past.locked):
+        both_ask.wait(60)  # both have seen that there are no columns
+        return lock(path)
+
+    def loaded(file, out, load=past._load_segments):
         made.append(out)
-        time.sleep(0.3)
         load(file, out)
 
-    monkeypatch.setattr(past, "_load_segments", slowly)
+    monkeypatch.setattr(past, "locked", asked)
+    monkeypatch.setattr(past, "_load_segments", loaded)
     with ThreadPoolExecutor(2) as pool:
         places = list(pool.map(load_history, [source, source]))
     assert len(made) == 1

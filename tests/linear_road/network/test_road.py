@@ -26,7 +26,7 @@ from penstock.model.boxes import ColumnLatch
 )
 def test_golden_answers_and_refused_rows(tmp_path, groups, length, delivery):
     delivered(GOLDEN / "rows.dat", tmp_path, groups, delivery)
-    dry(tmp_path, GOLDEN, length=length).all()
+    dry(tmp_path, GOLDEN, length=length).run_all()
     assert answers(tmp_path) == sorted(lines(GOLDEN / "expected.csv"))
     known = [line.split(",", 2) for line in lines(GOLDEN / "refused.csv")[1:]]
     assert refused(tmp_path) == sorted((why, raw.strip('"')) for _, why, raw in known)
@@ -35,7 +35,7 @@ def test_golden_answers_and_refused_rows(tmp_path, groups, length, delivery):
 @needs_data
 def test_the_official_data(tmp_path):
     delivered(MITSIM / "reports_t0-323.dat", tmp_path)
-    dry(tmp_path, length=3000).all()
+    dry(tmp_path, length=3000).run_all()
     found = Counter(answers(tmp_path))
     expected: Counter[str] = Counter()
     for line in lines(MITSIM / "expected_t0-323.csv"):
@@ -54,7 +54,7 @@ def test_vehicles_that_keep_no_rhythm(tmp_path, seed):
     for length in (1_000_000, 1 + 97 * seed):
         out = tmp_path / str(length)
         delivered(tmp_path / "rows.dat", out)
-        dry(out, length=length).all()
+        dry(out, length=length).run_all()
         assert answers(out) == sorted(expected)
 
 
@@ -64,7 +64,7 @@ def test_a_vehicle_in_two_rhythms_pays_what_it_was_quoted_in_each(tmp_path):
     rows = [report(60, 1, 200), report(75, 1, 250), report(90, 1, 5300), report(105, 1, 5400)]
     expected = Case(tmp_path).expected([*crowd, *rows, balance(150, 1, 7)])
     delivered(tmp_path / "rows.dat", tmp_path)
-    dry(tmp_path, length=1).all()
+    dry(tmp_path, length=1).run_all()
     assert "2,150,150,150,7,64" in answers(tmp_path)
     assert answers(tmp_path) == sorted(expected)
 
@@ -91,7 +91,7 @@ def test_killed_anywhere_and_started_again(tmp_path, seed, monkeypatch):
     while True:
         run = dry(tmp_path, length=150)
         try:
-            run.all()
+            run.run_all()
             break
         except Crash:
             deaths += 1
@@ -105,7 +105,7 @@ def test_an_expressway_that_appears_late_and_half_an_expressway(tmp_path):
     late = [report(t, 2, 9000 + t * 50, xway=7, direction=1) for t in range(130, 300, 30)]
     expected = Case(tmp_path).expected(sorted(early + late, key=lambda row: int(row.split(",")[1])))
     delivered(tmp_path / "rows.dat", tmp_path, groups=2)
-    dry(tmp_path, length=1).all()
+    dry(tmp_path, length=1).run_all()
     assert answers(tmp_path) == sorted(expected)
 
 
@@ -114,7 +114,7 @@ def test_state_holds_only_the_last_minute(tmp_path):
     (tmp_path / "rows.dat").write_text("\n".join(rows) + "\n")
     delivered(tmp_path / "rows.dat", tmp_path)
     run = dry(tmp_path, length=1)
-    run.all()
+    run.run_all()
     folder = run.query.trains.directory / "state" / "rows" / "0"
     assert 60 <= len(list(folder.glob("*.parts"))) <= 80
     newest = max(folder.glob("*.parts"))

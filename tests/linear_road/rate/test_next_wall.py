@@ -61,7 +61,8 @@ def test_a_rating_says_whether_it_is_bracketed(tmp_path: Path) -> None:
 
     def told(wall: float | None, speed: float = 1.0) -> list[str]:
         plan = RatePlan(tmp_path, speed=speed)
-        return shortened(plan, Set(), 400, None if wall is None else {"L": wall, "why": []})  # type: ignore[arg-type]
+        found = None if wall is None else {"L": wall, "why": []}
+        return shortened(plan, Set(), 400, found)  # type: ignore[arg-type]
 
     assert "no larger L has failed: the largest one was not looked for" in told(None)
     assert "between L = 400 and 520, which failed, nothing was tried" in told(520)

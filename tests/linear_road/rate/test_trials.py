@@ -151,7 +151,7 @@ def test_a_copy_that_is_cut_off_is_judged_by_its_half(tmp_path: Path) -> None:
             groups=2,
         )
     )
-    dry(tmp_path, prepared.history).all()
+    dry(tmp_path, prepared.history).run_all()
     right = answers(tmp_path)
     file = tried.folder / "answers.csv"
     file.parent.mkdir(parents=True)
@@ -216,7 +216,7 @@ def test_a_trial_never_outlives_its_rating(tmp_path: Path, number: signal.Signal
     pid = int(wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text()))
     parent.send_signal(number)
     parent.wait(60)
-    wait_for(lambda: not runs(pid), 20)
+    wait_for(lambda: not runs(pid))
 
 
 def test_a_child_that_does_not_heed_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_the_answers_are_the_oracles(tmp_path: Path, groups: int) -> None:
     )
     assert feed.groups == 1, "both expressways are in one group"
     drive(chosen)
-    dry(tmp_path).all()
+    dry(tmp_path).run_all()
     assert answers(tmp_path) == sorted(expected)
 
 

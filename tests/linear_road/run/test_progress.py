@@ -62,8 +62,8 @@ def test_delivered_files_stay_until_no_train_needs_them(
     # The machine goes down: what was in memory is lost, and trains since a snapshot run again.
     shutil.rmtree(tmp_path / "memory")
     (tmp_path / "memory").mkdir()
-    part().all()
+    part().run_all()
 
     delivered(source, tmp_path / "whole")
-    dry(tmp_path / "whole").all()
+    dry(tmp_path / "whole").run_all()
     assert answers(tmp_path / "cut") == answers(tmp_path / "whole")

@@ -19,6 +19,7 @@ from penstock.linear_road.errors import GenerateError
 from penstock.linear_road.rows.fields import COLUMNS, PARQUET_SCHEMA
 from penstock.linear_road.rows.inputs import open_input
 from penstock.linear_road.traffic import generate as generate_module
+from penstock.linear_road.traffic.finished_directions import PARTS
 from penstock.linear_road.traffic.generate import ACCIDENT_HEADER, TrafficPlan, generate
 from penstock.linear_road.traffic.vehicles import REST
 
@@ -291,18 +292,17 @@ def test_left_over_temporary_files_are_removed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_worker_behind(tmp_path: Path) -> None:
     """Workers that outlive their parent would go on computing for nobody."""
-    words = [sys.executable, "-m", "penstock.cli.lr.commands", "generate", "--xways", "2", "--minutes", "180"]
+    words = [sys.executable, "-m", "penstock.cli.lr.commands", "generate", "--xways", "50", "--minutes", "60"]
     run = subprocess.Popen([*words, "--jobs", "2", "--out", str(tmp_path / "in")], stderr=subprocess.DEVNULL)
-    workers: list[psutil.Process] = []
-    deadline = time.monotonic() + 60
-    while len(workers) < 2 and time.monotonic() < deadline:
+    try:
+        # With the first of a hundred directions done, they are in the middle of their work.
+        while run.poll() is None and not list((tmp_path / "in" / PARTS).glob("x*.npz")):
+            time.sleep(0.05)
         children = psutil.Process(run.pid).children()
         workers = [child for child in children if any("spawn_main" in word for word in child.cmdline())]
-        time.sleep(0.05)
-    # They watch their parent once they have begun to work.
-    time.sleep(2.0)
-    run.kill()
-    run.wait()
-    _, alive = psutil.wait_procs(workers, timeout=10)
+    finally:
+        run.kill()
+        run.wait()
+    _, alive = psutil.wait_procs(workers, timeout=120)
     assert len(workers) == 2
     assert not alive

@@ -77,7 +77,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
         closed = OUT_FROM <= second < BACK_AT
         run.query.steering.valves = (Valve("rows", SHARE, "keys"),) if closed else ()
         assert run.train()
-    run.all()
+    run.run_all()
     absences = left_out.absences(events)
     assert {each.group for each in absences} == set(GONE)
     assert {(each.begin // 10**6, (each.end or 0) // 10**6) for each in absences} == {(OUT_FROM, BACK_AT)}

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -52,7 +53,7 @@ def strike(process, how: str, folder, dice: random.Random) -> None:
         process.kill()  # the JVM and the Python workers are orphans now and may go on for a while
     elif how == "jvm":
         for pid in family(process.pid):
-            if b"java" in (open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0")[0]):  # noqa: SIM115, PTH123
+            if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]:
                 os.kill(pid, signal.SIGKILL)
                 break
     else:

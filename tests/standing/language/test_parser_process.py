@@ -57,7 +57,7 @@ def test_it_ends_when_nobody_can_ask_any_more() -> None:
     assert process is not None
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     parser._kill()
 
 
