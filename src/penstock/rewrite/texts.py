@@ -102,5 +102,5 @@ def operations(text: str) -> int:
     return sum(1 for node in parse(text).walk() if not isinstance(node, still))
 
 
-def _sql(tree: exp.Expression) -> str:
+def _sql(tree: exp.Expr) -> str:
     return tree.sql(dialect=Dialect, comments=False, normalize_functions=False)

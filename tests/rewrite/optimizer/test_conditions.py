@@ -315,7 +315,7 @@ def test_a_tuple_that_the_filter_removes_is_gone_before_it_can_be_late():
 
 
 def test_a_look_up_is_added_once():
-    """It was added again and again, because it stands in parentheses once it is merged with another filter."""
+    """Merged with another filter it stands in parentheses, and was taken for a missing one."""
     net = Network("n")
     asked = net.source("asked", rows_source("time TIMESTAMP, k INT"), timestamp="time")
     cars = net.source("cars", rows_source("time TIMESTAMP, k INT, v INT"), timestamp="time")
