@@ -36,8 +36,10 @@ def all_of(predicates: Iterable[str]) -> str:
     >>> all_of(["a > 1", "b = 2 OR c", "a > 1"])
     'a > 1 AND (b = 2 OR c)'
     """
-    each = [part for predicate in predicates for part in conjuncts(predicate)]
-    parts = list({bare(part): part for part in reversed(each)}.values())[::-1]
+    known: dict[str, str] = {}
+    for part in (part for predicate in predicates for part in conjuncts(predicate)):
+        known.setdefault(bare(part), part)
+    parts = list(known.values())
     if len(parts) == 1:
         return parts[0]
     # An OR binds weaker than the AND that is put around it.
