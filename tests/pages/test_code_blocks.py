@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+import yaml
 
 from pages.code_blocks import DOCS, ROOT, blocks
+from penstock.model.types import Schema
+from penstock.standing.language.language import parse
+from penstock.standing.language.select_clause import StreamInfo
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 # Pages that other tests run, whole.
@@ -79,6 +84,21 @@ def test_python_runs(page, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+STREAMS = {
+    "reports": StreamInfo("reports", Schema.parse("time TIMESTAMP, vid INT, spd INT, seg INT")),
+    "fined": StreamInfo("fined", Schema.parse("time TIMESTAMP, vid INT, amount INT")),
+}
+READ = {"json": json.loads, "yaml": yaml.safe_load, "sql": lambda text: parse(text, STREAMS)}
+OTHERS = [(page, b) for page in RUN_HERE for b in blocks(page) if b.language in READ]
+
+
+@pytest.mark.parametrize(
+    ("page", "block"), OTHERS, ids=lambda each: getattr(each, "line", None) or name(each)
+)
+def test_what_is_no_program_can_be_read(page, block):
+    assert READ[block.language](block.text)
 
 
 def test_pages_that_other_tests_run_are_named_there():

@@ -88,7 +88,7 @@ def sub_places(network: Network, sub: SubNetwork) -> tuple[ValvePlace, ...]:
         inputs = _inputs_above(sub, at)
         valve_place = _judged(network, sub, at, inputs, grains)
         if at in sub.inputs:
-            grains[at] = valve_place
+            grains[at] = valve_place  # inputs come first, so arrows behind them can take their grain
         judged.append(valve_place)
     return tuple(judged)
 
@@ -115,6 +115,7 @@ def _judged(
     starts = [head] if head else list(sub.network.readers(tail))
     nodes = [network.nodes[name] for name in _behind(network, starts)]
     outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or getattr(n, "qos", None) is not None)
+    # Places below one source share its lot: what one keeps is then a part of what another keeps.
     lot = lot_of(inputs[0] if len(inputs) == 1 else at)
     blank = ValvePlace(at, sub.name, outputs, lot=lot)
     refusal = next(filter(None, map(_refusal, nodes)), "")
@@ -181,6 +182,7 @@ def _with_grain(
         for grain in (TUPLES, WINDOWS, KEYS)
         if (place := _exact(network, blank, starts, grain)) is not None
     }
+    # A user's word goes first; else the order above decides, as smaller grains keep a share more evenly.
     for grain in said or kept_exact:
         if grain in kept_exact:
             return kept_exact[grain]
@@ -212,6 +214,7 @@ def _approximate(network: Network, blank: ValvePlace, nodes: Sequence[Node]) -> 
 def _exact(network: Network, blank: ValvePlace, starts: Sequence[str], grain: str) -> ValvePlace | None:
     """The place with this grain, if each answer delivered is then one of the exact ones; else None."""
     if grain == TUPLES:
+        # A join of fewer tuples gives fewer of the same pairs. Any other memory would count too few.
         subset = all(isinstance(node, Join) for node in _with_memory(network, starts))
         return _coarse(network, blank) if subset else None
     return _whole_windows(network, blank, starts) if grain == WINDOWS else _whole_keys(network, blank, starts)
@@ -239,15 +242,18 @@ def _first_with_memory(network: Network, starts: Iterable[str]) -> list[Node]:
 
 def _whole_windows(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
     first = _first_with_memory(network, starts)
+    # With windows of two lengths no choice of tuples fills all of either.
     spans = {(n.size, n.step) for n in first if isinstance(n, Windowed) and has_time_windows(n)}
     later = [n for n in _with_memory(network, starts) if n not in first]
     if len(spans) != 1 or not all(has_time_windows(n) for n in first):
         return None
+    # A window over answers of windows would miss those that were dropped.
     if not all(isinstance(n, Join) for n in later):
         return None
     size, every = spans.pop()
     assert isinstance(size, Time)
     assert isinstance(every, Time)
+    # With gaps between windows, tuples in a gap would belong to none.
     return replace(blank, grain=WINDOWS, size=size.us, every=every.us) if every.us <= size.us else None
 
 
@@ -285,6 +291,7 @@ def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) ->
         for index, up in enumerate(node.inputs)
         if not set(keys) <= set(node.partition_keys(index, network.types[up].keys) or ())
     ]
+    # A box that mixes groups still answers while some are gone, from a part of its tuples.
     behind = [network.nodes[name] for name in _behind(network, mixing)]
     if any(isinstance(n, Output) and (n.qos is None or not n.qos.approximate) for n in behind):
         return None
@@ -301,11 +308,11 @@ def _coarse(network: Network, blank: ValvePlace) -> ValvePlace:
     node = network.nodes[blank.at.partition("->")[0]]
     source = node if isinstance(node, Source) else _only_source(network, node)
     match source.format if source is not None else None:
-        case Feed():
+        case Feed():  # a slice is the file of one group in one delivery
             return replace(blank, grain="slices", slice_bits=GROUP_BITS)
         case Parquet():
             return replace(blank, grain="slices")
-        case Csv() | Json() | Rows():
+        case Csv() | Json() | Rows():  # many lines of one file: dropped before they are decoded
             return replace(blank, grain="blocks")
     return replace(blank, grain=TUPLES)
 
