@@ -165,8 +165,9 @@ def test_tcp_gets_the_same_bytes_and_an_end(source):
     assert b"".join(got) == source.read_bytes()
 
 
-def hang_up(server):
+def hang_up(server, connected):
     connection, _ = server.accept()
+    assert connected.wait(60)  # else the reset may come while the other end still connects
     # The other end knows it as soon as this returns: a reset is sent, not a polite end.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
@@ -177,9 +178,10 @@ def test_a_receiver_that_goes_away_makes_the_run_invalid(tmp_path, wall):
     file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows_of(seconds=60)))
     said = []
     with socket.create_server(("127.0.0.1", 0)) as server:
-        closer = threading.Thread(target=hang_up, args=(server,))
+        connected = threading.Event()
+        closer = threading.Thread(target=hang_up, args=(server, connected))
         closer.start()
-        wall.on_wait = closer.join
+        wall.on_wait = lambda: (connected.set(), closer.join())
         report = drive(
             DrivePlan(file, f"tcp://127.0.0.1:{server.getsockname()[1]}", speed=60), say=said.append
         )
