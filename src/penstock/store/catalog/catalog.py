@@ -48,6 +48,7 @@ from penstock.store.catalog.tables import (
     TABLES,
 )
 from penstock.store.errors import StoreError
+from penstock.store.locks import briefly_locked
 
 SqlValue = None | int | float | str
 _PATIENCE = 30.0  # seconds to wait for another process that writes
@@ -75,7 +76,7 @@ class Catalog:
         self._connections: list[sqlite3.Connection] = []
         durable.make_directory(self.path.parent)
         # Switching to WAL does not wait for other processes, hence the lock.
-        with durable.locked(self.path.with_name(self.path.name + ".lock")):
+        with briefly_locked(self.path.with_name(self.path.name + ".lock")):
             self.path.touch(mode=durable.FILE_MODE)  # SQLite gives its other files the same mode
             self._prepare()
 
