@@ -180,3 +180,13 @@ def test_the_strict_stream_stays_good_beside_bulk():
         assert worst <= simulate(other)[0] / 2
     alone = 500_000 / SHORT.at(500_000)
     assert bulk >= 0.6 * alone
+
+
+def test_a_boost_is_bounded_and_ends_soon():
+    boost = {"a": 1.0}
+    for _ in range(2_000):
+        boost = next_boost(boost, {"a": False}, 5.0)
+    seconds = 0
+    while boost["a"] > 1.0:
+        boost, seconds = next_boost(boost, {"a": True}, 1.0), seconds + 1
+    assert seconds < 60

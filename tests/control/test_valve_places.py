@@ -197,3 +197,14 @@ def test_nothing_is_shed_behind_a_feed_that_loses_groups():
     behind = [each for each in places(roads(ROUGH).network) if each.at != "rows"]
     assert behind
     assert {each.why for each in behind} == {"'rows' loses whole groups, with all their answers"}
+
+
+def test_a_window_over_tuples_and_over_windows_of_them_is_not_exact():
+    """One of its inputs comes through a window, so whole windows of the source do not give whole ones of it."""
+
+    def build(stream):
+        speeds = stream.select("spd")
+        sums = speeds.slide("1 minute", every="10 seconds", spd="sum(spd)").select(spd="CAST(spd AS INT)")
+        return speeds.union(sums).slide("1 minute", every="10 seconds", n="count(*)")
+
+    assert grain(build)[0] is None

@@ -22,6 +22,7 @@ _OWN_PART = 0.3  # of its own threshold that a train may take: the next one may 
 _FIXED_PART = 0.3  # a train is worth waiting for while more of it than this does not depend on its tuples
 _WORTH = 10  # times its fixed part: who waits longer for a train saves next to nothing
 _UNKNOWN_TRAIN = 0.25  # seconds
+_MOST_BOOST = 100.0  # of an output that is out of its zone, after 48 seconds
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,9 @@ def next_boost(
     {'a': 1.8181818181818181, 'b': 1.1, 'c': 1.0}
     """
     factor = 1.1**seconds
-    return {
-        name: boost.get(name, 1.0) * factor if zone is False else max(1.0, boost.get(name, 1.0) / factor)
-        for name, zone in good.items()
-    }
+    return {name: _boosted(boost.get(name, 1.0), factor, zone) for name, zone in good.items()}
+
+
+def _boosted(before: float, factor: float, zone: bool | None) -> float:
+    # Bounded: after an hour out of its zone an output must not need another hour to be like the rest again.
+    return min(_MOST_BOOST, before * factor) if zone is False else max(1.0, before / factor)

@@ -60,6 +60,11 @@ class ValvePlace:
         """Whether the groups of a feed stay or go as a whole."""
         return self.grain == KEYS and not self.keys
 
+    @property
+    def choice(self) -> tuple[object, ...]:
+        """Of two places with the same choice, one that keeps less keeps a part of what the other keeps."""
+        return (self.grain, self.lot, self.keys, self.size, self.every, self.slice_bits)
+
     def valve(self, share: float) -> Valve:
         """The valve that keeps this share here."""
         assert self.grain is not None, self.why
@@ -244,7 +249,8 @@ def _whole_windows(network: Network, blank: ValvePlace, starts: Sequence[str]) -
     first = _first_with_memory(network, starts)
     # With windows of two lengths no choice of tuples fills all of either.
     spans = {(n.size, n.step) for n in first if isinstance(n, Windowed) and has_time_windows(n)}
-    later = [n for n in _with_memory(network, starts) if n not in first]
+    # The same box may be both: one of its inputs comes through a window, the other does not.
+    later = [n for each in first for n in _with_memory(network, network.readers(each.name))]
     if len(spans) != 1 or not all(has_time_windows(n) for n in first):
         return None
     # A window over answers of windows would miss those that were dropped.

@@ -295,3 +295,33 @@ def test_small_changes_leave_the_valves_as_they_are(tmp_path):
     told = len(sentences(run, "shed"))
     control.look()
     assert len(sentences(run, "shed")) == told
+
+
+def test_valves_open_in_silence(tmp_path):
+    """Nothing comes, so nothing needs CPU: that is known, unlike costs that nobody has measured."""
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    for _ in range(8):
+        control.look()
+    assert run.queries["alarms"].steering.valves
+    run.rate, run.age = 0.0, None
+    for _ in range(200):
+        control._began -= 1
+        control.look()
+    assert run.queries["alarms"].steering.valves == ()
+
+
+def test_what_would_be_shed_ends_when_it_would_be_open(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run, observe=True)
+    overload(run)
+    for _ in range(8):
+        control.look()
+    run.rate, run.age = 100.0, None
+    for _ in range(60):
+        control._began -= 0.25
+        control.look()
+    shed = sentences(run, "would-shed")
+    assert shed
+    assert all(each.until is not None for each in shed)

@@ -109,3 +109,16 @@ def test_a_name_that_is_elsewhere_too_leaves_nobody_to_say():
     _, form = forms_and_places(build)
     assert "kept" not in form.by_subnetwork
     assert form.by_subnetwork["other"]
+
+
+def test_keys_of_a_branch_are_chosen_apart_from_those_of_the_source():
+    """By other columns, so what both keep is the product."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, xway INT, seg INT"), timestamp="time")
+    for name, keys in {"fine": ("xway", "seg"), "coarse": ("xway",)}.items():
+        counts = cars.group_by(*keys, name=f"by_{name}").tumble("10 seconds", n="count(*)")
+        sums = counts.group_by(*keys).tumble("1 minute", n="sum(n)")
+        net.output(name, sums, to=ps.console(), qos=TOLERANT)
+    (sub,) = split(net)
+    valves = Places.of(net, Structure((sub,))).valves(sub, {"fine": 0.3, "coarse": 0.5})
+    assert at(valves) == {"cars": (0.5, "keys"), "cars->by_fine": (0.6, "keys")}

@@ -13,7 +13,7 @@ from penstock.store.catalog.record_types import Decision
 _LOG = logging.getLogger("penstock")
 AFTER = 5.0
 """Seconds after which the effect of a decision is measured."""
-_OPPOSITES = {"shed": "open", "open": "shed"}
+_OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}
 
 Measure = Callable[[Decision], Mapping[str, float]]
 

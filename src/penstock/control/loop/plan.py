@@ -143,7 +143,8 @@ def decide(
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
     nodes = load_nodes(structure, picture, frozenset(n for n, each in values.items() if each.at_input))
     load = sum(node.load for node in nodes)
-    if not nodes or picture.capacity is None:
+    silent = not nodes and memory.map is not None  # nothing comes: what is shed comes back, step by step
+    if picture.capacity is None or not (nodes or silent):
         return Plan(boost=memory.boost), memory
     usable = picture.capacity * usable_part(structure, picture.costs, headroom)
     most = picture.capacity * usable_part(structure, picture.costs, headroom, usable_share)
@@ -151,7 +152,7 @@ def decide(
     plan = Plan(boost=memory.boost, usable=usable)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
-    memory = _with_map(memory, nodes, sheddable, values, together)
+    memory = memory if silent else _with_map(memory, nodes, sheddable, values, together)
     memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most, tempo))
     shedding = memory.shedding
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)

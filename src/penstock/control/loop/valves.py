@@ -119,7 +119,7 @@ def _valve(
     kept = min((_share(each, shares) for each in above), default=1.0)
     if share >= kept - _LEAST:
         return None
-    nested = all(each.grain == place.grain and each.lot == place.lot for each in above)
+    nested = all(each.choice == place.choice for each in above)
     # Grains of another kind are chosen apart, so what both keep would be the product.
     return place.valve(round(share if nested else share / max(kept, _LEAST), 6))
 
