@@ -12,6 +12,8 @@ import penstock as ps
 from connectors.source_reader import TEXT, Reader, parquet_bytes, put, source, values_of
 from penstock.connectors.contract import SliceChangedError, SliceGoneError
 from penstock.connectors.files.discovery import source_files
+from penstock.connectors.files.discovery.file_log import FileLog, KnownFile
+from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.loading import input_for
 from penstock.model.errors import ExpressionError, NetworkError
 from penstock.model.formats.files import csv, parquet
@@ -162,6 +164,14 @@ def test_a_file_that_changes_before_it_is_read_is_read_as_it_is(tmp_path, folder
     reader.input.take(None, 1)
     put(folder / "1.csv", "a,11\na,12\n", at=2_000_000)
     assert reader.all() == ([0, 2, 11, 12], [])
+
+
+def test_a_file_that_counts_as_new_still_does_after_a_restart(tmp_path):
+    """The ticket has left it out by then, so nobody would read it."""
+    files = FileLog(tmp_path / "memory")
+    files.add([KnownFile("a.csv", Signature(2, 1), 0.0), KnownFile("b.csv", Signature(2, 1), 0.0)])
+    files.anew("a.csv")
+    assert set(FileLog(tmp_path / "memory").current) == {"b.csv"}
 
 
 def test_a_file_that_is_deleted_before_it_is_read(tmp_path, folder):

@@ -200,7 +200,7 @@ def test_nothing_is_shed_behind_a_feed_that_loses_groups():
 
 
 def test_a_window_over_tuples_and_over_windows_of_them_is_not_exact():
-    """One of its inputs comes through a window, so whole windows of the source do not give whole ones of it."""
+    """One of its inputs comes through a window: whole windows of the source are not whole ones of it."""
 
     def build(stream):
         speeds = stream.select("spd")

@@ -104,6 +104,31 @@ def test_who_goes_on_keeps_it(tmp_path, caplog):
     assert not caplog.text
 
 
+def test_holders_that_follow_each_other_are_not_robbed(tmp_path, monkeypatch):
+    """However long somebody waits: each of them has held it only briefly."""
+    path = tmp_path / "lock"
+    holder = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    before, looks = path.stat().st_ino, []
+
+    def sleep(_seconds):
+        looks.append(1)
+        os.pwrite(holder, bytes([len(looks)]) * 16, 0)  # another one holds it now
+        if len(looks) == 100:
+            fcntl.flock(holder, fcntl.LOCK_UN)
+
+    monkeypatch.setattr(locks.time, "sleep", sleep)
+    with briefly_locked(path, patience=0.05) as held:
+        assert held()
+    assert (len(looks), path.stat().st_ino) == (100, before)
+    os.close(holder)
+
+
+def test_who_has_lost_it_can_tell(tmp_path):
+    with briefly_locked(tmp_path / "lock") as held, briefly_locked(tmp_path / "lock", patience=0.05):
+        assert not held()
+
+
 @pytest.mark.parametrize("steps", ["take", "renew"])
 def test_a_suspended_reader_keeps_no_other_from_its_lease(tmp_path, monkeypatch, steps):
     """Found by a soak: a follower waited for the lease lock of the owner that it had taken over from."""

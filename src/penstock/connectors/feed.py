@@ -7,6 +7,7 @@ a train always ends where a delivery ends.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -247,6 +248,8 @@ class FeedInput(Input[FeedPosition]):
             self._waiting, self._read = [], byte
         try:
             with self._listing.open("rb") as file:
+                if file.seek(0, os.SEEK_END) < self._read:
+                    raise self._shorter(file.tell())
                 file.seek(self._read)
                 added = file.read()
         except FileNotFoundError:
@@ -255,6 +258,14 @@ class FeedInput(Input[FeedPosition]):
             if line.endswith(b"\n"):
                 self._read += len(line)
                 self._waiting.append(self._delivery(line))
+
+    def _shorter(self, size: int) -> PenstockError:
+        return PenstockError(
+            f"{self._listing}: the list of deliveries is shorter than what was read of it",
+            found=f"{size} bytes",
+            expected=f"at least {self._read}",
+            hint="a writer adds to its list and never cuts it; restore it, or start with a new checkpoint",
+        )
 
     def _delivery(self, line: bytes) -> _Delivery:
         try:

@@ -68,7 +68,7 @@ class DeadLetters:
         """
         path = self._file(subnetwork, train, part)
         if letters.num_rows == 0:
-            path.unlink(missing_ok=True)  # a replay without letters must not keep those of the first attempt
+            self._forget(path)  # a replay without letters must not keep those of the first attempt
             return 0
         durable.make_directory(self.path, sync=self._sync)  # letters hold raw input
         durable.make_directory(path.parent, sync=self._sync)
@@ -78,6 +78,12 @@ class DeadLetters:
         pq.write_table(table.replace_schema_metadata({_TUPLES: str(tuples)}), sink, write_page_checksum=True)
         durable.write_bytes(path, memoryview(sink.getvalue()), sync=self._sync)
         return tuples
+
+    def _forget(self, path: Path) -> None:
+        if path.exists():
+            path.unlink(missing_ok=True)
+            if self._sync:
+                durable.sync_directory(path.parent)
 
     def read(self, subnetwork: str | None = None, *, after: int = -1, through: int | None = None) -> pa.Table:
         """Letters of the trains after `after`, up to `through` if given, by sub-network, train and part."""

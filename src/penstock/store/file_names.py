@@ -6,6 +6,7 @@ so names sort in the order of their numbers.
 
 from __future__ import annotations
 
+import glob
 import re
 import uuid
 from collections.abc import Iterator
@@ -103,19 +104,28 @@ def output_file_of(name: str) -> OutputFile | None:
     return None if match is None else OutputFile(match[1], int(match[2]))
 
 
-def staged_file(folder: str, train: int, part: int, suffix: str) -> Path:
+def staged_file(folder: str, owner: str, train: int, part: int, suffix: str) -> Path:
     """A new name for a file that waits for its commit. No two attempts ever share a name."""
-    return Path(folder) / STAGING / f"{train:08d}-{part_text(part)}-{uuid.uuid4().hex}.{suffix}"
+    return _staged(folder, owner, f"{train:08d}-{part_text(part)}-{uuid.uuid4().hex}.{suffix}")
 
 
-def staged_folder(folder: str, train: int) -> Path:
+def staged_folder(folder: str, owner: str, train: int) -> Path:
     """A new folder for the files of Spark's own writer."""
-    return Path(folder) / STAGING / f"{train:08d}-{uuid.uuid4().hex}"
+    return _staged(folder, owner, f"{train:08d}-{uuid.uuid4().hex}")
 
 
-def staged_nameless(folder: str) -> Path:
+def staged_nameless(folder: str, owner: str) -> Path:
     """A new name for a file that its own task moves into place."""
-    return Path(folder) / STAGING / uuid.uuid4().hex
+    return _staged(folder, owner, uuid.uuid4().hex)
+
+
+def staged_by(folder: str, owner: str) -> Iterator[Path]:
+    """What an owner has staged: others may write into the same folder."""
+    return Path(folder, STAGING).glob(f"{glob.escape(owner)}-*")
+
+
+def _staged(folder: str, owner: str, name: str) -> Path:
+    return Path(folder) / STAGING / f"{owner}-{name}"
 
 
 def delivered_file(second: int, group: int, suffix: str) -> str:

@@ -13,7 +13,7 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,30 +22,39 @@ from penstock.store import durable
 _LOG = logging.getLogger(__name__)
 PATIENCE = 20.0
 """Seconds to wait for work that takes milliseconds, on a busy machine perhaps a second."""
-_LOOK = 0.01  # seconds between two tries
+_LOOK = 0.01  # seconds between two looks
+_MARK = 16  # bytes by which a holder is told from the one before
+
+
+StillHeld = Callable[[], bool]
+"""Whether nobody has taken the lock away. Ask right before a step that must not be done by two."""
 
 
 @contextmanager
-def briefly_locked(path: Path, *, patience: float | None = None) -> Iterator[None]:
+def briefly_locked(path: Path, *, patience: float | None = None) -> Iterator[StillHeld]:
     """Hold a lock among threads and processes; takes it from a holder that keeps it for so many seconds."""
     durable.make_directory(path.parent)
     descriptor = _obtained(path, PATIENCE if patience is None else patience)
     try:
-        yield
+        os.pwrite(descriptor, os.urandom(_MARK), 0)
+        yield lambda: _is_at(path, descriptor)
     finally:
         os.close(descriptor)  # closing releases the lock, also when the process is killed
 
 
 def _obtained(path: Path, patience: float) -> int:
-    descriptor, since = _opened(path), time.monotonic()
+    """Looks are counted, not seconds: who was suspended itself has not waited for anybody meanwhile."""
+    descriptor, looks, seen = _opened(path), 0, b""
     while not _locks(descriptor) or not _is_at(path, descriptor):
         if not _is_at(path, descriptor):
             os.close(descriptor)
-            descriptor, since = _opened(path), time.monotonic()
-        elif time.monotonic() - since < patience:
-            time.sleep(_LOOK)
-        else:
+            descriptor, looks = _opened(path), 0
+            continue
+        holder = os.pread(descriptor, _MARK, 0)
+        looks, seen = (looks + 1 if holder == seen else 0), holder
+        if looks * _LOOK >= patience:
             _take_away(path, descriptor)
+        time.sleep(_LOOK)
     return descriptor
 
 

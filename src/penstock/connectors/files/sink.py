@@ -32,6 +32,7 @@ from penstock.store.file_names import (
     STAGING,
     final_file,
     output_file_of,
+    staged_by,
     staged_file,
     staged_nameless,
 )
@@ -47,15 +48,15 @@ class FilesSink(TaskSink):
     target: Target
 
     def start(self, moves: Sequence[Sequence[str]], last: int) -> None:
-        remove_litter(self.to.path, moves)
         files = [file for file in map(output_file_of, _names(self.to.path)) if file is not None]
-        mine = [file.train for file in files if file.owner == self._owner]
+        mine = [file.train for file in files if file.owner == self.owner]
         if max(mine, default=-1) > last:
             raise _ahead(self.to.path, max(mine), last)
-        others = {file.owner for file in files} - {self._owner}
+        others = {file.owner for file in files} - {self.owner}
         # Whoever has begun here goes on. Names tell whose a file is, so no marker of our own is needed.
         if others and not mine and not self.to.append:
             raise _taken(self.target.output, self.to.path, min(others))
+        remove_litter(self.to.path, self.owner, moves)
 
     def write(self, table: pa.Table, train: int, partition: int) -> Written:
         if not table.num_rows:
@@ -65,7 +66,7 @@ class FilesSink(TaskSink):
         if self.to.at_once:
             self._show(visible, final)
             return Written(shown=(final,))
-        staged = staged_file(self.to.path, train, partition, self.to.name)
+        staged = staged_file(self.to.path, self.owner, train, partition, self.to.name)
         self._write(visible, staged)
         return Written(moves=((str(staged), final),))
 
@@ -73,7 +74,7 @@ class FilesSink(TaskSink):
         """Write a file and make it visible at once; an existing one is complete and stays."""
         if os.path.exists(final):  # noqa: PTH110 - once for each file, in the hot path
             return
-        aside = staged_nameless(self.to.path)
+        aside = staged_nameless(self.to.path, self.owner)
         self._write(table if self.to.stamp is None else self.to.stamp.call(table), aside)
         with contextlib.suppress(FileExistsError):
             durable.layer.link(aside, Path(final))
@@ -90,10 +91,10 @@ class FilesSink(TaskSink):
 
     def final(self, train: int, part: int) -> str:
         """The final path of a file of this output."""
-        return final_file(self.to.path, self._owner, train, part, self.to.name)
+        return final_file(self.to.path, self.owner, train, part, self.to.name)
 
     @property
-    def _owner(self) -> str:
+    def owner(self) -> str:
         return f"{self.target.output}-{self.target.run}"
 
 
@@ -149,14 +150,16 @@ def _move(staged: Path, final: Path) -> None:
             ) from None
 
 
-def remove_litter(path: str, moves: Iterable[Iterable[str]] = (), *, seconds: float = 3600.0) -> None:
-    """Delete staged files of attempts that never committed, once nobody can still be writing them.
+def remove_litter(
+    path: str, owner: str, moves: Iterable[Iterable[str]] = (), *, seconds: float = 3600.0
+) -> None:
+    """Delete an owner's staged files of attempts that never committed, once nobody can still write them.
 
     `moves` are those of the last commit. A crash may have prevented their publishing, so they stay, however
     old.
     """
     needed = {path for staged, _ in moves for path in (Path(staged), Path(staged).parent)}
-    for entry in Path(path).glob(f"{STAGING}/*"):
+    for entry in staged_by(path, owner):
         if entry not in needed and time.time() - entry.stat().st_mtime > seconds:
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 

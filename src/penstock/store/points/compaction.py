@@ -135,14 +135,15 @@ def _merge(
     files = [file for part in parts for file in part]
     summaries = [entry for segment in merged for entry in segment_entries(manifest, segment)] + entries
     written = _write_segment(reader, files, summaries, base.generation + 1, sizes)
-    with manifest.switching():
+    with manifest.switching() as held:
         head = manifest.head()
         if head is None or head.edition != reader.edition:
             # An entry was replaced while we merged its old content. Leave it to the next pass.
             _discard(manifest, written)
             return None
         segments = (*base.segments[: len(base.segments) - len(merged)], written)
-        after = publish(manifest, base, replace(base, through=written.last, segments=segments), entries)
+        merged_base = replace(base, through=written.last, segments=segments)
+        after = publish(manifest, base, merged_base, held, entries)
     return Compaction(after.generation, len(entries), written.rows, len(files), len(written.files))
 
 

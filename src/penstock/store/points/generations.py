@@ -12,14 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.store import durable
+from penstock.store.errors import StoreError
+from penstock.store.locks import StillHeld
 from penstock.store.points.leases import Clock, reap
 from penstock.store.points.manifest import BASES, DATA, LOG, Base, DataFile, Manifest, PointEntry, Segment
 
 
-def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[PointEntry] = ()) -> Base:
+def publish(
+    manifest: Manifest, before: Base, after: Base, held: StillHeld, entries: Iterable[PointEntry] = ()
+) -> Base:
     """Make `after` the current base; retire the files it no longer names and the log records of `entries`.
 
-    Call it under the switch lock.
+    Call it under the switch lock. `held`: whether it still is; leases were read under it.
     """
     number = before.generation + 1
     kept = set(_names(after.segments))
@@ -33,6 +37,10 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
         gone.append(f"{BASES}/{manifest.base_path(before.generation).name}")
     waiting = [(g, path) for g, path in before.retired if (manifest.path / path).exists()]
     base = replace(after, generation=number, retired=(*waiting, *((number, path) for path in gone)))
+    if not held():
+        raise StoreError(
+            f"{manifest.path}: this process was suspended too long; others go on, and this pass is void"
+        )
     manifest.write_base(base)
     return base
 
@@ -40,8 +48,9 @@ def publish(manifest: Manifest, before: Base, after: Base, entries: Iterable[Poi
 def sweep(manifest: Manifest, clock: Clock = time.monotonic, *, grace: float = 600.0) -> int:
     """Delete retired files that no lease holds, and leftovers of killed processes; returns how many."""
     with manifest.switching():
-        oldest = min((lease.generation for lease in reap(manifest, clock)), default=None)
+        # The base first: a lease that is taken after it is of this generation or a later one.
         base = manifest.base()
+        oldest = min((lease.generation for lease in reap(manifest, clock)), default=None)
         done = [path for generation, path in base.retired if oldest is None or generation <= oldest]
         # Delete log records before data files: a reader that still finds the record must find its files.
         paths = [manifest.path / path for path in sorted(done, key=lambda path: not path.startswith(LOG))]

@@ -172,19 +172,29 @@ def take_lease(
     up to date, so plans made from here on are protected.
     """
     with reader.manifest.switching():
-        reader.reload()
-        start = reader.removed if position is None else position
-        if position is not None and -1 < position < reader.thinned:
-            raise HistoryLostError(
-                f"reader '{name}' of connection point '{reader.name}' comes too late",
-                found=f"tuples of entries up to {reader.thinned} have been deleted",
-                expected=f"everything after entry {position}",
-                hint="start again from everything retained (no position)",
-            )
-        expires = None if seconds is None else clock() + seconds
-        lease = Lease(name, start, reader.generation, expires, seconds, boot_id())
-        durable.write_record(_lease_path(reader.manifest, name), vars(lease))
+        lease = _written(reader, name, position, seconds, clock)
+        # Whoever holds the lock is alone, unless it was taken away meanwhile.
+        while reader.manifest.generation() != lease.generation:
+            lease = _written(reader, name, position, seconds, clock)
     return ReaderLease(reader, lease, seconds, every, clock)
+
+
+def _written(
+    reader: PointReader, name: str, position: int | None, seconds: float | None, clock: Clock
+) -> Lease:
+    reader.reload()
+    start = reader.removed if position is None else position
+    if position is not None and -1 < position < reader.thinned:
+        raise HistoryLostError(
+            f"reader '{name}' of connection point '{reader.name}' comes too late",
+            found=f"tuples of entries up to {reader.thinned} have been deleted",
+            expected=f"everything after entry {position}",
+            hint="start again from everything retained (no position)",
+        )
+    expires = None if seconds is None else clock() + seconds
+    lease = Lease(name, start, reader.generation, expires, seconds, boot_id())
+    durable.write_record(_lease_path(reader.manifest, name), vars(lease))
+    return lease
 
 
 def _lease_path(manifest: Manifest, reader: str) -> Path:

@@ -22,7 +22,7 @@ from penstock.model.types import STAMP, Schema
 from penstock.store import durable
 from penstock.store.errors import CorruptFileError, StoreError
 from penstock.store.file_names import numbered, numbers_in
-from penstock.store.locks import briefly_locked
+from penstock.store.locks import StillHeld, briefly_locked
 from penstock.store.points.ranges import Bound
 
 FORMAT = 1
@@ -152,7 +152,7 @@ class Manifest:
     def leases(self) -> Path:
         return self.path / LEASES
 
-    def switching(self) -> AbstractContextManager[None]:
+    def switching(self) -> AbstractContextManager[StillHeld]:
         """Held only briefly: to take a lease, switch to a new base, or delete files.
 
         Without it nothing gets lost. Only one pass can write the base of a generation, and a file is deleted

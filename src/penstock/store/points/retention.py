@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.store import durable
+from penstock.store.locks import StillHeld
 from penstock.store.points.compaction import Compaction, Sizes, compact
 from penstock.store.points.generations import publish, sweep
 from penstock.store.points.leases import Clock, reap
@@ -71,13 +72,13 @@ def retain(
     with durable.locked(reader.manifest.maintenance_lock, wait=False) as mine:
         if not mine:
             return None
-        with reader.manifest.switching():
-            done = _retain(reader, keep, clock)
+        with reader.manifest.switching() as held:
+            done = _retain(reader, keep, clock, held)
     sweep(reader.manifest, clock, grace=grace)
     return done
 
 
-def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
+def _retain(reader: PointReader, keep: int, clock: Clock, held: StillHeld) -> Retention:
     reader.reload()
     leases = reap(reader.manifest, clock)
     latest = reader.latest()
@@ -91,7 +92,7 @@ def _retain(reader: PointReader, keep: int, clock: Clock) -> Retention:
     gone += [file for entry in entries for file in entry.files]
     after = _after(base, segments, entries, gone)
     if after != base:
-        publish(reader.manifest, base, after, entries)
+        publish(reader.manifest, base, after, held, entries)
     readers = tuple(lease.reader for lease in leases if lease.position < latest.number)
     return Retention(after.removed, len(gone), sum(file.rows for file in gone), readers)
 

@@ -104,17 +104,21 @@ def test_csv_header(tmp_path):
 
 def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_path):
     needed = list(staged(tmp_path).write(TABLE, 1, 0).moves)
-    folder = tmp_path / "out" / STAGING / "00000001-of-spark"
+    owner = staged(tmp_path).owner
+    folder = tmp_path / "out" / STAGING / f"{owner}-00000001-of-spark"
     folder.mkdir()
     (folder / "part.parquet").write_bytes(b"x")
     needed.append([str(folder / "part.parquet"), str(tmp_path / "out" / "y.parquet")])
     (old,) = staged(tmp_path).write(TABLE, 0, 0).moves
     (new,) = staged(tmp_path).write(TABLE, 2, 0).moves
     long_ago = time.time() - 9999
-    for path in (needed[0][0], folder, old[0]):
+    others = tmp_path / "out" / STAGING / "o-of-another-run-00000000-00000-x.csv"
+    others.write_text("1\n")
+    for path in (needed[0][0], folder, old[0], others):
         os.utime(path, (long_ago, long_ago))
-    remove_litter(str(tmp_path / "out"), needed)
+    remove_litter(str(tmp_path / "out"), owner, needed)
     assert not Path(old[0]).exists()
+    assert others.exists(), "a commit of another checkpoint may name it"
     assert Path(new[0]).exists()
     publish(needed)
 

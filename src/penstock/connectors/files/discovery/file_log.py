@@ -104,6 +104,11 @@ class FileLog:
         if number not in self.refused:
             self._note([{"is": "refused", "file": number}])
 
+    def anew(self, name: str) -> None:
+        """Note that a file of this name counts as a new one, when it is seen again."""
+        if name in self.current:
+            self._note([{"is": "anew", "name": name}])
+
     def has_changed(self, number: int, signature: Signature, reason: str = "", tuples: int = 0) -> None:
         """Note that a file looks different now; with a reason if tuples are lost by that."""
         seen: Event = {"is": "changed", "file": number, "size": signature.size, "mtime": signature.mtime}
@@ -160,7 +165,7 @@ class FileLog:
         if lines and not lines[-1].endswith(b"\n"):
             # The log is replaced as a whole, because the numbers of all files depend on it.
             lines.pop()
-            write_bytes(self._path, b"".join(lines), sync=False)
+            write_bytes(self._path, b"".join(lines))
         self._lines = len(lines)
         return [self._event(number, line) for number, line in enumerate(lines)]
 
@@ -184,6 +189,8 @@ class FileLog:
                 self._append(str(event["name"]), _signature(event), float(event["arrived"]))
             case "read":
                 self.content[number] = int(event["content"])
+            case "anew":
+                self.current.pop(str(event["name"]), None)
             case "refused":
                 self.refused.add(number)
             case "changed":

@@ -219,7 +219,7 @@ class SourceFiles:
 
     def read_anew(self, name: str) -> None:
         """Treat a file of which nothing was read as a new one."""
-        self.log.current.pop(name, None)
+        self.log.anew(name)
         self._listed = -_COARSE
 
 

@@ -55,7 +55,7 @@ class FrameWriter:
         return int(table.num_rows)
 
     def _parquet(self, frame: DataFrame, sink: FilesSink) -> int:
-        staging = staged_folder(sink.to.path, self.ticket.train)
+        staging = staged_folder(sink.to.path, sink.owner, self.ticket.train)
         visible = frame.select(*[f"`{c}`" for c in sink.target.schema.names])
         options = {name: value for name, value in sink.to.options if name != "append"}
         make_directory(staging.parent)  # a session that is not ours may have another umask

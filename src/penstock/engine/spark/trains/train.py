@@ -290,6 +290,7 @@ class Trains:
         dead = self._origins.letters(ticket, outcome.dead)
         if self._names is not None:
             dead, outcome.counts, outcome.costs = self._as_written(self._names, dead, outcome)
+        self.log.must_own()  # letters have no owner in their names: those of a follower must stay
         self.dead_letters.append(self.sub.name, ticket.train, dead)
         # Readers of a point may rely on the horizon that this train itself has acted on.
         quiet = asleep(self.net, ticket.idle)
