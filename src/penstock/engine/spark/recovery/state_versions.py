@@ -254,9 +254,9 @@ class StateVersions:
         }
         # The first one of a run builds on nothing: what an earlier run has left may be torn.
         self._snapshots.save(snapshot, bodies, self._base)
+        self._log.must_own()  # whoever has been followed deletes nothing
         self._base = snapshot
         self._kept = kept_of([snapshot, *self._kept], from_beginning=False)
-        self._log.must_own()  # whoever has been followed deletes nothing
         self._snapshots.retire(self._kept)
         self._tidy_up()
 
@@ -281,8 +281,16 @@ class StateVersions:
             return
         if self._kept[0].train < self._latest.train:
             self._try_save(self._latest, 0.0)
-        if self._kept[0].train == self._latest.train:
+        if self._kept[0].train == self._latest.train and self._is_mine():
             delete_versions(self._directory)
+
+    def _is_mine(self) -> bool:
+        """Whether nobody has followed: the state in memory would be the follower's."""
+        try:
+            self._log.must_own()
+        except FencedError:
+            return False
+        return True
 
     def restart_empty(self, train: int) -> None:
         """Forget all state: after this train, the next start begins with none."""
