@@ -207,7 +207,7 @@ class Control:
             for name in list(self._runtime.queries):
                 self._runtime.set_valves(name, ())
         self._log.tell(Decision(time.time(), "control", "network", text))
-        self._decisions.keep_state(MEMORY, time.time(), {"kept": 1.0, "shares": {}, "exact": {}})
+        self._keep(1.0, {})
 
     def look(self) -> None:
         """One look: picture, plan, application."""
@@ -296,8 +296,11 @@ class Control:
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
         offered = sum(sum(seen.rates.values()) for seen in picture.subnetworks)
         qos = self._structure.qos
-        changes = any(differs(self._shares.get(name, 1.0), share) for name, share in plan.shares.items())
-        before, self._cuts = self._cuts, self._cuts_for(plan, plan.shares if changes else self._shares)
+        known = {name: self._shares.get(name, 1.0) for name in plan.shares}
+        # Only what is told is applied: a share that creeps would end far from the last sentence about it.
+        shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
+        changes = shares != known
+        before, self._cuts = self._cuts, self._cuts_for(plan, shares if changes else self._shares)
         told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
         for decision in share_decisions(told, plan, qos, offered, time.time(), self._cuts):
             self._log.take(decision, now)
@@ -307,7 +310,7 @@ class Control:
             self._log.end("exhausted", "network", time.time())
         self._exhausted = plan.exhausted
         if changes:
-            self._shares = dict(plan.shares)
+            self._shares = shares
             self._keep_memory()
 
     def _note_lengths(self, now: float) -> None:
@@ -331,8 +334,11 @@ class Control:
         self._decisions.keep_state(ROAD_MAP, time.time(), {"load": load, "rows": rows})
 
     def _keep_memory(self) -> None:
+        self._keep(self._memory.shedding.kept, self._shares)
+
+    def _keep(self, kept: float, shares: Mapping[str, float]) -> None:
         exact = {name: (each.since, each.newest) for name, each in self._exact.items()}
-        body = {"kept": self._memory.shedding.kept, "shares": dict(self._shares), "exact": exact}
+        body = {"kept": kept, "shares": dict(shares), "exact": exact}
         self._decisions.keep_state(MEMORY, time.time(), body)
 
     def _valves(self) -> dict[str, Sequence[Valve]]:

@@ -10,6 +10,7 @@ from tests.control.loop.networks import CPU, network
 
 import penstock as ps
 from penstock.control.control import MEMORY, REPORT
+from penstock.control.loop.plan import Plan
 from penstock.control.report import QosReport
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.situation import InputSituation, Situation
@@ -325,3 +326,15 @@ def test_what_would_be_shed_ends_when_it_would_be_open(tmp_path):
     shed = sentences(run, "would-shed")
     assert shed
     assert all(each.until is not None for each in shed)
+
+
+def test_a_share_that_creeps_stays_at_what_was_told(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    control.look()
+    told = {}
+    for step in range(20):
+        shares = {"means": round(0.97 - 0.03 * step, 2), "scores": round(0.95 - 0.01 * step, 2)}
+        control._note_shares(Plan(shares=shares, load=4, usable=2, remaining=2), control._picture, step)
+        told |= {each.subject: each.numbers["share"] for each in sentences(run, "shed")}
+        assert control._shares == pytest.approx(told)
