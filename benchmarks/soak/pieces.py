@@ -57,11 +57,13 @@ def is_inside(test: str, outer: str) -> bool:
 def _kills() -> Iterator[Piece]:
     test = "tests/fuzz/kills/test_random_kills.py::test_nothing_is_lost_doubled_or_stuck"
     for name in KILLED_NETWORKS:
-        yield Piece(f"kills-{name}", (f"{test}[{name}]",), 15, counts={f"random_kills_{name}": 40})
+        kills = {f"random_kills_{name}": 40}
+        yield Piece(f"kills-{name}", (f"{test}[{name}]",), 10, measured=True, counts=kills)
     folder = "tests/runtime/kills"
     yield Piece("kills-driver", (f"{folder}/test_kill.py",), 10, counts={"kills_of_a_driver": 20})
-    yield Piece("kills-worker", (f"{folder}/test_cluster.py",), 10, counts={"kills_of_a_worker": 20})
-    yield Piece("kills-start", (folder,), 15, counts={"kills_of_a_start": 20, "zombies_fenced": 5})
+    workers, starts = {"kills_of_a_worker": 20}, {"kills_of_a_start": 20, "zombies_fenced": 5}
+    yield Piece("kills-worker", (f"{folder}/test_cluster.py",), 1, measured=True, counts=workers)
+    yield Piece("kills-start", (folder,), 11, measured=True, counts=starts)
 
 
 def _networks() -> Iterator[Piece]:
@@ -69,13 +71,13 @@ def _networks() -> Iterator[Piece]:
     for part in range(PARTS_OF_NETWORKS):
         test = f"{file}::test_many_networks[{part}]"
         yield Piece(f"networks-{part}", (test,), 15, counts={"networks_on_spark": 475})
-    yield Piece("optimizer", ("tests/rewrite",), 20, counts={"random_swaps": 2_000})
+    yield Piece("optimizer", ("tests/rewrite",), 15, measured=True, counts={"random_swaps": 2_000})
     yield Piece("boxes", ("tests/boxes",), 15, counts={"networks_on_spark": 100})
 
 
 def _rows() -> Iterator[Piece]:
     test = "tests/fuzz/files/test_bad_files.py::test_the_same_with_many"
-    for form, minutes in {"csv": 19, "json": 16, "parquet": 5}.items():
+    for form, minutes in {"csv": 4, "json": 3, "parquet": 2}.items():
         counts = {f"fuzzed_rows_{form}": 3_400_000}
         yield Piece(f"rows-{form}", (f"{test}[{form}]",), minutes, measured=True, counts=counts)
 
@@ -85,10 +87,11 @@ def _corruption() -> Iterator[Piece]:
     for way, case in {"never": "None", "every_train": "0.0", "sometimes": "0.2"}.items():
         test = f"{file}::test_damaged_checkpoints_are_refused_or_give_the_same_rows[{case}]"
         counts = {f"corruptions_by_readers_{way}": 1_500}
-        yield Piece(f"corruption-readers-{way}", (test,), 8, counts=counts)
+        yield Piece(f"corruption-readers-{way}", (test,), 7, measured=True, counts=counts)
     for part in range(PARTS_OF_RESTARTS):
         test = f"{file}::test_damaged_checkpoints_with_a_whole_restart[{part}]"
-        yield Piece(f"corruption-restarts-{part}", (test,), 12, counts={"corruptions_by_restart": 125})
+        restarts = {"corruptions_by_restart": 125}
+        yield Piece(f"corruption-restarts-{part}", (test,), 3, measured=True, counts=restarts)
 
 
 def _services() -> Iterator[Piece]:
@@ -96,15 +99,15 @@ def _services() -> Iterator[Piece]:
     answers = {"standing_cases": 6_000, "followers_that_do_not_read": 1_000}
     files = ("tests/standing/test_exact.py", "tests/standing/test_followers.py")
     diffusion = {"kills_of_a_worker_with_a_diffused_join": 1}
-    yield Piece("http", ("tests/fuzz/test_hostile_requests.py",), 9, measured=True, counts=http)
-    yield Piece("standing-answers", files, 10, counts=answers)
+    yield Piece("http", ("tests/fuzz/test_hostile_requests.py",), 3, measured=True, counts=http)
+    yield Piece("standing-answers", files, 4, measured=True, counts=answers)
     yield Piece("standing", ("tests/standing",), 10)
     yield Piece("diffusion", ("tests/diffusion",), 10, counts=diffusion)
 
 
 def _others() -> Iterator[Piece]:
     yield Piece("attaches", ("tests/runtime/test_seam.py",), 8, counts={"attaches": 100})
-    yield Piece("runtime", ("tests/runtime", "tests/store"), 10)
+    yield Piece("runtime", ("tests/runtime", "tests/store"), 8, measured=True)
     yield Piece("linear_road", ("tests/linear_road", "tests/benchmarks"), 15)
     yield Piece("faults", FAULTS, 15, counts={"clock_jumps": 20, "fillings_of_the_disk": 20})
     yield Piece("fuzz", ("tests/fuzz",), 15)
