@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine.arrow.valves import kept, key_hashes, passed, windows_kept
+import penstock as ps
+from penstock.engine.arrow.valves import choosing, kept, key_hashes, passed, windows_kept
 from penstock.engine.contract.valve import Step, Valve
 from penstock.engine.local.key_hash import key_hash
 from penstock.engine.local.valves import Valve as LocalValve
@@ -129,3 +130,23 @@ def test_keys_of_any_type_hash_alike(values):
         typed = typed.cast(pa.timestamp("us", tz="UTC"))
     ours = key_hashes(7, [pa.chunked_array([typed]), pa.chunked_array([pa.array([1, 2, 3])])])
     assert ours.tolist() == [key_hash(7, [value, i]) for i, value in enumerate(values, 1)]
+
+
+@pytest.mark.parametrize(
+    ("at", "boxes"),
+    [
+        ("cars->below", {"a_minute"}),
+        ("cars->renamed_since", {"a_minute", "another"}),
+        ("gone->gone_too", {"a_minute", "another"}),
+    ],
+)
+def test_windows_of_a_valve_whose_arrow_is_gone_are_not_told(at, boxes):
+    """They lack tuples, whatever the box behind the valve is called now."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.rows([], "time TIMESTAMP, v INT"), timestamp="time")
+    for name, stream in {"a_minute": cars.filter("v < 9", name="below"), "another": cars}.items():
+        stream.tumble("1 minute", n="count(*)", name=name).output(f"{name}_out", to=ps.memory())
+    cars.tumble("2 minutes", n="count(*)", name="longer").output("out", to=ps.memory())
+    minute = 60 * SECOND
+    valve = Valve(at, 1.0, "windows", 1, size=minute, every=minute, steps=(Step(0.5, 0),))
+    assert choosing(net, [valve]).keys() == boxes

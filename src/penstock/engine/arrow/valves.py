@@ -178,10 +178,24 @@ def choosing(net: Network, valves: Iterable[Valve]) -> dict[str, tuple[Valve, ..
     return boxes
 
 
+def _first_behind(net: Network, valve: Valve) -> list[str]:
+    """The nodes that a valve's tuples reach first.
+
+    Its arrow may be gone: somebody gave the box another name while windows were open of which it had dropped
+    a part. Then the windows of all boxes behind its tail count as chosen, or of all: rather none than wrong.
+    """
+    if valve.arrow is None:
+        return list(net.readers(valve.at))
+    tail, head = valve.arrow
+    if head in net.nodes and tail in net.nodes[head].inputs:
+        return [head]
+    return list(net.readers(tail) if tail in net.nodes else net.nodes)
+
+
 def _window_boxes(net: Network, valve: Valve) -> set[str]:
     """The boxes with these windows that a valve's tuples reach without passing another box with memory."""
     boxes, seen = set(), set()
-    todo = [valve.arrow[1]] if valve.arrow else list(net.readers(valve.at))
+    todo = _first_behind(net, valve)
     while todo:
         node = net.nodes[name := todo.pop()]
         if name in seen:
