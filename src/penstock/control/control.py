@@ -364,18 +364,20 @@ class Control:
         if query is not None:
             self._values.note(query.sub, done)
             self._errors.note(query.sub, done)
-        if query is not None and (done.kept or self._exact):
+        if query is not None and (done.kept or done.ticket.valves or self._exact):
             self._note_exactness(query.sub, done)
 
     def _note_exactness(self, sub: SubNetwork, done: TrainDone) -> None:
         newest = newest_of(done.commit.newest, sub)
+        losing = self._places.losing(sub, done.ticket.valves)
         changed = False
         for name in (*sub.outputs, *sub.points):
             before = self._exact.get(name, Exactness())
-            shed = done.kept.get(name, 1.0) < 1
+            # A valve may have dropped nothing in this train, and yet the next windows are not whole.
+            shed = name in losing or done.kept.get(name, 1.0) < 1
             memory = self._places.memory(sub, name)
             after = before.after_train(shed=shed, newest=newest, memory=memory)
-            changed = changed or after.since != before.since
+            changed = changed or after != before
             self._exact[name] = after
         if changed:
             self._keep_memory()

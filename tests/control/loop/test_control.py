@@ -89,7 +89,8 @@ class FakeRun:
         self.newest["alarms"] = record(number, rows, time.time())
         commit = SimpleNamespace(newest={"cars": 60_000_000})
         for listener in self.listeners:
-            listener(SimpleNamespace(subnetwork="alarms", kept={}, values={}, commit=commit))
+            ticket = SimpleNamespace(valves=self.queries["alarms"].steering.valves)
+            listener(SimpleNamespace(subnetwork="alarms", kept={}, values={}, commit=commit, ticket=ticket))
 
 
 def begun(run, **options):
@@ -338,3 +339,17 @@ def test_a_share_that_creeps_stays_at_what_was_told(tmp_path):
         control._note_shares(Plan(shares=shares, load=4, usable=2, remaining=2), control._picture, step)
         told |= {each.subject: each.numbers["share"] for each in sentences(run, "shed")}
         assert control._shares == pytest.approx(told)
+
+
+def test_an_output_is_not_exact_while_a_valve_is_closed_though_a_train_lost_nothing(tmp_path):
+    """Whole windows go: between two that are dropped, a train may drop nothing."""
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    for _ in range(8):
+        control.look()
+    assert run.queries["alarms"].steering.valves
+    run.train(64, 2500)
+    assert {each.name: each.exact_since for each in control.qos().outputs}["scores"] is None
+    again = begun(FakeRun(tmp_path))
+    assert again._exact["scores"].newest == 60_000_000

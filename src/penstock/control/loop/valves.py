@@ -7,7 +7,7 @@ grain, says `valve_places.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -94,6 +94,13 @@ class Places:
         here = next(place for place in places if place.at == at)
         above = [each for each in places if each is not here and _is_above(sub, each, here)]
         return min((_share(each, shares) for each in above), default=1.0)
+
+    def losing(self, sub: SubNetwork, valves: Iterable[Valve]) -> frozenset[str]:
+        """The outputs of which these valves drop something; all, if a valve stands where nobody knows."""
+        behind = {place.at: place.outputs for place in self.by_subnetwork.get(sub.name, ())}
+        everything = frozenset((*sub.outputs, *sub.points))
+        closed = [behind.get(valve.at, everything) for valve in valves if valve.share < 1]
+        return frozenset().union(*closed)
 
     def memory(self, sub: SubNetwork, output: str) -> int | None:
         """How long boxes behind a place remember on the way to an output, in us; None: for ever."""
