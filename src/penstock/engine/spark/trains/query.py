@@ -45,6 +45,7 @@ from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
 _IDLE_WAIT = 0.01  # seconds between looks for new input
+_QUIET = 1.0  # seconds after the last train, before it is noted as published
 _REFUSED_WAIT = 0.1  # seconds between asking a policy that wakes whoever it grants a train later
 _TICK = 0.1  # seconds between a waiting micro-batch's checks that it is still needed
 _MICRO_BATCH = 10.0  # seconds after which a micro-batch takes no further train
@@ -126,6 +127,7 @@ class SubnetworkQuery:
         """Resume where the last ticket ended."""
         self._last = self.log.last()
         self._committed = self.log.last_commit()
+        self._noted, self._done_at = -1, time.monotonic()
         ticket = self.log.ticket(self._last) if self._last >= 0 else None
         if ticket is not None:
             self._planner.resume(ticket)
@@ -229,7 +231,7 @@ class SubnetworkQuery:
             self.log.forget(min(ticket.train - 100, self._needed(ticket)))
         if self.settings.listen is not None:
             self.settings.listen(replace(self._train_done(ticket, commit, outcome), cpu=used))
-        self._restarts = 0
+        self._restarts, self._done_at = 0, time.monotonic()
         self._committed = ticket.train  # after the listeners: waiters then find the train in the records
         self._wake.set()
 
@@ -291,12 +293,20 @@ class SubnetworkQuery:
                     self._planner.look_ahead()
                     self._wake.wait(_REFUSED_WAIT if self._refused else _IDLE_WAIT)
                     self._wake.clear()
+                    self._note_published()
                 if self.finished.is_set():
                     return
         except BaseException as error:
             _LOG.info("conductor of %s", self.sub.name, exc_info=error)  # `check` tells it in one message
             self.failure = error
             self.finished.set()
+
+    def _note_published(self) -> None:
+        """Note it once nothing has come for a while: a consumer may then take the files of the last train."""
+        quiet = time.monotonic() - self._done_at >= _QUIET
+        if quiet and self._noted < self._committed == self._last:
+            note_published(self.trains.directory, self._committed)
+            self._noted = self._committed
 
     def next_ticket(self) -> bool:
         """Write the next ticket if there is a reason for one; False: nothing to do now."""
