@@ -1,4 +1,4 @@
-"""A consumer may take the files of an output away, once they are published: also from a run that is killed."""
+"""A consumer may take files away once they are published, also from a run that is killed later."""
 
 from __future__ import annotations
 
