@@ -27,6 +27,12 @@ describe("the view", () => {
       scale: 0.8,
     });
     expect(beginning({ x: 0, y: 0, width: 400, height: 100 }, screen).scale).toBe(1.25);
+    // Around the first box, and never beyond the ends of the picture.
+    const wide = { x: 0, y: 0, width: 9_000, height: 100 };
+    const box = { x: 4_000, y: 20, width: 100, height: 40 };
+    expect(beginning(wide, screen, box).x).toBe(screen.width / 2 - 4_050 * 0.8);
+    expect(beginning(wide, screen, { ...box, x: 0 }).x).toBe(24);
+    expect(beginning(wide, screen, { ...box, x: 8_900 }).x).toBe(screen.width - 24 - 9_000 * 0.8);
     expect(beginning({ x: 0, y: 0, width: 752, height: 920 }, screen).scale).toBe(0.6);
   });
 });

@@ -17,6 +17,8 @@ export interface Shown {
 }
 
 const CARD = { w: 168, h: 64 };
+/** Above the first box of a group: its name. */
+const NAME_ROOM = 48;
 
 /** The outermost closed group around a group path. */
 export function outermost(group: string, closed: ReadonlySet<string>): string | null {
@@ -45,6 +47,18 @@ export function shownWith(network: Network, closed: ReadonlySet<string>): Shown 
 export function crowdedHeads(arrows: readonly NetworkArrow[]): Set<string> {
   const once = new Set<string>();
   return new Set(arrows.map((arrow) => arrow.head).filter((head) => once.has(head) || !once.add(head)));
+}
+
+/** How far up the numbers of an arrow go, so that they do not stand on the names of groups that it enters. */
+export function aboveGroups(arrow: NetworkArrow, groups: readonly NetworkGroup[]): number {
+  const [first, last] = [arrow.points[0], arrow.points.at(-1)];
+  if (!first || !last) return 0;
+  const holds = (group: NetworkGroup, [x, y]: readonly [number, number]): boolean =>
+    group.x <= x && x <= group.x + group.w && group.y <= y && y <= group.y + group.h;
+  const entered = groups.filter((group) => holds(group, last) && !holds(group, first));
+  // Deep inside a group there is room right above the box.
+  const near = entered.map((group) => last[1] - group.y).filter((distance) => distance < NAME_ROOM);
+  return Math.max(0, ...near);
 }
 
 export const cardName = (path: string): string => `${path}/`;
@@ -127,3 +141,8 @@ const leaving = (card: NetworkNode, down: boolean): Point =>
 
 const entering = (card: NetworkNode, down: boolean): Point =>
   down ? [card.x + card.w / 2, card.y] : [card.x, card.y + card.h / 2];
+
+/** The paths of the groups that are in no other group. */
+export function topGroups(groups: readonly NetworkGroup[]): Set<string> {
+  return new Set(groups.map((group) => group.path).filter((path) => !path.includes("/")));
+}

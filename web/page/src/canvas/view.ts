@@ -44,17 +44,22 @@ export function fitted(rect: Rect, screen: Size, margin = 24, largest = 1.25): V
   return centred(rect, screen, scale);
 }
 
-/** The view to begin with: all of it if that can be read, else its left part, where the sources are. */
-export function beginning(rect: Rect, screen: Size, margin = 24): View {
+/** The view to begin with: all of it if that can be read, else the part around its first box, a source. */
+export function beginning(rect: Rect, screen: Size, box?: Rect, margin = 24): View {
+  const first = box ?? { x: rect.x, y: rect.y, width: 0, height: 0 };
   const whole = fitted(rect, screen, margin);
   if (whole.scale >= LEGIBLE) return whole;
   const scale = READABLE;
-  const wide = rect.width * scale > screen.width - 2 * margin;
-  const high = rect.height * scale > screen.height - 2 * margin;
+  const around = centred(first, screen, scale);
   const middle = centred(rect, screen, scale);
+  // A side that fits is in the middle. Of one that does not, nothing beyond its ends is shown.
+  const placed = (at: number, start: number, size: number, room: number, fits: number): number =>
+    size * scale <= room - 2 * margin
+      ? fits
+      : within(at, room - margin - (start + size) * scale, margin - start * scale);
   return {
-    x: wide ? margin - rect.x * scale : middle.x,
-    y: high ? margin - rect.y * scale : middle.y,
+    x: placed(around.x, rect.x, rect.width, screen.width, middle.x),
+    y: placed(around.y, rect.y, rect.height, screen.height, middle.y),
     scale,
   };
 }

@@ -61,8 +61,8 @@ class Choice {
     this.view = fitted(rect, this.screen);
   }
 
-  begin(rect: Rect): void {
-    this.view = beginning(rect, this.screen);
+  begin(rect: Rect, first?: Rect): void {
+    this.view = beginning(rect, this.screen, first);
   }
 
   goTo(rect: Rect): void {
