@@ -49,6 +49,7 @@ class Commit:
     costs: dict[str, BoxCost] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)  # by source
     epoch: int = 0  # of the owner that wrote it
+    amended: str = ""  # the amended ticket that it ran with, if any
     # The version of the state that the next train starts from: stage -> partition -> name.
     state: dict[str, dict[str, str]] = field(default_factory=dict)
     # With which boxes the train may be run again to rebuild state; empty: never, its input may be gone.

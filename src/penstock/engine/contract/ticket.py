@@ -41,6 +41,7 @@ class Ticket:
     epoch: int = 0  # of the owner that wrote it
     # What the train could not read when it ran, by source: the ticket was written again without it.
     left_out: dict[str, Sequence[RefusedInput]] = field(default_factory=dict)
+    amended: str = ""  # the name of its amendment, if it is one
     arrivals: Sequence[Arrival] = ()  # when its tuples came, earliest first (A03)
     valves: tuple[Valve, ...] = ()  # what is shed; none is open
     shed: dict[str, LeftOut] = field(default_factory=dict)  # by source: slices that a valve left out unread

@@ -12,14 +12,16 @@ under a name of its own.
 
 from __future__ import annotations
 
+import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
 from penstock.model.json_types import JsonMapping
-from penstock.store.durable import create_record, make_directory, read_record, write_record
+from penstock.store.durable import create_record, make_directory, read_record
 from penstock.store.errors import CorruptFileError, FencedError, MissingFileError
 from penstock.store.file_names import number_text
 
@@ -83,18 +85,23 @@ class TrainLog:
     def write_ticket(self, ticket: Ticket) -> None:
         self._write(Slot(ticket.train, TICKET, self.epoch), ticket.plain())
 
-    def amend(self, ticket: Ticket) -> None:
+    def amend(self, ticket: Ticket) -> Ticket:
         """Replace the ticket of a train that could not read its input, before the train runs again.
 
-        The chain itself is written only once, so amendments lie beside it.
+        The chain itself is written only once, so amendments lie beside it, each under a name of its own. The
+        commit names the one that the train ran with: an owner that was followed may still write another.
         """
         self.must_own()
-        path = self._amended(ticket.train, self.epoch)
-        make_directory(path.parent, sync=self._sync)
-        write_record(path, {**ticket.plain(), _LOG_NAME: self.root.name}, sync=self._sync)
+        make_directory(self.root / _AMENDED, sync=self._sync)
+        for attempt in itertools.count():
+            amended = replace(ticket, amended=f"{number_text(ticket.train)}-{self.epoch:06d}-{attempt:06d}")
+            record = {**amended.plain(), _LOG_NAME: self.root.name}
+            if create_record(self._amendment(amended.amended), record, sync=self._sync):
+                return amended
+        raise AssertionError  # there is always a next number
 
-    def _amended(self, train: int, epoch: int) -> Path:
-        return self.root / _AMENDED / f"{number_text(train)}-{epoch:06d}.json"
+    def _amendment(self, name: str) -> Path:
+        return self.root / _AMENDED / f"{name}.json"
 
     def write_commit(self, commit: Commit) -> None:
         self._write(Slot(commit.train, COMMIT, self.epoch), commit.plain())
@@ -129,7 +136,9 @@ class TrainLog:
         for slot in self._slots():
             if slot.train < before and not self._guards(slot):
                 slot.path(self.root).unlink(missing_ok=True)
-                self._amended(slot.train, slot.epoch).unlink(missing_ok=True)
+        for path in (self.root / _AMENDED).glob("*.json"):
+            if path.name < number_text(before):
+                path.unlink(missing_ok=True)
 
     def _guards(self, slot: Slot) -> bool:
         try:
@@ -142,9 +151,23 @@ class TrainLog:
 
     def ticket(self, train: int) -> Ticket | None:
         """The ticket of a train; None before it is written."""
-        amended = sorted((self.root / _AMENDED).glob(f"{number_text(train)}-*.json"))
-        record = read_record(amended[-1]) if amended else self._newest(train, TICKET)
+        name = self._amended(train)
+        record = self._read_amendment(name) if name else self._newest(train, TICKET)
         return None if record is None else Ticket.of({k: v for k, v in record.items() if k != _LOG_NAME})
+
+    def _amended(self, train: int) -> str:
+        """The name of the amendment that counts: what the commit says, before it the newest; "" for none."""
+        commit = self._newest(train, COMMIT)
+        if commit is not None:
+            return str(commit.get("amended", ""))
+        names = (path.stem for path in (self.root / _AMENDED).glob(f"{number_text(train)}-*.json"))
+        return max(names, default="")
+
+    def _read_amendment(self, name: str) -> _Record:
+        try:
+            return read_record(self._amendment(name))
+        except FileNotFoundError:
+            raise self._gap(f"the amended ticket {name} is gone") from None
 
     def commit(self, train: int) -> Commit | None:
         """The commit of a train; None before it is written."""

@@ -9,9 +9,11 @@ import pytest
 from penstock.connectors.files.parquet import RowGroups, WholeParquet
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.contract.account import AccountError
+from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
+from penstock.store.errors import MissingFileError
 
 
 def text(path, content="1\n2\n", number=0):
@@ -67,3 +69,52 @@ def test_an_amended_ticket_is_the_one_that_counts(tmp_path):
     log.amend(Ticket(0, 0.0, left_out=left_out))
     assert TrainLog(tmp_path, epoch=1).ticket(0).left_out == left_out
     assert log.last() == 0
+
+
+def test_a_committed_train_keeps_the_ticket_it_ran_with(tmp_path):
+    """An owner that was suspended while it amended a ticket must not change a follower's committed train."""
+    old, new = TrainLog(tmp_path, epoch=1), TrainLog(tmp_path, epoch=2)
+    old.take_over()
+    old.write_ticket(Ticket(0, 0.0, rows=5))
+    left_out = {"s": [{"raw": "a.csv", "reason": "gone", "offset": 0, "tuples": 5}]}
+    first = old.amend(Ticket(0, 0.0, rows=5, left_out=left_out))
+    new.take_over()
+    ran_with = new.ticket(0)
+    assert ran_with == first
+    new.write_commit(Commit(0, epoch=2, amended=ran_with.amended))
+    old.must_own = lambda: None  # it looked before it was followed
+    old.amend(Ticket(0, 0.0, rows=5))
+    assert new.ticket(0).left_out == left_out
+
+
+def test_a_train_without_an_amendment_gets_none_afterwards(tmp_path):
+    old, new = TrainLog(tmp_path, epoch=1), TrainLog(tmp_path, epoch=2)
+    old.take_over()
+    old.write_ticket(Ticket(0, 0.0, rows=5))
+    new.take_over()
+    new.write_commit(Commit(0, epoch=2, amended=new.ticket(0).amended))
+    old.must_own = lambda: None
+    old.amend(Ticket(0, 0.0, rows=4))
+    assert new.ticket(0).rows == 5
+
+
+def test_a_lost_amendment_is_refused(tmp_path):
+    log = TrainLog(tmp_path, epoch=1)
+    log.take_over()
+    log.write_ticket(Ticket(0, 0.0, rows=5))
+    amended = log.amend(Ticket(0, 0.0, rows=4))
+    log.write_commit(Commit(0, epoch=1, amended=amended.amended))
+    (file,) = (tmp_path / "amended").iterdir()
+    file.unlink()
+    with pytest.raises(MissingFileError, match="amended ticket"):
+        log.ticket(0)
+
+
+def test_amendments_of_forgotten_trains_are_deleted(tmp_path):
+    log = TrainLog(tmp_path, epoch=1)
+    log.take_over()
+    for train in range(3):
+        log.write_ticket(Ticket(train, 0.0))
+        log.write_commit(Commit(train, epoch=1, amended=log.amend(Ticket(train, 0.0)).amended))
+    log.forget(before=2)
+    assert [path.name[:12] for path in (tmp_path / "amended").iterdir()] == ["000000000002"]

@@ -270,8 +270,7 @@ class Trains:
                 readable = without_unreadable(ticket, error)
                 if readable is None:
                     raise
-                self.log.amend(readable)
-                ticket = readable
+                ticket = self.log.amend(readable)
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
         running = self.train_run(self, ticket, outcome)
@@ -310,6 +309,7 @@ class Trains:
             costs=outcome.costs,
             accounts=accounts,
             epoch=self.log.epoch,
+            amended=ticket.amended,
             state=outcome.state,
             network=self.versions.recovery.network if self.versions.uses_snapshots else "",
             valves=_flows(ticket, accounts, outcome),
