@@ -100,6 +100,17 @@ def test_the_log_decides_when_the_kill_came_before_head(tmp_path, writer):
     assert [e.previous for e in PointReader(tmp_path, "minutes").entries()] == [-1, 0, 1]
 
 
+def test_a_head_that_was_taken_back_hides_nothing(tmp_path, writer):
+    """An owner that was suspended on its way to HEAD writes it after its follower."""
+    put(writer, 0, [(1, "a", 1, 0)])
+    reader = PointReader(tmp_path, "minutes")
+    assert [e.number for e in reader.entries()] == [0]
+    put(writer, 1, [(1, "a", 1, 1)])
+    put(writer, 2, [(1, "a", 1, 2)])
+    writer.manifest.tell(Head(0, 0), surely=True)
+    assert [e.number for e in reader.entries()] == [0, 1, 2]
+
+
 def test_a_poll_without_news_lists_no_directory(tmp_path, writer, monkeypatch):
     put(writer, 0, [(1, "a", 1, 0)])
     reader = PointReader(tmp_path, "minutes")

@@ -236,6 +236,10 @@ class Manifest:
             int(p.name[:-5]) for p in (self.path / LOG).iterdir() if p.name[0] != "." and p.suffix == ".json"
         )
 
+    def log_changed(self) -> int:
+        """When the log last gained or lost an entry: a mark to compare with, not a time."""
+        return (self.path / LOG).stat().st_mtime_ns
+
     def entry_path(self, number: int) -> Path:
         return numbered(self.path / LOG, number)
 

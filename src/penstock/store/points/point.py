@@ -238,6 +238,7 @@ class PointReader:
         self._base = Base()
         self._log: dict[int, PointEntry] = {}  # in ascending order
         self._segments: dict[str, list[PointEntry]] = {}
+        self._log_changed = self.manifest.log_changed()
         self.reload()
 
     @property
@@ -260,11 +261,16 @@ class PointReader:
 
     def refresh(self) -> None:
         """Read new entries: one small file if there are none, one more for each new entry."""
+        changed = self.manifest.log_changed()
         head = self.manifest.head()
         if head is None or head.edition != self._edition:
             self.reload()
         elif head.latest > self._newest():
             self._walk(head.latest)
+        elif changed != self._log_changed:
+            # HEAD should have moved with the log. An owner that was suspended may have taken it back.
+            self._walk(max(self.manifest.numbers(), default=-1))
+        self._log_changed = changed
 
     def reload(self) -> None:
         """Start over from the newest base and a listing of the log."""
