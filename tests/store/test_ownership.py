@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -59,6 +60,34 @@ def test_a_second_owner_is_refused_and_told_who_and_how(tmp_path, other_process)
     assert f"checkpoint {tmp_path} is in use by process {other_process.pid} on host" in said
     assert "since 20" in said
     assert "--take-over" in said
+
+
+def test_a_fork_does_not_own_what_its_parent_owned(tmp_path):
+    """A child that outlives the owner must not keep others out, and its end must not let others in."""
+    held = own(tmp_path)
+    child = os.fork()
+    if child == 0:
+        held.release()
+        os._exit(0 if held._lock not in ownership._HELD else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    with pytest.raises(OwnedError):
+        own(tmp_path)
+    held.release()
+
+
+def test_a_dead_owner_is_followed_though_its_fork_lives(tmp_path):
+    forked = HOLD.replace('print("owned"', 'import os\nchild = os.fork()\nif child: print("owned", child')
+    process = subprocess.Popen(
+        [sys.executable, "-c", forked, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    child = int(process.stdout.readline().split()[1])
+    process.kill()
+    process.wait()
+    try:
+        own(tmp_path).release()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
 
 
 def test_a_dead_owner_is_followed_at_once(tmp_path, other_process):

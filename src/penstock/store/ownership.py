@@ -100,6 +100,18 @@ def verdict(owner: Owner, me: Owner, lock: Lock, *, lives: bool) -> Verdict:
     return "follow" if lock == "free" or not lives else "refuse"
 
 
+_HELD: set[int] = set()
+
+
+def _own_nothing() -> None:
+    """A fork of the owner is not the owner. It must not keep the lock when the owner dies, nor release it."""
+    while _HELD:
+        os.close(_HELD.pop())
+
+
+os.register_at_fork(after_in_child=_own_nothing)
+
+
 class Ownership:
     """The hold of this process on a checkpoint, from `own` to `release`."""
 
@@ -108,6 +120,7 @@ class Ownership:
         self.follows_dead = follows_dead  # the owner before can no longer write
         self._followed_by: Owner | None = None
         self._ended = threading.Event()
+        _HELD.add(lock)
         self._beats = threading.Thread(target=self._beat, name="checkpoint-owner", daemon=True)
         self._beats.start()
 
@@ -136,12 +149,13 @@ class Ownership:
 
     def release(self) -> None:
         """Say that this process writes nothing more, and let the next one in."""
-        if self._ended.is_set():
+        if self._ended.is_set() or self._lock not in _HELD:
             return
         self._ended.set()
         self._beats.join(10)
         with contextlib.suppress(OSError):
             _ended(self._folder, self.epoch).touch(mode=durable.FILE_MODE)
+        _HELD.discard(self._lock)
         os.close(self._lock)
 
     def _beat(self) -> None:
