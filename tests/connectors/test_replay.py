@@ -133,3 +133,23 @@ def test_other_sources_are_told(checkpoint, tmp_path):
     net.source("cars", ps.parquet(str(tmp_path / "in"), SCHEMA), timestamp="time")
     (result,) = replay_letters(checkpoint, net.sources.values(), ALL)
     assert dict(result.left) == {"a parquet source takes no lines": 6}
+
+
+def test_letters_stay_if_the_folder_was_moved_in_between(checkpoint, tmp_path, monkeypatch):
+    """Killed after the batch was written down, then the source got another folder."""
+
+    def crash(name):
+        if name == "replay-intended":
+            raise CrashError
+
+    monkeypatch.setattr(replay, "crash_point", crash)
+    with pytest.raises(CrashError):
+        list(replay_letters(checkpoint, [source(tmp_path)], ALL))
+    monkeypatch.undo()
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "in").rename(tmp_path / "moved" / "in")
+    (result,) = replay_letters(checkpoint, [source(tmp_path / "moved")], ALL)
+    assert result.lines == 2
+    assert given_in(tmp_path / "moved") == ["1,x", "2,y"]
+    (again,) = replay_letters(checkpoint, [source(tmp_path / "moved")], ALL)
+    assert again.lines == 0

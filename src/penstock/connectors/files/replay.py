@@ -168,8 +168,9 @@ def _text(path: str) -> AbstractContextManager[TextFile]:
 
 def _finish(checkpoint: Path) -> None:
     """Give in the files of all batches that were begun."""
-    batches = _batches(checkpoint)
-    if not all(batch.ready for batch in batches):
+    begun = _batches(checkpoint)
+    batches = [batch for batch in begun if _can_go_in(batch)]
+    if not all(batch.ready for batch in begun):
         for batch in batches:
             for path, text in batch.files.items() if not batch.ready else ():
                 durable.write_bytes(_hidden(Path(path)), text.encode())
@@ -182,6 +183,11 @@ def _finish(checkpoint: Path) -> None:
             durable.layer.replace(_hidden(file), file)
             durable.sync_directory(file.parent)
     crash_point("replay-given")
+
+
+def _can_go_in(batch: _Batch) -> bool:
+    """A folder may be gone since the batch was written down. Nothing was given in then: the letters stay."""
+    return batch.ready or all(Path(path).parent.is_dir() for path in batch.files)
 
 
 def _hidden(path: Path) -> Path:
