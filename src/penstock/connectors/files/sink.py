@@ -160,8 +160,11 @@ def remove_litter(
     """
     needed = {path for staged, _ in moves for path in (Path(staged), Path(staged).parent)}
     for entry in staged_by(path, owner):
-        if entry not in needed and time.time() - entry.stat().st_mtime > seconds:
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+        if entry in needed:
+            continue
+        with contextlib.suppress(FileNotFoundError):  # an owner that was followed may still publish it
+            if time.time() - entry.stat().st_mtime > seconds:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 # -- one writer a format

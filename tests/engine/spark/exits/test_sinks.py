@@ -13,6 +13,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.contract import Target, Written
+from penstock.connectors.files import sink
 from penstock.connectors.files.sink import FilesSink, publish, remove_litter
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.contract.ticket import Ticket
@@ -121,6 +122,14 @@ def test_litter_is_removed_but_not_what_a_crash_kept_from_being_published(tmp_pa
     assert others.exists(), "a commit of another checkpoint may name it"
     assert Path(new[0]).exists()
     publish(needed)
+
+
+def test_litter_may_be_published_at_the_same_moment(tmp_path, monkeypatch):
+    """An owner that was followed moves its staged file between our listing and our look at it."""
+    (move,) = staged(tmp_path).write(TABLE, 0, 0).moves
+    monkeypatch.setattr(sink, "staged_by", lambda *_: publish([move]) or [Path(move[0])])
+    remove_litter(str(tmp_path / "out"), staged(tmp_path).owner)
+    assert Path(move[1]).exists()
 
 
 def trains(tmp_path, *, checkpoint="checkpoint", append=False):

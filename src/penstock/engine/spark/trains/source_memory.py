@@ -6,6 +6,7 @@ its copy, and nobody reads that.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Iterable
@@ -39,6 +40,12 @@ def sync_tree(folder: Path) -> None:
     sync_directory(folder)
 
 
+def _copy_if_there(source: str, target: str) -> None:
+    """An owner that was followed may still delete what no train reads again."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
+
+
 def _copy(folder: Path, mine: Path, *, sync: bool) -> None:
     epochs = sorted(path for path in folder.glob("*") if path.name.isdigit() and path.name < mine.name)
     if not epochs:
@@ -46,7 +53,7 @@ def _copy(folder: Path, mine: Path, *, sync: bool) -> None:
         return
     # Copy aside, then rename: a copy cut short must not pass for a whole one.
     aside = folder / f".{mine.name}-{uuid.uuid4().hex[:8]}.tmp"
-    shutil.copytree(epochs[-1], aside)
+    shutil.copytree(epochs[-1], aside, copy_function=_copy_if_there)
     if sync:
         sync_tree(aside)
     aside.rename(mine)
