@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import os
 
 import pyarrow as pa
@@ -11,6 +13,8 @@ import pytest
 import penstock as ps
 from connectors.source_reader import TEXT, Reader, parquet_bytes, put, source, values_of
 from penstock.connectors.contract import SliceChangedError, SliceGoneError
+from penstock.connectors.files import parquet as files_parquet
+from penstock.connectors.files import text, text_file
 from penstock.connectors.files.discovery import source_files
 from penstock.connectors.files.discovery.file_log import FileLog, KnownFile
 from penstock.connectors.files.discovery.settling import Signature
@@ -350,3 +354,34 @@ def test_a_look_at_a_large_folder_costs_little(tmp_path, folder, monkeypatch):
     for _ in range(4):
         reader.look()
     assert len(set(looked)) == 50
+
+
+# -- what is no fault of the file
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.csv", b"a,1\na,2\n", csv),
+        ("a.csv.gz", gzip.compress(b"a,1\na,2\n"), csv),
+        ("a.parquet", parquet_bytes([1, 2]), parquet),
+    ],
+    ids=["text", "archive", "parquet"],
+)
+def test_a_good_file_stays_good_while_descriptors_are_short(
+    tmp_path, folder, monkeypatch, name, content, form
+):
+    put(folder / name, content)
+    reader = Reader(source(form(str(folder), TEXT)), tmp_path / "p")
+    reader.input.waiting(None)  # the file is known
+
+    def short(*_):
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patch:
+        for module in (text, text_file, files_parquet):
+            for opener in ("plain_text", "native_file"):
+                patch.setattr(module, opener, short, raising=False)
+        with pytest.raises(OSError, match="too many open files"):
+            reader.look()
+    assert reader.all() == ([1, 2], [])

@@ -6,6 +6,7 @@ in a text. Arrow takes the bytes. Spark takes a path for a pattern or a URI, so 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 
@@ -22,6 +23,15 @@ def is_plain(path: str) -> bool:
     (True, False, False, False)
     """
     return _PLAIN.fullmatch(path) is not None
+
+
+def not_the_file(error: BaseException) -> bool:
+    """Whether a file could not be read for want of descriptors or memory: it is good, and is read later.
+
+    >>> not_the_file(OSError(errno.EMFILE, "too many open files")), not_the_file(FileNotFoundError())
+    (True, False)
+    """
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def native_file(path: str) -> pa.NativeFile:

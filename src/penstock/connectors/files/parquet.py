@@ -41,7 +41,7 @@ from penstock.connectors.files.parquet_footer import (
     times_in_range,
     unpacked_bytes,
 )
-from penstock.connectors.paths import is_plain, native_file
+from penstock.connectors.paths import is_plain, native_file, not_the_file
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
@@ -302,6 +302,8 @@ class ParquetFiles(Input[ParquetPosition]):
         except FileNotFoundError:
             raise RefusedFileError(f"the file was deleted before it was read{begun}") from None
         except OSError as error:
+            if not_the_file(error):
+                raise
             raise RefusedFileError(f"the file cannot be read: {error.strerror}") from None
         if signature != self._log.signatures[at.file]:
             self._changed(at, signature, begun)
@@ -333,7 +335,9 @@ class ParquetFiles(Input[ParquetPosition]):
         reason = "the file was changed after it was read; what it holds now is not read"
         try:
             return reason, rows_now(path)
-        except (pa.ArrowInvalid, OSError):
+        except (pa.ArrowInvalid, OSError) as error:
+            if not_the_file(error):
+                raise
             return reason, 1
 
 
@@ -375,7 +379,9 @@ def _content(path: str) -> int:
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - the path may be any text
             return checksum(_end_of(file) or b"")
-    except OSError:
+    except OSError as error:
+        if not_the_file(error):
+            raise
         return 0
 
 
@@ -391,6 +397,8 @@ def read_footer(path: str, schema: Schema) -> pq.FileMetaData:
         with native_file(path) as opened, pq.ParquetFile(opened) as file:
             columns, footer = file.schema_arrow, file.metadata
     except Exception as error:  # a broken footer may raise anything
+        if not_the_file(error):
+            raise
         reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
         raise RefusedFileError(f"not a readable Parquet file: {reason}") from None
     rows = footer.num_rows

@@ -43,6 +43,7 @@ from penstock.connectors.files.text_file import (
 )
 from penstock.connectors.line_blocks import thin_lines
 from penstock.connectors.lines import count_lines
+from penstock.connectors.paths import not_the_file
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files
@@ -339,6 +340,8 @@ class TextFiles(Input[TextPosition]):
         except BrokenArchiveError as error:
             raise _FileLostError(f"the file was refused: {error}") from None
         except OSError as error:
+            if not_the_file(error):
+                raise
             raise _FileLostError(f"the file cannot be read: {error.strerror or error}") from None
 
     def _unpacked(self, at: TextPosition, path: str) -> Archive:
@@ -386,7 +389,9 @@ class TextFiles(Input[TextPosition]):
                 if text.size <= before:
                     return ("", 0) if text.size == read else (_SHORTER, 1)
                 return _grew(before, text.size), count_rows(text, before, self._comment)
-        except (OSError, BrokenArchiveError, UncutTextError):
+        except (OSError, BrokenArchiveError, UncutTextError) as error:
+            if not_the_file(error):
+                raise
             return _CHANGED, 1
 
 
