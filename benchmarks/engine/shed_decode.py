@@ -1,7 +1,7 @@
 """CPU that a valve saves in front of decoding: blocks of 1,024 lines against tuples, by share.
 
 One slice of CSV with five columns, as long as a task has of a long train, is read, shed, decoded, stamped and
-checked for lateness, as in a task (`engine/spark/entry/source_valves.py`), again and again, in one process
+checked for lateness, as in a task (`engine/spark/entry/slice_entry.py`), again and again, in one process
 without Spark. Blocks and tuples take turns, and so do the shares. The CPU is that of all threads.
 
 Figure: CPU-seconds a million lines offered, and the part saved against no valve, for each grain and share.
@@ -23,7 +23,7 @@ from benchmarks.common.spark import scratch
 from benchmarks.common.tables import show
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.contract.valve import Valve
-from penstock.engine.spark.entry.source_valves import enter
+from penstock.engine.spark.entry.slice_entry import enter
 from penstock.model.boxes import Source
 
 SHARES = (1.0, 0.5, 0.25, 0.1)

@@ -1,7 +1,8 @@
 """The optimizer: rules applied to a network until none of them finds a cheaper form (Aurora, Sect. 3.1).
 
-Every rule is a function Network -> Network. Whatever their order, they come to an end. The network as written
-stays the truth: each box of the result knows the names under which its work was written (`origin`).
+A rule takes a network, and costs if it needs them, and offers steps. Whatever their order, they come to an
+end. The network as written stays the truth: each box of the result knows the names under which its work was
+written (`origin`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ DEFAULT_BYTES = MAX_TRAIN_BYTES
 class TrainPolicy(Protocol):
     """Decides about the next train: at most so many tuples of each input, or None: not now.
 
+    Without QoS control it is `AsSoonAsPossible`; with it, `control/loop/dispatcher.py`.
+
     A policy may also have an attribute `max_bytes`: the most bytes of each input in a train, and one
     `job_tuples`: trains up to this length are jobs of tasks, not DataFrames. One with `wakes = True` wakes a
     conductor to which it has said None, so that it need not ask all the time. One with

@@ -3,8 +3,8 @@
 Idea: start somewhere, then double while trials pass (or halve while they fail). Then bisect between the
 largest pass and the smallest failure until they are one step apart: 0.5 expressways at small L, 5 % at large.
 A longer run confirms the winner. A winner that fails there counts as a failure, and the search continues
-below it. The answer depends on the trials alone, so an interrupted search resumes from its list. L-rating:
-Arasu et al., VLDB 2004, section 3.3.
+below it. The answer depends on the trials alone, so an interrupted search resumes from its list.
+`rating.py` runs the trials. L-rating: Arasu et al., VLDB 2004, section 3.3.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from penstock.engine.spark.entry.bad_times import all_in_time, bad_times, footer
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.entry.early import NOTHING_EARLY, Early, only_reader
 from penstock.engine.spark.entry.lateness import late_case
+from penstock.engine.spark.entry.slice_entry import Entered, enter
 from penstock.engine.spark.entry.slice_placement import spread
-from penstock.engine.spark.entry.source_valves import Entered, enter
 from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.expressions import to_spark
 from penstock.engine.spark.layout.plan import Layout

@@ -10,7 +10,7 @@ from penstock.connectors.contract import Slice
 from penstock.engine.arrow.valves import by_place, choosing
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.valve import ARROW, Valve, ValveFlow
-from penstock.engine.spark.entry.source_valves import still_acting
+from penstock.engine.spark.entry.slice_entry import still_acting
 from penstock.engine.spark.entry.valve_sql import let_through
 from penstock.engine.spark.layout.plan import Stage
 from penstock.engine.spark.watch import VALVE, Watch

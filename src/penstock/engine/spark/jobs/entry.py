@@ -16,8 +16,8 @@ from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.arrow.valves import passed
 from penstock.engine.contract.ticket import UNKNOWN
 from penstock.engine.contract.valve import Valve, ValveFlow
-from penstock.engine.spark.entry.source_valves import Entered as EnteredSlice
-from penstock.engine.spark.entry.source_valves import enter as enter_slice
+from penstock.engine.spark.entry.slice_entry import Entered as EnteredSlice
+from penstock.engine.spark.entry.slice_entry import enter as enter_slice
 from penstock.engine.spark.jobs.letters import as_spark_words
 from penstock.engine.spark.jobs.plan import JobPlan
 from penstock.model.boxes import Source

@@ -19,7 +19,7 @@ from penstock.connectors.contract import Slice
 from penstock.engine.arrow.logic import DEAD_SCHEMA
 from penstock.engine.contract.ticket import UNKNOWN
 from penstock.engine.contract.valve import Valve
-from penstock.engine.spark.entry.source_valves import enter
+from penstock.engine.spark.entry.slice_entry import enter
 from penstock.engine.spark.tasks.key_targets import targets
 from penstock.engine.spark.tasks.stage import StageTask
 from penstock.engine.spark.tasks.stage_run import StageRun

@@ -1,8 +1,8 @@
 """A sub-network as one streaming query, and the conductor that writes its tickets.
 
-For each train the conductor decides how many tuples it takes (A76), which horizons hold, which inputs are
-idle, and at which rates boxes drop. It writes the decision to disk before Spark sees it, and writes the next
-one only when the train is done.
+For each train the conductor asks the policy how many tuples it takes (A76), and finds which horizons hold,
+which inputs are idle, and at which rates boxes drop. It writes that to disk before Spark sees it, and writes
+the next one only when the train is done.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import UNKNOWN, Ticket
 from penstock.engine.contract.valve import LeftOut, Progress, Valve, next_valves
 from penstock.engine.spark.entry.points import asleep
-from penstock.engine.spark.entry.source_valves import left_out
+from penstock.engine.spark.entry.slice_entry import left_out
 from penstock.engine.spark.layout.horizons import HorizonPlan
 from penstock.model.boxes import Join, Source, Trait
 from penstock.model.diffused.roles import Report, Roles, first_roles, step

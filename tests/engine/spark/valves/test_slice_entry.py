@@ -16,7 +16,7 @@ from penstock.connectors.feed import FeedFile
 from penstock.connectors.files.parquet import WholeParquet
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.contract.valve import LeftOut, Valve, group_stays
-from penstock.engine.spark.entry.source_valves import enter, left_out, still_acting
+from penstock.engine.spark.entry.slice_entry import enter, left_out, still_acting
 from penstock.model.boxes import Source
 from penstock.model.formats.feed import GROUP_BITS
 
