@@ -70,8 +70,9 @@ def replay_letters(
 
     `committed`: the newest train with a commit, by sub-network.
     """
+    sources = list(sources)
     with durable.locked(checkpoint / "dead_letters" / ".replay.lock"):
-        _finish(checkpoint)
+        _finish(checkpoint, sources)
         for source in sources:
             yield _replay(checkpoint, source, committed)
 
@@ -106,7 +107,7 @@ def _replay(checkpoint: Path, source: Source, committed: Mapping[str, int]) -> R
     files = _files(source, lines, headers)
     _save(checkpoint, [*batches, _Batch(source.name, sorted(fresh), files)])
     crash_point("replay-intended")
-    _finish(checkpoint)
+    _finish(checkpoint, [source])
     return Replayed(source.name, ", ".join(files), len(lines), +left)
 
 
@@ -166,10 +167,10 @@ def _text(path: str) -> AbstractContextManager[TextFile]:
     return nullcontext(Archive(path)) if codec_of(path) else plain_text(path)
 
 
-def _finish(checkpoint: Path) -> None:
-    """Give in the files of all batches that were begun."""
+def _finish(checkpoint: Path, sources: Iterable[Source]) -> None:
+    """Give in the files of all batches that were begun, also if a source's folder was moved since."""
     begun = _batches(checkpoint)
-    batches = [batch for batch in begun if _can_go_in(batch)]
+    batches = [batch for batch in begun if batch.ready or _has_its_folders(batch)]
     if not all(batch.ready for batch in begun):
         for batch in batches:
             for path, text in batch.files.items() if not batch.ready else ():
@@ -178,16 +179,19 @@ def _finish(checkpoint: Path) -> None:
         batches = [_Batch(b.source, b.letters, dict.fromkeys(b.files, ""), ready=True) for b in batches]
         _save(checkpoint, batches)
     crash_point("replay-ready")
-    for file in (Path(name) for batch in batches for name in batch.files):
-        with suppress(FileNotFoundError):  # renamed before
-            durable.layer.replace(_hidden(file), file)
-            durable.sync_directory(file.parent)
+    today = {s.name: Path(s.format.path) for s in sources if isinstance(s.format, Files)}
+    for batch in batches:
+        for file in map(Path, batch.files):
+            for folder in {file.parent, today.get(batch.source, file.parent)}:
+                with suppress(FileNotFoundError, NotADirectoryError):  # renamed before
+                    durable.layer.replace(folder / _hidden(file).name, folder / file.name)
+                    durable.sync_directory(folder)
     crash_point("replay-given")
 
 
-def _can_go_in(batch: _Batch) -> bool:
-    """A folder may be gone since the batch was written down. Nothing was given in then: the letters stay."""
-    return batch.ready or all(Path(path).parent.is_dir() for path in batch.files)
+def _has_its_folders(batch: _Batch) -> bool:
+    """Whether the folders that were to get the lines are still there. Without them the letters stay."""
+    return all(Path(path).parent.is_dir() for path in batch.files)
 
 
 def _hidden(path: Path) -> Path:
