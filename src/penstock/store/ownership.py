@@ -100,16 +100,16 @@ def verdict(owner: Owner, me: Owner, lock: Lock, *, lives: bool) -> Verdict:
     return "follow" if lock == "free" or not lives else "refuse"
 
 
-_HELD: set[int] = set()
+_HELD: dict[int, Ownership] = {}
 
 
-def _own_nothing() -> None:
+def _close_inherited_locks() -> None:
     """A fork of the owner is not the owner. It must not keep the lock when the owner dies, nor release it."""
     while _HELD:
-        os.close(_HELD.pop())
+        os.close(_HELD.popitem()[0])
 
 
-os.register_at_fork(after_in_child=_own_nothing)
+os.register_at_fork(after_in_child=_close_inherited_locks)
 
 
 class Ownership:
@@ -120,7 +120,7 @@ class Ownership:
         self.follows_dead = follows_dead  # the owner before can no longer write
         self._followed_by: Owner | None = None
         self._ended = threading.Event()
-        _HELD.add(lock)
+        _HELD[lock] = self
         self._beats = threading.Thread(target=self._beat, name="checkpoint-owner", daemon=True)
         self._beats.start()
 
@@ -149,13 +149,13 @@ class Ownership:
 
     def release(self) -> None:
         """Say that this process writes nothing more, and let the next one in."""
-        if self._ended.is_set() or self._lock not in _HELD:
+        if self._ended.is_set() or _HELD.get(self._lock) is not self:
             return
         self._ended.set()
         self._beats.join(10)
         with contextlib.suppress(OSError):
             _ended(self._folder, self.epoch).touch(mode=durable.FILE_MODE)
-        _HELD.discard(self._lock)
+        del _HELD[self._lock]
         os.close(self._lock)
 
     def _beat(self) -> None:
