@@ -25,11 +25,16 @@ def is_plain(path: str) -> bool:
     return _PLAIN.fullmatch(path) is not None
 
 
-def not_the_file(error: BaseException) -> bool:
-    """Whether a file could not be read for want of descriptors or memory: it is good, and is read later.
+def is_resource_shortage(error: BaseException) -> bool:
+    """Whether a file could not be read for want of descriptors, or of memory as the kernel tells it.
 
-    >>> not_the_file(OSError(errno.EMFILE, "too many open files")), not_the_file(FileNotFoundError())
-    (True, False)
+    Such a file may be good, and is read later. Arrow's own MemoryError does not count: a broken file asks for
+    too much memory as well.
+
+    >>> is_resource_shortage(OSError(errno.EMFILE, "too many open files"))
+    True
+    >>> is_resource_shortage(FileNotFoundError())
+    False
     """
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 

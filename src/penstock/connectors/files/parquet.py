@@ -41,7 +41,7 @@ from penstock.connectors.files.parquet_footer import (
     times_in_range,
     unpacked_bytes,
 )
-from penstock.connectors.paths import is_plain, native_file, not_the_file
+from penstock.connectors.paths import is_plain, is_resource_shortage, native_file
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
@@ -302,7 +302,7 @@ class ParquetFiles(Input[ParquetPosition]):
         except FileNotFoundError:
             raise RefusedFileError(f"the file was deleted before it was read{begun}") from None
         except OSError as error:
-            if not_the_file(error):
+            if is_resource_shortage(error):
                 raise
             raise RefusedFileError(f"the file cannot be read: {error.strerror}") from None
         if signature != self._log.signatures[at.file]:
@@ -336,7 +336,7 @@ class ParquetFiles(Input[ParquetPosition]):
         try:
             return reason, rows_now(path)
         except (pa.ArrowInvalid, OSError) as error:
-            if not_the_file(error):
+            if is_resource_shortage(error):
                 raise
             return reason, 1
 
@@ -380,7 +380,7 @@ def _content(path: str) -> int:
         with open(path, "rb") as file:  # noqa: PTH123 - the path may be any text
             return checksum(_end_of(file) or b"")
     except OSError as error:
-        if not_the_file(error):
+        if is_resource_shortage(error):
             raise
         return 0
 
@@ -397,7 +397,7 @@ def read_footer(path: str, schema: Schema) -> pq.FileMetaData:
         with native_file(path) as opened, pq.ParquetFile(opened) as file:
             columns, footer = file.schema_arrow, file.metadata
     except Exception as error:  # a broken footer may raise anything
-        if not_the_file(error):
+        if is_resource_shortage(error):
             raise
         reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
         raise RefusedFileError(f"not a readable Parquet file: {reason}") from None

@@ -19,7 +19,7 @@ from penstock.connectors.files.header import Header, WrongHeaderError, read_head
 from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, CutLimit, cut_piece
 from penstock.connectors.files.text import ByteRange, TextFiles
 from penstock.connectors.files.text_file import TextFile, codec_of, plain_text
-from penstock.connectors.paths import not_the_file
+from penstock.connectors.paths import is_resource_shortage
 from penstock.model.boxes import Source
 from penstock.model.errors import NetworkError
 from penstock.model.formats.files import Csv, Files
@@ -160,7 +160,7 @@ class TailedFiles(Input[TailPosition]):
         except FileNotFoundError:
             return  # it may come back under this name: then it is another file
         except OSError as error:
-            if not_the_file(error):
+            if is_resource_shortage(error):
                 raise
             raise _FileEnded(f"the file cannot be read: {error.strerror or error}") from None
 

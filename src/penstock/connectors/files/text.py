@@ -43,7 +43,7 @@ from penstock.connectors.files.text_file import (
 )
 from penstock.connectors.line_blocks import thin_lines
 from penstock.connectors.lines import count_lines
-from penstock.connectors.paths import not_the_file
+from penstock.connectors.paths import is_resource_shortage
 from penstock.connectors.tables import first_seq, location_in
 from penstock.model.boxes import Source
 from penstock.model.formats.files import Csv, Files
@@ -340,7 +340,7 @@ class TextFiles(Input[TextPosition]):
         except BrokenArchiveError as error:
             raise _FileLostError(f"the file was refused: {error}") from None
         except OSError as error:
-            if not_the_file(error):
+            if is_resource_shortage(error):
                 raise
             raise _FileLostError(f"the file cannot be read: {error.strerror or error}") from None
 
@@ -390,7 +390,7 @@ class TextFiles(Input[TextPosition]):
                     return ("", 0) if text.size == read else (_SHORTER, 1)
                 return _grew(before, text.size), count_rows(text, before, self._comment)
         except (OSError, BrokenArchiveError, UncutTextError) as error:
-            if not_the_file(error):
+            if is_resource_shortage(error):
                 raise
             return _CHANGED, 1
 

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from penstock.connectors.paths import native_file, not_the_file
+from penstock.connectors.paths import is_resource_shortage, native_file
 
 _BLOCK = 4 << 20
 _KEPT = 64 << 20  # the unpacked text of a small archive is kept in memory
@@ -111,7 +111,7 @@ class Archive:
                         f"it unpacks to more than {most:,} bytes, {_RATIO} times its size"
                     )
         except (pa.ArrowInvalid, OSError) as error:
-            if isinstance(error, FileNotFoundError | PermissionError) or not_the_file(error):
+            if isinstance(error, FileNotFoundError | PermissionError) or is_resource_shortage(error):
                 raise
             raise BrokenArchiveError(f"not a sound {self._codec} archive: {error}") from None
         if size <= _KEPT:

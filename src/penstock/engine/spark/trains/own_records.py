@@ -51,9 +51,12 @@ def is_published(directory: Path, train: int) -> bool:
         return False
 
 
-def note_published(directory: Path, train: int) -> None:
-    """Note at the end of a run that its last train is published, so that the next one need not do it."""
-    _write_own(directory / _PUBLISHED, {"train": train})
+def note_published(directory: Path, train: int, *, sync: bool) -> None:
+    """Note that a train is published, at the end of a run or when nothing has come for a while.
+
+    The next start then need not publish it again, and its files may be gone.
+    """
+    _write_own(directory / _PUBLISHED, {"train": train}, sync=sync)
 
 
 def _write_own(path: Path, body: Mapping[str, Any], *, sync: bool = False) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, TicketPart
 from penstock.connectors.loading import input_for
+from penstock.connectors.paths import is_resource_shortage
 from penstock.engine.arrow.value_samples import together
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.kept_share import kept_shares, kept_worth
@@ -97,6 +98,7 @@ class SubnetworkQuery:
         self._since: float | None = None  # when the oldest tuple of the last ticket came
         self.attempts = ATTEMPTS  # of a train, before the run ends
         self._refused = False  # the policy has said None, and will wake us
+        self._short = False  # the input could not be read for want of descriptors or memory
         self._restarts = 0  # of the streaming query, since the last train
         self.failure: BaseException | None = None
         self._recover()
@@ -289,7 +291,7 @@ class SubnetworkQuery:
     def _conduct(self) -> None:
         try:
             while not self._stop.is_set():
-                if self._committed < self._last or not self.steering.may_depart or not self.next_ticket():
+                if self._committed < self._last or not self.steering.may_depart or not self._ticket_written():
                     self._planner.look_ahead()
                     self._wake.wait(_REFUSED_WAIT if self._refused else _IDLE_WAIT)
                     self._wake.clear()
@@ -301,12 +303,30 @@ class SubnetworkQuery:
             self.failure = error
             self.finished.set()
 
+    def _ticket_written(self) -> bool:
+        """Whether the next train leaves; a shortage of descriptors or memory is waited out."""
+        try:
+            written = self.next_ticket()
+        except OSError as error:
+            if not is_resource_shortage(error):
+                raise
+            if not self._short:
+                _LOG.warning("%s cannot read its input for now: %s; it tries again", self.sub.name, error)
+            self._short = True
+            return False
+        self._short = False
+        return written
+
     def _note_published(self) -> None:
         """Note it once nothing has come for a while: a consumer may then take the files of the last train."""
         quiet = time.monotonic() - self._done_at >= _QUIET
         if quiet and self._noted < self._committed == self._last:
-            note_published(self.trains.directory, self._committed)
+            self._write_published()
             self._noted = self._committed
+
+    def _write_published(self) -> None:
+        self.log.must_own()  # the record has no owner in its name: a follower's must stay
+        note_published(self.trains.directory, self._committed, sync=self.settings.sync)
 
     def next_ticket(self) -> bool:
         """Write the next ticket if there is a reason for one; False: nothing to do now."""
@@ -376,7 +396,8 @@ class SubnetworkQuery:
             time.sleep(0.005)
         self._end_query(until)
         if self.drained() and self.failure is None and self._committed >= 0:
-            note_published(self.trains.directory, self._committed)
+            with suppress(FencedError):
+                self._write_published()
             self._close_state()
         for source in self.inputs.values():
             source.close()
@@ -423,10 +444,7 @@ class SubnetworkQuery:
                 source.release()
 
     def forget_state(self) -> None:
-        """Discard the state of boxes but keep the position in the input.
-
-        The next train starts with fresh state.
-        """
+        """Discard the state of boxes, but keep the position in the input."""
         self.trains.forget_state()
 
     def wait_ready(self, timeout: float = 60.0) -> None:

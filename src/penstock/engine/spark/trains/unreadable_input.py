@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.contract import RefusedInput, Slice, SliceLostError, TicketPart
 from penstock.connectors.files.parquet import READER, RowGroups, WholeParquet
-from penstock.connectors.paths import not_the_file
+from penstock.connectors.paths import is_resource_shortage
 from penstock.connectors.tables import first_seq
 from penstock.engine.contract.account import AccountError
 from penstock.engine.contract.ticket import Ticket
@@ -66,7 +66,7 @@ def _unreadable(piece: TicketPart) -> RefusedInput | None:
     except FileNotFoundError:
         return _refusal(piece, "the file was deleted before it was read")
     except (OSError, pa.ArrowException) as error:
-        if not_the_file(error):
+        if is_resource_shortage(error):
             return None
         return _refusal(piece, f"the file cannot be read: {getattr(error, 'strerror', None) or error}")
     return None
@@ -98,7 +98,7 @@ def _has_broken_pages(piece: WholeParquet) -> bool:
             for group in range(file.num_row_groups):
                 file.read_row_group(group)
     except (OSError, pa.ArrowException) as error:
-        return not not_the_file(error)
+        return not is_resource_shortage(error)
     return False
 
 
