@@ -68,7 +68,7 @@ class Case:
     def control(self) -> Any:
         if self.scheme is None:
             return None
-        return ps.Control(priority=self.scheme, shed=False)  # type: ignore[arg-type]  # one of its words
+        return ps.Control(priority=self.scheme, shed=False)  # type: ignore[arg-type]  # a known priority scheme
 
 
 CASES = (

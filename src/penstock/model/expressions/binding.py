@@ -44,7 +44,7 @@ class Dialect(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
 
-    class Parser(Spark.Parser):  # type: ignore[valid-type, misc]  # a variable to mypy
+    class Parser(Spark.Parser):  # type: ignore[valid-type, misc]  # mypy takes Spark.Parser for a variable
         FUNCTIONS: ClassVar[dict[str, object]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[object, object]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, object]] = {

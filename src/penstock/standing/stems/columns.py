@@ -76,5 +76,5 @@ class SortedColumn:
 
     def before(self, constants: np.ndarray, side: str) -> np.ndarray:
         """How many tuples precede each constant; side 'right' includes those equal to it."""
-        below = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]  # two words
+        below = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]  # side is "left" or "right"
         return below if self.ends is None else self.ends[below]  # type: ignore[no-any-return]

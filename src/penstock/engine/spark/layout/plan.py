@@ -66,9 +66,8 @@ class Layout:
     native: tuple[str, ...]
     stages: tuple[Stage, ...]
     home: dict[str, Stage]
-    rooted: bool = (
-        False  # the first stages take packed records, partitioned by their writer: see packed_train.py
-    )
+    # The first stages take packed records, partitioned by their writer: see `tasks/packed_stage.py`.
+    rooted: bool = False
 
 
 def lay_out(sub: SubNetwork, *, fuse: bool = True) -> Layout:
