@@ -19,7 +19,7 @@ from penstock.standing.errors import LimitError, NotRetainedError, QueryError, U
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.limits import Limits
 from penstock.standing.serving.point_feed import packed, unpacked
-from penstock.standing.stems.block import make_blocks
+from penstock.standing.stems.block import Block, make_blocks
 from penstock.standing.stems.data_stem import StreamPrefix
 
 SECOND = 1_000_000
@@ -134,6 +134,22 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     # rows of joins have no order
     assert sorted(values(made.invoke(handles[0]))) == sorted(values(whole.invoke(handles[1])))
     assert asked == [("s", prefix.evicted.entry)]
+
+
+def test_a_train_that_leaves_memory_leaves_no_part_of_it_in_a_merged_block() -> None:
+    ends: list[int] = []  # of each train
+    made = engine(1 << 20, archive=lambda _, through, *__: table(0, ends[through]))
+    handle, first = made.register("SELECT v FROM s WHERE v >= 0").handle, 0
+    for entry, sizes in enumerate([(40_000, 100), *[(100,)] * 8]):
+        made.budget = 400_000 if entry == 8 else None  # so the first train leaves after blocks were merged
+        blocks: list[Block] = []
+        for size in sizes:
+            blocks += make_blocks(table(first, size), SCHEMA, None, entry)
+            first += size
+        ends.append(first)
+        made.insert_blocks("s", blocks)
+    assert made.view.prefixes["s"].evicted is not None
+    assert values(made.invoke(handle)) == list(range(first))
 
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])

@@ -285,10 +285,20 @@ def _merge_small(blocks: list[Block], index: Callable[[], PredicateIndex]) -> No
         run = 0
         while run < len(blocks) and blocks[-1 - run].rows <= limit:
             run += 1
-        while run >= _FAN and sum(b.rows for b in blocks[-run:]) > MOST_ROWS:
+        while run >= _FAN and (sum(b.rows for b in blocks[-run:]) > MOST_ROWS or _cuts_train(blocks, run)):
             run -= 1
         if run >= _FAN:
             blocks[-run:] = [merged(blocks[-run:], index())]
+
+
+def _cuts_train(blocks: Sequence[Block], run: int) -> bool:
+    """Whether the last `run` blocks begin within a train.
+
+    Merged, they would carry a later entry. When the rest of that train leaves memory, its files are read from
+    then on, and they also hold the tuples that were merged.
+    """
+    first = len(blocks) - run
+    return first > 0 and blocks[first].entry == blocks[first - 1].entry >= 0
 
 
 def merged(blocks: Sequence[Block], index: PredicateIndex | None) -> Block:
