@@ -149,6 +149,16 @@ def test_a_growing_file_is_followed_by_complete_lines(tmp_path, folder):
     assert again.all() == ([4], [])
 
 
+def test_a_header_is_read_when_its_line_is_whole(tmp_path, folder):
+    add(folder / "a.csv", "# made by hand\n")
+    reader = Reader(source(csv(str(folder), TEXT, header=True, comment="#", tail=True)), tmp_path / "p")
+    assert reader.all() == ([], [])
+    add(folder / "a.csv", "v")
+    assert reader.all() == ([], [])
+    add(folder / "a.csv", ",k\n7,a\n")
+    assert reader.all() == ([7], [])
+
+
 def test_several_growing_files_are_followed(tmp_path, folder):
     reader = Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p")
     expected, values = [], []

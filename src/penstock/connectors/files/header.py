@@ -50,6 +50,13 @@ def read_header(text: TextFile, path: str, schema: Schema, options: Options) -> 
     return Header(lines, end, _unique(names, schema))
 
 
+def header_has_come(text: TextFile, options: Options, end: int) -> bool:
+    """Whether the header is among the lines up to `end`, which are whole: comments may come before it."""
+    comment = dict(options).get("comment", "").encode()
+    top = text.read(0, min(end, _MOST)).removeprefix(_BOM)
+    return end > _MOST or any(not comment or not line.startswith(comment) for line in top.split(b"\n")[:-1])
+
+
 def header_line(text: TextFile, options: Options) -> str:
     """The text of a file's header, as it stands there."""
     return _first_line(text, dict(options).get("comment", "").encode())[1].decode()

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from penstock.connectors.contract import Input, Position, RefusedInput, Taken, TicketPart, Waiting
 from penstock.connectors.files.discovery.source_files import SourceFiles
-from penstock.connectors.files.header import Header, WrongHeaderError, read_header
+from penstock.connectors.files.header import Header, WrongHeaderError, header_has_come, read_header
 from penstock.connectors.files.line_cut import MAX_LINE_BYTES, MAX_SLICE_BYTES, CutLimit, cut_piece
 from penstock.connectors.files.text import ByteRange, TextFiles
 from penstock.connectors.files.text_file import TextFile, codec_of, plain_text
@@ -177,6 +177,8 @@ class TailedFiles(Input[TailPosition]):
     def _cut(self, train: _Train, number: int, text: TextFile) -> None:
         byte, line, _ = train.at[number]
         end = _complete(text, byte)
+        if not byte and self._has_header and not header_has_come(text, self._options, end):
+            return  # a writer may have flushed the comments first, or half of the header
         header = self._header(number, text) if end > byte else Header()
         while end > byte and not train.full:
             skipped = header.lines if byte == 0 else 0
