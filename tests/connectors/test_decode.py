@@ -5,8 +5,9 @@ Bad ones tell their text and why.
 
 from __future__ import annotations
 
+import math
 import random
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -61,6 +62,22 @@ def test_an_open_quote_on_the_last_line_is_refused_too(last):
     rows, dead = decoded(f"1,a\n{last}", "v INT, k STRING")
     assert [row[0] for row in rows] == [1]
     assert dead == {1: (last.strip(), "malformed: a quote is not closed")}
+
+
+@pytest.mark.parametrize("neighbour", ["", "\nx"])
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ("v FLOAT", "1e39", []),  # out of range, not infinite
+        ("v FLOAT", "Infinity", [(math.inf, 0)]),
+        ("v DATE", "0000-01-01", []),
+        ("v DATE", " 2026-01-31", [(date(2026, 1, 31), 0)]),
+        ("k STRING, v STRING", '"x",', [("x", None, 0)]),  # also where the file ends
+        ("k STRING, v INT", 'a,1\rb,"\nc",2', [('c"', 2, 1)]),  # a lone carriage return ends no line
+    ],
+)
+def test_a_row_is_the_same_whatever_its_neighbours_are(schema, text, expected, neighbour):
+    assert decoded(text + neighbour, schema)[0] == expected
 
 
 def test_a_line_that_is_too_long_is_refused_unread():

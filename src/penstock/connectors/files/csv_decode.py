@@ -26,6 +26,7 @@ _NEWLINE = 10
 _UTC = pa.timestamp("us", tz="UTC")
 # Years 1 to 9999, in microseconds: the range of a Python datetime.
 _FIRST_TIME, _LAST_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999
+_FIRST_DAY = -719_162  # 0001-01-01; Arrow reads no later year than 9999, but it reads the year 0
 
 
 def decode_csv(
@@ -71,16 +72,19 @@ class _Csv:
             self._open_at_the_end(data)
             or data.startswith(_BOM)
             or _has_blank_line(data)
+            or _has_lone_return(data)
             or _has_hex(data)
             or self._has_comment(data)
         ):
             return None
+        # Without a line end, Arrow takes an empty last field behind a quoted one for a text, not for null.
+        data = data if data.endswith(b"\n") else data + b"\n"
         try:
             table = self._by_arrow(data)
         except (pa.ArrowInvalid, ValueError):
             return None
-        lines = data.count(b"\n") + (0 if data.endswith(b"\n") else 1)
-        return counted_from(table, first) if table.num_rows == lines else None
+        doubtful = table.num_rows != data.count(b"\n") or any(map(_beyond, table.columns))
+        return None if doubtful else counted_from(table, first)
 
     def _open_at_the_end(self, data: bytes) -> bool:
         """Whether the last line has an open quote: for Arrow the end of a block closes it."""
@@ -213,6 +217,21 @@ def _has_hex(data: bytes) -> bool:
     return (b"x" in data or b"X" in data) and re.search(rb"(?:^|[^\w.])-?0[xX]", data) is not None
 
 
+def _has_lone_return(data: bytes) -> bool:
+    """Whether a carriage return ends no line: for Arrow it ends one everywhere."""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def _beyond(column: pa.ChunkedArray) -> bool:
+    """Whether a column may hold a FLOAT out of range, which Arrow makes infinite, or a date of the year 0."""
+    if pa.types.is_float32(column.type):
+        return bool(pc.any(pc.is_inf(column)).as_py())
+    if pa.types.is_date32(column.type):
+        least = pc.min(column.cast(pa.int32())).as_py()
+        return least is not None and least < _FIRST_DAY
+    return False
+
+
 def _has_blank_line(data: bytes) -> bool:
     if data[:1] in (b"", b"\n", b"\r") or (b"\r" in data and b"\n\r" in data):
         return True
@@ -246,7 +265,7 @@ def field_splitter(sep: str, quote: str) -> Callable[[str], list[tuple[str, bool
 
 
 def _parsed(text: str, type_: str) -> Value:
-    """Parse a field. As with Arrow, numbers may have spaces around them."""
+    """Parse a field. As with Arrow, numbers and dates may have spaces around them."""
     if "_" in text:
         raise ValueError(text)
     bare = text.strip(" \t")
@@ -259,6 +278,8 @@ def _parsed(text: str, type_: str) -> Value:
             return {"true": True, "false": False}[bare.lower()]
         case "TIMESTAMP":
             return converted(_seconds(text), type_)
+        case "DATE":
+            return converted(bare, type_)
         case "BINARY":
             return bytes_of(text)
     return converted(text, type_)
