@@ -367,3 +367,17 @@ def test_long_lists_of_values(mode: str) -> None:
     made.insert("s", table(4000, 10))
     assert len(values(made.invoke(handles[0]))) == 4009
     assert len(values(made.invoke(late))) == 1000
+
+
+@pytest.mark.parametrize("mode", ["P", "C", "NoMat"])
+@pytest.mark.parametrize("early", [True, False])
+def test_truth_values_have_an_order(mode: str, early: bool) -> None:
+    made = QueryEngine([StreamInfo("s", Schema.parse("v INT, ok BOOLEAN"))])
+    truths = table(0, 3).append_column("ok", pa.array([True, False, None]))
+    texts = ("ok > FALSE", "ok >= FALSE", "ok < TRUE", "ok <= TRUE")
+    if not early:
+        made.insert("s", truths)
+    handles = [made.register(f"SELECT v FROM s WHERE {text}", mode=mode).handle for text in texts]
+    if early:
+        made.insert("s", truths)
+    assert [values(made.invoke(handle)) for handle in handles] == [[0], [0, 1], [1], [0, 1]]

@@ -214,12 +214,12 @@ def _limits(values: np.ndarray) -> tuple[int, int] | None:
 def _below_all(values: np.ndarray, bound: Constant) -> bool:
     """Whether no value can be below the bound: numpy refuses constants that its type cannot hold."""
     limits = _limits(values)
-    return limits is not None and not isinstance(bound, str) and bound <= limits[0]
+    return limits is not None and not isinstance(bound, str) and bound < limits[0]
 
 
 def _above_all(values: np.ndarray, bound: Constant) -> bool:
     limits = _limits(values)
-    return limits is not None and not isinstance(bound, str) and bound >= limits[1]
+    return limits is not None and not isinstance(bound, str) and bound > limits[1]
 
 
 def passing(table: pa.Table, schema: Schema, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
