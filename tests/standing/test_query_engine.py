@@ -381,3 +381,12 @@ def test_truth_values_have_an_order(mode: str, early: bool) -> None:
     if early:
         made.insert("s", truths)
     assert [values(made.invoke(handle)) for handle in handles] == [[0], [0, 1], [1], [0, 1]]
+
+
+def test_distinct_takes_every_nan_for_the_same() -> None:
+    made = QueryEngine([StreamInfo("s", Schema.parse("v DOUBLE"))])
+    handle = made.register("SELECT DISTINCT v FROM s").handle
+    # A division gives NaN with another sign than a text does.
+    numbers = pa.array(np.array([np.nan, -np.nan, 0.0, -0.0]))
+    made.insert("s", table(0, 4).set_column(0, "v", numbers))
+    assert [str(value) for value in values(made.invoke(handle))] == ["nan", "0.0"]

@@ -7,6 +7,7 @@ at the window's tuples again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -143,12 +144,14 @@ def _order(matched: MatchedPositions) -> np.ndarray | None:
 
 
 def distinct(table: pa.Table) -> pa.Table:
-    """Each row once, at its first place; -0.0 equals 0.0."""
+    """Each row once, at its first place; -0.0 equals 0.0, and every NaN equals every other."""
     if not table.num_rows:
         return table
     for i, kind in enumerate(table.schema):
         if pa.types.is_floating(kind.type):
-            table = table.set_column(i, kind, pc.add(table.column(i), pa.scalar(0, kind.type)))
+            column, nan = table.column(i), pa.scalar(math.nan, kind.type)
+            plain_zero = pc.add(column, pa.scalar(0, kind.type))
+            table = table.set_column(i, kind, pc.if_else(pc.is_nan(column), nan, plain_zero))
     grouped = table.group_by(table.column_names, use_threads=False).aggregate([])
     return grouped.select(table.column_names).cast(table.schema)
 
