@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.model.boxes import NO_PROMISE
 from penstock.model.types import Schema
 from penstock.standing.answers.changes import changes
 from penstock.standing.answers.query_engine import QueryEngine
@@ -150,6 +151,19 @@ def test_a_train_that_leaves_memory_leaves_no_part_of_it_in_a_merged_block() -> 
         made.insert_blocks("s", blocks)
     assert made.view.prefixes["s"].evicted is not None
     assert values(made.invoke(handle)) == list(range(first))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_without_a_horizon_the_newest_tuple_says_what_is_retained(restarted: bool) -> None:
+    made = engine(keep=20)
+    asked = made.register("SELECT v FROM s WHERE v >= 0").handle
+    landmark = made.register("SELECT v FROM s WHERE v >= 0 BEGIN 0").handle
+    made.insert("s", table(0, 50), horizon=NO_PROMISE)
+    if restarted:
+        made.set_lost("s", NO_PROMISE - 20 * SECOND)
+    assert values(made.invoke(asked)) == list(range(29, 50))
+    with pytest.raises(NotRetainedError, match="longer than what is retained"):
+        made.invoke(landmark)
 
 
 @pytest.mark.parametrize("mode", ["P", "C", "NoMat"])

@@ -283,7 +283,8 @@ class QueryEngine:
     def set_lost(self, stream: str, lost: int) -> None:
         """Record that tuples before a time had been deleted before this process began."""
         with self._gate:
-            prefix = replace(self._stems[stream].prefix, lost=lost, oldest=NEVER)
+            before = self._stems[stream].prefix
+            prefix = replace(before, lost=max(lost, before.lost), oldest=NEVER)
             self._stems[stream].show(prefix)
             self.view = self.view.with_prefix(stream, prefix)
 

@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from penstock.model.boxes import NO_PROMISE
 from penstock.model.types import SEQ, STAMP, Schema
 from penstock.standing.language.windows import Last, Window
 from penstock.standing.stems.block import MOST_ROWS, Block, make_blocks
@@ -258,7 +259,7 @@ class DataSteM:
         if self.stamped and newest > NEVER:
             # Older tuples may be deleted at any time, here and in the files. From now on nobody is shown
             # them, wherever blocks end.
-            lost = max(lost, (newest if horizon is None else min(horizon, newest)) - self.keep)
+            lost = max(lost, _event_time(newest, horizon) - self.keep)
             grown_blocks = _without_older(grown_blocks, lost)
             evicted = None if evicted is not None and evicted.newest < lost else evicted
         return StreamPrefix.of(grown_blocks, evicted, lost, newest, oldest)
@@ -266,6 +267,11 @@ class DataSteM:
     def show(self, prefix: StreamPrefix) -> None:
         """Make a prefix visible to invocations."""
         self.prefix = prefix
+
+
+def _event_time(newest: int, horizon: int | None) -> int:
+    """The time behind which tuples are kept: where no horizon is promised, the newest tuple's (A71)."""
+    return newest if horizon is None or horizon == NO_PROMISE else min(horizon, newest)
 
 
 def _without_older(blocks: list[Block], limit: int) -> list[Block]:
