@@ -16,6 +16,7 @@ from penstock.model.types import Schema
 from penstock.standing.answers.changes import changes
 from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
+from penstock.standing.answers.registered_query import UNKEPT
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.limits import Limits
@@ -404,3 +405,13 @@ def test_distinct_takes_every_nan_for_the_same() -> None:
     numbers = pa.array(np.array([np.nan, -np.nan, 0.0, -0.0]))
     made.insert("s", table(0, 4).set_column(0, "v", numbers))
     assert [str(value) for value in values(made.invoke(handle))] == ["nan", "0.0"]
+
+
+def test_a_query_that_stops_keeping_results_while_it_is_answered_finds_its_own() -> None:
+    made = engine()
+    others = [made.register(f"SELECT v FROM s WHERE v = {v}", mode="P") for v in (3, 4)]
+    made.insert("s", table(0, 10))
+    block = made.view.prefixes["s"].blocks[0]
+    conjunctions = [other.query.branches[0].parts[0] for other in others]
+    # An invocation of the past holds no lock: the slot that it reads may be given back meanwhile.
+    assert [block.kept(UNKEPT, each).tolist() for each in conjunctions] == [[3], [4]]

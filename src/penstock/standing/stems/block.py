@@ -115,8 +115,11 @@ class Block:
     def kept(self, slot: int, conjunction: Conjunction) -> np.ndarray:
         """The positions that a conjunction matches.
 
-        A conjunction that the train did not meet is probed now and remembered.
+        A conjunction that the train did not meet is probed now and remembered. One that has just lost its
+        slot, because its query became too large to keep, has nothing to be remembered under.
         """
+        if slot < 0:
+            return self.scan(conjunction)
         if self.matches is not None:
             row = self.matches.known.row(slot)
             if 0 <= row < len(self.matches.starts) - 1:
