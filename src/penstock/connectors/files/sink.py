@@ -182,7 +182,7 @@ def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
         with durable.open_file(path) as file:
             file.write(text)
         return
-    table = _without_empty_chunks(_numbers_as_text(_as_texts(table)))
+    table = _without_empty_chunks(_numbers_as_text(_as_texts(_without_blank_lines(table))))
     # Arrow quotes either every text or none. None reads better, but only works if no text needs quotes.
     if not _has_empty_text(table):
         with contextlib.suppress(pa.ArrowInvalid), durable.open_file(path, "wb") as file:
@@ -195,6 +195,18 @@ def _csv(table: pa.Table, path: Path, choices: Choices) -> None:
 def _without_empty_chunks(table: pa.Table) -> pa.Table:
     """Arrow's CSV writer answers an empty first chunk with 24 kB of memory that nobody has written to."""
     return pa.Table.from_batches([batch for batch in table.to_batches() if batch.num_rows], table.schema)
+
+
+def _without_blank_lines(table: pa.Table) -> pa.Table:
+    """Null in quotes where it is alone in its row: an empty line is no row.
+
+    For a text there is no such form. Quotes are an empty text there.
+    """
+    lone = table.num_columns == 1 and table.column(0).null_count > 0
+    if not lone or pa.types.is_string(table.schema.types[0]) or pa.types.is_binary(table.schema.types[0]):
+        return table
+    texts = pc.cast(_numbers_as_text(_as_texts(table)).column(0), pa.string())
+    return table.set_column(0, table.column_names[0], pc.fill_null(texts, ""))
 
 
 def _csv_options(header: bool, sep: str, quoting: str) -> pacsv.WriteOptions:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,6 +97,27 @@ def test_what_is_written_is_read_back(tmp_path, form):
     assert (
         decoded.tuples.select(["time", "k", "v"]).to_pylist() == TABLE.select(["time", "k", "v"]).to_pylist()
     )
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("INT", 7),
+        ("DOUBLE", math.inf),
+        ("BOOLEAN", False),
+        ("DATE", date(2026, 1, 31)),
+        ("TIMESTAMP", 1_500_000),
+    ],
+)
+def test_a_lone_null_in_csv_is_a_row(tmp_path, type_, value):
+    schema = Schema.parse(f"v {type_}")
+    table = pa.Table.from_pylist([{"v": value}, {"v": None}], schema=arrow_schema(schema, hidden=False))
+    sink = FilesSink(Csv(str(tmp_path / "out"), None, ()), Target("query", schema, "run"))
+    publish(sink.write(table, 0, 0).moves)
+    (path,) = (tmp_path / "out").glob("*.csv")
+    source = Source(name="s", where="here", format=csv("x", schema), schema=schema)
+    decoded = ByteRange(str(path), 0, 0, path.stat().st_size, 0).tuples(source)
+    assert decoded.tuples.select(["v"]).to_pylist() == table.to_pylist()
 
 
 def test_csv_header(tmp_path):
