@@ -9,10 +9,12 @@ import math
 import random
 from datetime import UTC, date, datetime
 
+import pyarrow as pa
 import pytest
 
 from penstock.connectors.files import csv_decode
 from penstock.connectors.files.csv_decode import _Csv
+from penstock.connectors.files.parquet_decode import decode_table
 from penstock.connectors.files.text import ByteRange
 from penstock.engine.spark.entry.stamping import stamped
 from penstock.model.boxes import Source
@@ -304,3 +306,11 @@ def test_another_quote_and_none(bad):
 def test_comments_are_no_rows_but_count_as_lines(bad):
     rows, _ = decoded("# one, two\n1,a\n#\n2,# b\n" + bad, "v INT, k STRING", comment="#")
     assert rows == [(1, "a", 1), (2, "# b", 3)]
+
+
+def test_a_parquet_time_that_no_column_can_hold_is_refused():
+    far = 18_446_744_073_770_167  # milliseconds, which 64 bits of microseconds would take for 1970-01-01
+    times = pa.table({"t": pa.array([1500, far], pa.int64()).view(pa.timestamp("ms"))})
+    decoded = decode_table(times, Schema.parse("t TIMESTAMP"), 0)
+    assert decoded.tuples.column("t").cast(pa.int64()).to_pylist() == [1_500_000]
+    assert decoded.refused.column("offset").to_pylist() == [1]

@@ -85,8 +85,9 @@ def _cast(table: pa.Table, types: pa.Schema) -> pa.Table:
     columns = []
     for field in types:
         column = table.column(field.name)
-        # Only a time may lose digits, those below a microsecond.
-        columns.append(column.cast(field.type, safe=not pa.types.is_timestamp(field.type)))
+        # Only a time in nanoseconds may lose digits. Others would overflow into another time.
+        cut = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+        columns.append(column.cast(field.type, safe=not cut))
         if pa.types.is_string(field.type):
             columns[-1].validate(full=True)  # the reader does not look whether a text is UTF-8
     return pa.Table.from_arrays(columns, schema=types)
