@@ -10,6 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.standing import QueryError, StandingQueries, UnknownHandleError
+from penstock.standing.serving.stream_feeds import own_point
 from runtime.streams import put
 
 SLOW = "SELECT k, v FROM reports WHERE v < 20 AND k BETWEEN 1 AND 3 BEGIN now - 30 seconds END now"
@@ -96,3 +97,11 @@ def test_old_data_and_new_and_a_restart(spark: Any, tmp_path: Path) -> None:
         assert [each["client"] for each in service.list("me")] == ["me"]
         with pytest.raises(UnknownHandleError):
             service.handle(kept.id)
+
+
+def test_sources_of_similar_names_share_no_point() -> None:
+    names = ["a.b", "a-b", "a b", "a_b", "cars"]
+    points = [own_point(name) for name in names]
+    assert len({*points}) == len(names)
+    assert points[-2:] == ["standing_a_b", "standing_cars"]
+    assert all(point.replace("_", "").isalnum() for point in points)

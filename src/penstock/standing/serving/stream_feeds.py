@@ -23,6 +23,7 @@ from penstock.standing.answers.query_engine import QueryEngine
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.serving.point_feed import InputAfterHistory, ProbeTrains, archived, load_history
+from penstock.store.durable import checksum
 from penstock.store.points.point import PointReader
 
 _LOG = logging.getLogger("penstock")
@@ -101,7 +102,7 @@ class StreamFeeds:
                 f"source '{source}' is an iterator, which only one can read",
                 hint="put a connection point behind it, and name that",
             )
-        point = _own_point(source)
+        point = own_point(source)
         sub = SubNetwork(f"{point}-input", self._with_point(source, point), (source,), (point,), ())
         self.runtime.attach_subnetwork(sub)
         self._inputs.append(sub.name)
@@ -117,7 +118,7 @@ class StreamFeeds:
 
     def archive(self, stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
         """Tuples of a stream that are no longer in memory, from its connection point's files."""
-        point = self._points[stream] or _own_point(stream)
+        point = self._points[stream] or own_point(stream)
         return archived(PointReader(self.runtime.checkpoint, point), through, begin, end, most)
 
     def stop(self) -> None:
@@ -146,9 +147,14 @@ def retained_at(network: Network) -> dict[str, str | None]:
     return points
 
 
-def _own_point(source: str) -> str:
+def own_point(source: str) -> str:
     """The name of the connection point that we keep for a source.
 
-    Table names allow fewer characters than source names.
+    Point names allow fewer characters than source names. Sources must not share a point, also not one after
+    the other in one checkpoint: each would be answered with the tuples of both.
+
+    >>> own_point("cars"), own_point("cars.north")
+    ('standing_cars', 'standing_cars_north_8619bd20')
     """
-    return re.sub(r"\W", "_", f"standing_{source}")
+    plain = re.sub(r"\W", "_", source)
+    return f"standing_{plain}" if plain == source else f"standing_{plain}_{checksum(source.encode()):08x}"
