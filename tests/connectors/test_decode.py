@@ -252,6 +252,18 @@ def test_json_rows():
     assert dead[5] == ('{"v": "x"}', "malformed: column 'v': 'x' (str) is no INT")
 
 
+def test_json_whole_numbers_that_lost_a_digit_are_refused():
+    lines = [
+        '{"v": 9007199254740993}',
+        '{"v": 9007199254740991.0}',
+        '{"v": 9007199254740993.0}',
+        '{"v": 1e300}',
+    ]
+    rows, dead = decoded("\n".join(lines), "v BIGINT", form=json_lines)
+    assert rows == [(9007199254740993, 0), (9007199254740991, 1)]
+    assert sorted(dead) == [2, 3]
+
+
 def test_json_bytes_that_are_no_text():
     rows, dead = decoded(b'{"v": 1, "k": "\xff"}\n{"v": 2}', "v INT, k STRING", form=json_lines)
     assert rows == [(2, None, 1)]

@@ -19,6 +19,8 @@ Value = None | bool | int | float | str | bytes | date | datetime
 _EPOCH = datetime.fromtimestamp(0, UTC)
 NOT_FINITE: Mapping[str, float] = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """How JSON and CSV write the numbers that are none, as Spark does."""
+_EXACT = 2**53
+"""Below it a double holds every whole number."""
 _BITS: Mapping[str, int] = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
@@ -27,6 +29,10 @@ def from_json(value: object, type_: str, column: str, pattern: TimePattern | Non
     if type_ == "BINARY" and isinstance(value, dict) and set(value) == {"base64"}:
         value = value["base64"]
     if type_ in INTEGRAL and isinstance(value, float) and value.is_integer():
+        if abs(value) >= _EXACT:
+            raise ValueError(
+                f"column '{column}': {value!r} is too large for a number with a point to be exact"
+            )
         value = int(value)
     if isinstance(value, str):
         value.encode()  # refuses invalid UTF-8 and lone surrogates
