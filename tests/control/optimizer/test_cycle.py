@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from penstock.control.optimizer.decide import Limits
+from penstock.engine.contract.valve import Step, Valve
 from penstock.model.errors import PenstockError
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
@@ -161,6 +164,20 @@ def test_never_while_tuples_are_shed(tmp_path):
     assert plant.swaps == []
     assert plant.said() == ["nothing is optimized now: tuples of 'alarms' are shed"]
     plant.queries[plant.name].steering.valves = ()
+    plant.look()
+    assert len(plant.swaps) == 1
+
+
+def test_never_while_windows_are_open_that_a_valve_has_chosen(tmp_path):
+    """The valve has opened, but the last ticket still names what is missing, by the places of this form."""
+    plant = Plant(tmp_path, network(), COSTLY)
+    query = plant.queries[plant.name]
+    chosen = Valve("cars", 1.0, "windows", size=10, every=10, steps=(Step(0.5, 0),))
+    query.log.ticket = {query.last: SimpleNamespace(valves=(chosen,), horizons={})}.get
+    plant.look()
+    assert plant.swaps == []
+    assert plant.said() == ["nothing is optimized now: tuples of 'alarms' are shed"]
+    query.log.ticket = {query.last: SimpleNamespace(valves=(), horizons={})}.get
     plant.look()
     assert len(plant.swaps) == 1
 
