@@ -43,11 +43,12 @@ class PointPosition(Position):
 
 @dataclass(frozen=True)
 class PointEntries(TicketPart):
-    """Entries of a connection point, both ends included."""
+    """Entries of a connection point, both ends included. `newest`: their largest time, in microseconds."""
 
     first: int
     last: int
     rows: int
+    newest: int | None = None
 
 
 class PointInput(Input[PointPosition]):
@@ -84,11 +85,13 @@ class PointInput(Input[PointPosition]):
             return Taken((), position, 0, horizon=known.horizon, idle=known.idle)
         end = entries[taken - 1]
         born = self._born if position is None or position.born is None else position.born
-        slices = [PointEntries(after + 1, end.number, rows)] if rows else []
+        newest = max((e.max_ts for e in entries[:taken] if e.max_ts is not None), default=None)
+        slices = [PointEntries(after + 1, end.number, rows, newest)] if rows else []
         return Taken(
             slices,
             PointPosition(end.number, end.horizon, end.idle, born),
             rows,
+            newest,
             more=taken < len(entries),
             arrived=_oldest(entries[:taken], born),
             horizon=end.horizon,

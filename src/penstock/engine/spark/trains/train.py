@@ -22,12 +22,12 @@ from pyspark.sql import SparkSession
 from penstock.engine.contract.account import Account, check_accounts
 from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.cost import BoxCost
-from penstock.engine.contract.ticket import UNKNOWN, Ticket
+from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.contract.valve import ValveFlow
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.early import early_of
-from penstock.engine.spark.entry.points import asleep
+from penstock.engine.spark.entry.points import PointEntries, asleep
 from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.jobs.forms import Form, form_of
 from penstock.engine.spark.jobs.plan import PickledPlan
@@ -392,9 +392,15 @@ class Trains:
 
 
 def _newest(ticket: Ticket, seen: Mapping[str, int]) -> dict[str, int]:
-    """The largest time of each source, that of slices left out unread among them."""
+    """The largest time of each input. Slices left out unread count; entries of a point tell theirs."""
     unread = {name: left.newest for name, left in ticket.shed.items() if left.newest is not None}
-    return {name: max(seen.get(name, UNKNOWN), unread.get(name, UNKNOWN)) for name in {**seen, **unread}}
+    points = {
+        name: max(known)
+        for name, slices in ticket.slices.items()
+        if (known := [e.newest for e in slices if isinstance(e, PointEntries) and e.newest is not None])
+    }
+    told = (seen, unread, points)
+    return {name: max(each[name] for each in told if name in each) for name in {**seen, **unread, **points}}
 
 
 def _flows(ticket: Ticket, accounts: Mapping[str, Account], outcome: Outcome) -> dict[str, ValveFlow]:

@@ -1,0 +1,64 @@
+"""Readers of a connection point know the times of what they have read: no source is there to tell them."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock as ps
+from penstock.engine.contract.commit import Commit
+from penstock.engine.contract.policy import AsSoonAsPossible
+from penstock.engine.contract.steering import Steering
+from penstock.engine.contract.ticket import Ticket
+from penstock.engine.contract.valve import LeftOut, Valve
+from penstock.engine.spark.entry.points import PointEntries, PointInput
+from penstock.engine.spark.trains.ticket_planner import TicketPlanner
+from penstock.engine.spark.trains.train import _newest
+from penstock.rewrite.subnetworks import split
+from penstock.store.points.point import PointWriter
+from store.points import SCHEMA as KEPT
+from store.points import put as put_entry
+
+SECOND = 1_000_000
+
+
+@pytest.fixture
+def writer(tmp_path):
+    return PointWriter(tmp_path, "kept", KEPT)
+
+
+def test_entries_tell_their_newest_time(tmp_path, writer):
+    put_entry(writer, 0, [(1, "x", 5, 1), (1, "x", 9, 2)])
+    put_entry(writer, 1, [(1, "x", 7, 3)])
+    put_entry(writer, 2, [])
+    taken = PointInput(tmp_path, "kept", "reader", seconds=60).take(None, 10)
+    assert taken.newest == 9
+    assert taken.slices == [PointEntries(0, 2, 3, 9)]
+
+
+def test_a_commit_knows_the_newest_time_of_every_input():
+    slices = {"kept": [PointEntries(0, 2, 3, 9), PointEntries(3, 3, 1)], "bare": [PointEntries(0, 0, 1)]}
+    ticket = Ticket(3, 0.0, slices=slices, shed={"cars": LeftOut(4, 20), "bikes": LeftOut(4, 2)})
+    assert _newest(ticket, {"cars": 10, "bikes": 3}) == {"cars": 20, "bikes": 3, "kept": 9}
+
+
+def test_windows_that_a_valve_at_a_point_has_chosen_stay_chosen(tmp_path, writer):
+    """Otherwise a window that lost some of its tuples would be told as if it were whole."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.rows([], "time TIMESTAMP, v BIGINT"), timestamp="time")
+    windows = cars.connection_point("kept").tumble("10 seconds", n="count(*)")
+    net.output("out", windows, to=ps.memory())
+    reader = next(sub for sub in split(net) if sub.inputs == ("kept",))
+    steering = Steering(AsSoonAsPossible())
+    inputs = {"kept": PointInput(tmp_path, "kept", "reader", seconds=60)}
+    planner = TicketPlanner(reader, inputs, steering, 1)
+
+    steering.valves = (Valve("kept", 0.5, "windows", size=10 * SECOND, every=10 * SECOND),)
+    put_entry(writer, 0, [(1, "x", 5 * SECOND, 1)], horizon=0)
+    first = planner.ticket(0, planner.look(10, 0.0), final=False, epoch=0)
+    planner.written(first, 0.0)
+    planner.learn(Commit(0, newest=_newest(first, {})))
+
+    steering.valves = ()
+    put_entry(writer, 1, [(1, "x", 8 * SECOND, 2)], horizon=5 * SECOND)
+    (valve,) = planner.ticket(1, planner.look(10, 1.0), final=False, epoch=0).valves
+    assert (valve.steps[0].share, valve.steps[0].until) == (0.5, 5 * SECOND)
