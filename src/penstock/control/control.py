@@ -22,7 +22,7 @@ from penstock.control.loop.decision_log import DecisionLog
 from penstock.control.loop.deployment import must_be_possible, warnings_about
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
-from penstock.control.loop.exactness import Exactness, newest_of
+from penstock.control.loop.exactness import Exactness, seen_by
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
 from penstock.control.loop.reporting import ShedRates, output_report, report_of, source_reports
@@ -368,7 +368,6 @@ class Control:
             self._note_exactness(query.sub, done)
 
     def _note_exactness(self, sub: SubNetwork, done: TrainDone) -> None:
-        newest = newest_of(done.commit.newest, sub)
         losing = self._places.losing(sub, done.ticket.valves)
         changed = False
         for name in (*sub.outputs, *sub.points):
@@ -376,7 +375,7 @@ class Control:
             # A valve may have dropped nothing in this train, and yet the next windows are not whole.
             shed = name in losing or done.kept.get(name, 1.0) < 1
             memory = self._places.memory(sub, name)
-            after = before.after_train(shed=shed, newest=newest, memory=memory)
+            after = before.after_train(shed=shed, newest=seen_by(done, sub, name), memory=memory)
             changed = changed or after != before
             self._exact[name] = after
         if changed:

@@ -2,16 +2,18 @@
 
 When the last valve of an output opens, all later tuples get in. Boxes with memory still remember what was
 missing before: answers are exact from the newest time at that moment plus the memory of the boxes on the way.
+Tuples without a timestamp have the time at which their train left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.control.report import BEGINNING
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.engine.contract.train_done import TrainDone
+from penstock.rewrite.subnetworks import SubNetwork, reaching
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,11 @@ class Exactness:
         >>> _.after_train(shed=False, newest=90_000_000, memory=10_000_000).since
         '1970-01-01T00:01:10Z'
         """
-        if shed:
-            return Exactness(None, newest)
-        if self.since is None and self.newest is not None and memory is not None:
-            return replace(self, since=_iso(self.newest + memory))
+        known = [at for at in (self.newest, newest) if at is not None]
+        if shed:  # a train without tuples knows no time, and takes none back
+            return Exactness(None, max(known, default=None))
+        if self.since is None and known and memory is not None:
+            return Exactness(_iso(known[0] + memory), known[0])
         return self
 
 
@@ -40,6 +43,17 @@ def newest_of(newest: Mapping[str, int], sub: SubNetwork) -> int | None:
     """The largest time that the inputs of a sub-network have seen."""
     known = [at for name, at in newest.items() if name in sub.inputs]
     return max(known, default=None)
+
+
+def seen_by(done: TrainDone, sub: SubNetwork, output: str) -> int | None:
+    """The largest time, in us, that a train has seen of what leads to an output; None if it has seen none.
+
+    Behind sources without timestamps, that is when the train left.
+    """
+    above = [name for name in sub.inputs if name in reaching(sub.network, [output])]
+    if all(sub.network.types[name].timestamp is None for name in above):
+        return round(done.ticket.arrival * 1e6)
+    return max((at for name, at in done.commit.newest.items() if name in above), default=None)
 
 
 def _iso(us: int) -> str:

@@ -1,0 +1,70 @@
+"""From when on answers are exact."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from tests.control.loop.networks import COSTLY
+from tests.control.loop.test_control import FakeRun, begun
+
+import penstock as ps
+from penstock.control.loop.exactness import Exactness, seen_by
+from penstock.engine.contract.valve import Valve
+from penstock.rewrite.subnetworks import split
+
+SECOND = 1_000_000
+
+
+def done(sub, valves=(), newest=None, arrival=0.0, kept=None):
+    """A train that has ended, as far as exactness looks at it."""
+    return SimpleNamespace(
+        subnetwork=sub.name,
+        ticket=SimpleNamespace(valves=tuple(valves), arrival=arrival),
+        commit=SimpleNamespace(newest=newest or {}),
+        kept=kept or {},
+    )
+
+
+def exact_since(control):
+    return {each.name: each.exact_since for each in control.qos().outputs}
+
+
+def test_a_train_without_tuples_takes_no_time_back():
+    shed = Exactness().after_train(shed=True, newest=60 * SECOND, memory=0)
+    empty = shed.after_train(shed=True, newest=None, memory=0)
+    assert empty.after_train(shed=False, newest=None, memory=0).since == "1970-01-01T00:01:00Z"
+
+
+def test_where_no_time_was_known_that_of_the_first_whole_train_counts():
+    shed = Exactness().after_train(shed=True, newest=None, memory=0)
+    assert shed.after_train(shed=False, newest=None, memory=0).since is None
+    assert shed.after_train(shed=False, newest=60 * SECOND, memory=0).since == "1970-01-01T00:01:00Z"
+
+
+def test_a_source_without_timestamps_becomes_exact_again(tmp_path):
+    """Its tuples have no times: then that of the train counts with which the last of them were shed."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "spd INT"))
+    net.output("fast", cars.filter("spd > 95", name="above"), to=ps.console(), qos=COSTLY)
+    run = FakeRun(tmp_path, net, trains=0)
+    run.train = lambda *_: None
+    control = begun(run)
+    control.look()
+    (sub,) = run.subs
+    control._note_exactness(sub, done(sub, [Valve("cars", 0.5)], arrival=30.0))
+    assert exact_since(control) == {"fast": None}
+    control._note_exactness(sub, done(sub, arrival=90.0))
+    assert exact_since(control) == {"fast": "1970-01-01T00:00:30Z"}
+
+
+def test_only_what_leads_to_an_output_tells_its_time():
+    net = ps.Network("n")
+    timed = net.source("timed", ps.csv("a/", "time TIMESTAMP, k INT"), timestamp="time")
+    point = timed.connection_point("kept")
+    other = net.source("other", ps.csv("b/", "time TIMESTAMP, k INT"), timestamp="time")
+    net.output("pairs", point.join(other, on="k", within="1 second"), to=ps.console())
+    net.output("alone", other.filter("k > 1"), to=ps.console())
+    sub = next(each for each in split(net) if "alone" in each.outputs)
+    train = done(sub, newest={"kept": 9, "other": 5})
+    assert (seen_by(train, sub, "pairs"), seen_by(train, sub, "alone")) == (9, 5)
+    assert seen_by(done(sub, newest={"kept": 9}), sub, "alone") is None
