@@ -22,14 +22,14 @@ from penstock.control.loop.decision_log import DecisionLog
 from penstock.control.loop.deployment import must_be_possible, warnings_about
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
-from penstock.control.loop.exactness import Exactness, seen_by
+from penstock.control.loop.exactness import Exactness, points_read, seen_by, with_points
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
 from penstock.control.loop.reporting import ShedRates, output_report, report_of, source_reports
 from penstock.control.loop.sentences import differs, exhausted_decision, length_decision, share_decisions
 from penstock.control.loop.structure import Structure, outputs_of
 from penstock.control.loop.values import ValueBook
-from penstock.control.loop.valves import Places
+from penstock.control.loop.valves import Places, losing
 from penstock.control.loop.watching import candidates_of, facts_of, picture_of
 from penstock.control.optimizer.cycle import Optimizer
 from penstock.control.priority import Ranking, priorities, train_length
@@ -368,12 +368,12 @@ class Control:
             self._note_exactness(query.sub, done)
 
     def _note_exactness(self, sub: SubNetwork, done: TrainDone) -> None:
-        losing = self._places.losing(sub, done.ticket.valves)
+        lose = losing(sub, done.ticket.valves)
         changed = False
         for name in (*sub.outputs, *sub.points):
             before = self._exact.get(name, Exactness())
             # A valve may have dropped nothing in this train, and yet the next windows are not whole.
-            shed = name in losing or done.kept.get(name, 1.0) < 1
+            shed = name in lose or done.kept.get(name, 1.0) < 1
             memory = self._places.memory(sub, name)
             after = before.after_train(shed=shed, newest=seen_by(done, sub, name), memory=memory)
             changed = changed or after != before
@@ -415,14 +415,14 @@ class Control:
             plan, picture = self._plan, self._picture
         records, structure = self._runtime.running_records(), self._structure
         seconds, accounts = records.output_seconds(), records.accounts()
-        qos = structure.qos
+        qos, above = structure.qos, points_read(structure.subs)
         outputs = [
             output_report(
                 name,
                 qos.get(name),
                 seconds.get(name, ()),
                 plan.shares.get(name, 1.0) if not self.settings.observe else 1.0,
-                self._exact.get(name, Exactness()),
+                with_points(name, self._exact, above),
                 self._errors.errors(name),
             )
             for name in outputs_of(structure.subs)

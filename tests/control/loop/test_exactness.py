@@ -68,3 +68,38 @@ def test_only_what_leads_to_an_output_tells_its_time():
     train = done(sub, newest={"kept": 9, "other": 5})
     assert (seen_by(train, sub, "pairs"), seen_by(train, sub, "alone")) == (9, 5)
     assert seen_by(done(sub, newest={"kept": 9}), sub, "alone") is None
+
+
+def kept_network():
+    """A source, a point that may lose tuples, and behind it an output of tuples and one of windows."""
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, spd INT"), timestamp="time")
+    kept = cars.filter("spd > 0", name="moving").connection_point("kept", shed=True)
+    net.output("fast", kept.filter("spd > 95", name="above"), to=ps.console(), qos=COSTLY)
+    tens = kept.tumble("10 seconds", n="count(*)", name="tens").connection_point("counts", shed=True)
+    net.output("busy", tens.filter("n > 9", name="many"), to=ps.console(), qos=COSTLY)
+    return net
+
+
+def test_outputs_behind_a_point_miss_what_it_has_lost(tmp_path):
+    run = FakeRun(tmp_path, kept_network(), trains=0)
+    run.train = lambda *_: None
+    control = begun(run)
+    control.look()
+    subs = {point: sub for sub in run.subs for point in sub.points}
+    writer, middle = subs["kept"], subs["counts"]
+    begin = "1970-01-01T00:00:00Z"
+    assert exact_since(control) == {"fast": begin, "busy": begin}
+    # Nothing was dropped in this train, but the valve is closed.
+    control._note_exactness(writer, done(writer, [Valve("cars", 0.5)], {"cars": 60 * SECOND}))
+    for sub in run.subs:
+        if sub is not writer:
+            control._note_exactness(sub, done(sub, newest=dict.fromkeys(sub.inputs, 50 * SECOND)))
+    assert exact_since(control) == {"fast": None, "busy": None}
+    control._note_exactness(writer, done(writer, newest={"cars": 90 * SECOND}))
+    assert exact_since(control) == {"fast": "1970-01-01T00:01:00Z", "busy": "1970-01-01T00:01:10Z"}
+    # A valve of its own, further down and later.
+    control._note_exactness(middle, done(middle, [Valve("kept->tens", 0.5)], {"kept": 80 * SECOND}))
+    assert exact_since(control)["busy"] is None
+    control._note_exactness(middle, done(middle, newest={"kept": 90 * SECOND}))
+    assert exact_since(control) == {"fast": "1970-01-01T00:01:00Z", "busy": "1970-01-01T00:01:30Z"}

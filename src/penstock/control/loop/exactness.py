@@ -3,15 +3,19 @@
 When the last valve of an output opens, all later tuples get in. Boxes with memory still remember what was
 missing before: answers are exact from the newest time at that moment plus the memory of the boxes on the way.
 Tuples without a timestamp have the time at which their train left.
+
+What a connection point has lost, its readers miss, though their own valves are open. They are exact from when
+the point is, plus the memory of their own boxes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.control.report import BEGINNING
+from penstock.control.valve_places import memory_behind
 from penstock.engine.contract.train_done import TrainDone
 from penstock.rewrite.subnetworks import SubNetwork, reaching
 
@@ -38,6 +42,45 @@ class Exactness:
             return Exactness(_iso(known[0] + memory), known[0])
         return self
 
+    def behind(self, point: Exactness, memory: int | None) -> Exactness:
+        """The same for one that reads a point, through boxes that remember so long.
+
+        >>> Exactness().behind(Exactness("1970-01-01T00:01:00Z"), 10_000_000).since
+        '1970-01-01T00:01:10Z'
+        >>> Exactness().behind(Exactness(None), 0).since is None
+        True
+        """
+        if point.since == BEGINNING:
+            return self
+        if self.since is None or point.since is None or memory is None:
+            return Exactness(None, self.newest)
+        return Exactness(_iso(max(_us(self.since), _us(point.since) + memory)), self.newest)
+
+
+Above = Mapping[str, Mapping[str, int | None]]
+"""By output or point, the points on its way in its sub-network, and how long boxes behind each remember."""
+
+
+def points_read(subs: Iterable[SubNetwork]) -> Above:
+    """The points that lead to each output and point of these sub-networks."""
+    return {
+        end: {
+            point: memory_behind(sub.network, point, end)
+            for point in sub.inputs
+            if point not in sub.network.sources and point in reaching(sub.network, [end])
+        }
+        for sub in subs
+        for end in (*sub.outputs, *sub.points)
+    }
+
+
+def with_points(name: str, known: Mapping[str, Exactness], above: Above) -> Exactness:
+    """What is known of an output or point, with what was lost above the points that lead to it."""
+    exactness = known.get(name, Exactness())
+    for point, memory in above.get(name, {}).items():
+        exactness = exactness.behind(with_points(point, known, above), memory)
+    return exactness
+
 
 def newest_of(newest: Mapping[str, int], sub: SubNetwork) -> int | None:
     """The largest time that the inputs of a sub-network have seen."""
@@ -58,3 +101,7 @@ def seen_by(done: TrainDone, sub: SubNetwork, output: str) -> int | None:
 
 def _iso(us: int) -> str:
     return datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _us(iso: str) -> int:
+    return round(datetime.fromisoformat(iso).timestamp() * 1e6)

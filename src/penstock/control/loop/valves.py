@@ -13,7 +13,7 @@ from typing import Protocol
 
 from penstock.control.loop.structure import Structure, running_in
 from penstock.control.valve_places import ValvePlace, memory_behind, sub_places
-from penstock.engine.contract.valve import ARROW, Valve
+from penstock.engine.contract.valve import ARROW, Valve, valve_places
 from penstock.model.qos import QoS
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching
@@ -95,22 +95,21 @@ class Places:
         above = [each for each in places if each is not here and _is_above(sub, each, here)]
         return min((_share(each, shares) for each in above), default=1.0)
 
-    def losing(self, sub: SubNetwork, valves: Iterable[Valve]) -> frozenset[str]:
-        """The outputs of which these valves drop something; all, if a valve stands where nobody knows."""
-        behind = {place.at: place.outputs for place in self.by_subnetwork.get(sub.name, ())}
-        everything = frozenset((*sub.outputs, *sub.points))
-        closed = [behind.get(valve.at, everything) for valve in valves if valve.share < 1]
-        return frozenset().union(*closed)
-
-    def memory(self, sub: SubNetwork, output: str) -> int | None:
-        """How long boxes behind a place remember on the way to an output, in us; None: for ever."""
-        memories = [
-            memory_behind(self.around[sub.name], place.at, output)
-            for place in self.by_subnetwork.get(sub.name, ())
-            if output in place.outputs
-        ]
+    def memory(self, sub: SubNetwork, end: str) -> int | None:
+        """How long boxes behind a place remember on the way to an output or point, in us; None: for ever."""
+        places = self.by_subnetwork.get(sub.name, ())
+        memories = [memory_behind(self.around[sub.name], place.at, end) for place in places]
         known = [each for each in memories if each is not None]
         return None if len(known) < len(memories) else max(known, default=0)
+
+
+def losing(sub: SubNetwork, valves: Iterable[Valve]) -> frozenset[str]:
+    """The outputs and points of which these valves drop something; all, if one stands where nobody knows."""
+    ends, closed = (*sub.outputs, *sub.points), {valve.at for valve in valves if valve.share < 1}
+    if not closed <= set(valve_places(sub)):
+        return frozenset(ends)
+    first = {at.partition(ARROW)[2] or at for at in closed}
+    return frozenset(end for end in ends if first & reaching(sub.network, [end]))
 
 
 def _share(place: ValvePlace, shares: Mapping[str, float]) -> float:
