@@ -47,7 +47,6 @@ def test_windows_of_time_go_whole():
     assert (found.grain, found.size, found.every, found.exact) == (
         "windows", 60 * SECOND, 10 * SECOND, True,
     )  # fmt: skip
-    assert found.valve(0.5).lot == lot_of("cars")
 
 
 def test_windows_of_windows_only_approximately():
@@ -124,7 +123,7 @@ def test_behind_a_split_each_branch_has_its_place_and_the_strict_one_closes_the_
     assert found["cars"].grain is None
     assert found["shared->fast"].grain is None
     assert (found["shared->tens"].grain, found["shared->some"].grain) == ("windows", "blocks")
-    assert {each.lot for each in found.values()} == {lot_of("cars")}
+    assert {each.lot for each in found.values() if each.grain != "windows"} == {lot_of("cars")}
     assert found["shared->tens"].outputs == {"means"}
 
 

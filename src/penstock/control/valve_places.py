@@ -1,14 +1,15 @@
 """Where a network may be shed, by which grain, and what that promises (A84, A88): the table of docs/qos.md.
 
 At a source or behind a split stands a valve, if all that lies behind it allows that. All valves below one
-source have its lot, and its grain where that is possible: then what a branch keeps is a part of what the
-source keeps, and one drop serves all of them. A feed whose boxes say `shed: keys` loses whole groups, unread,
-and nothing is shed behind it: who is in gets all its answers.
+source have its lot, behind connection points too, and its grain where that is possible: then what a branch
+keeps is a part of what the source keeps, and one drop serves all of them. Windows and keys have one lot in
+all networks: of two sources that meet, the same ones stay. A feed whose boxes say `shed: keys` loses whole
+groups, unread, and nothing is shed behind it: who is in gets all its answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.contract.valve import Valve, lot_of, valve_places
@@ -33,6 +34,7 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching, split
 
 TUPLES, WINDOWS, KEYS = "tuples", "windows", "keys"
+_WINDOWS_LOT, _KEYS_LOT = lot_of("all windows"), lot_of("all keys")
 
 
 @dataclass(frozen=True)
@@ -87,39 +89,51 @@ def places(network: Network) -> tuple[ValvePlace, ...]:
 
 def sub_places(network: Network, sub: SubNetwork) -> tuple[ValvePlace, ...]:
     """The places of one sub-network; `network`: the whole one, to see what lies behind its points."""
-    grains: dict[str, ValvePlace] = {}
-    judged = []
-    for at in valve_places(sub):
-        inputs = _inputs_above(sub, at)
-        valve_place = _judged(network, sub, at, inputs, grains)
-        if at in sub.inputs:
-            grains[at] = valve_place  # inputs come first, so arrows behind them can take their grain
-        judged.append(valve_place)
-    return tuple(judged)
+    grains = {name: _judged(network, sub, name, {}) for name in sub.inputs}
+    grains |= {name: _as_origin(network, sub, place) for name, place in grains.items()}
+    arrows = [at for at in valve_places(sub) if at not in grains]
+    return (*grains.values(), *(_judged(network, sub, at, grains) for at in arrows))
 
 
-def _inputs_above(sub: SubNetwork, at: str) -> list[str]:
-    """The inputs whose tuples come here; none if a box with memory lies between."""
-    todo, inputs = [at.partition("->")[0]], []
+def _as_origin(network: Network, sub: SubNetwork, place: ValvePlace) -> ValvePlace:
+    """The place at an input, with the choice of the source whose tuples come through it, if it is a point.
+
+    The point may have lost some of them by that choice: making it once more then drops nothing else.
+    """
+    origins = _roots_above(network, place.at, network.sources)
+    if place.at in network.sources or place.grain is None or len(origins) != 1:
+        return place
+    starts = list(network.readers(origins[0]))
+    nodes = [network.nodes[name] for name in _behind(network, starts)]
+    if any(map(_refusal, nodes)):
+        return place
+    origin = _with_grain(
+        network, ValvePlace(origins[0], sub.name, place.outputs, lot=lot_of(origins[0])), starts, nodes
+    )
+    return replace(_as_input(place, origin), subnetwork=sub.name)
+
+
+def _roots_above(network: Network, at: str, roots: Collection[str]) -> list[str]:
+    """Those of these nodes whose tuples come here; none if a box with memory lies between."""
+    todo, found = [at.partition("->")[0]], []
     while todo:
         name = todo.pop()
-        node = sub.network.nodes[name]
-        if name in sub.inputs:
-            inputs.append(name)
+        node = network.nodes[name]
+        if name in roots:
+            found.append(name)
         elif Trait.STATEFUL not in node.traits:
             todo += node.inputs
         else:
             return []
-    return inputs
+    return found
 
 
-def _judged(
-    network: Network, sub: SubNetwork, at: str, inputs: Sequence[str], grains: dict[str, ValvePlace]
-) -> ValvePlace:
+def _judged(network: Network, sub: SubNetwork, at: str, grains: Mapping[str, ValvePlace]) -> ValvePlace:
     tail, _, head = at.partition("->")
     starts = [head] if head else list(sub.network.readers(tail))
     nodes = [network.nodes[name] for name in _behind(network, starts)]
     outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or getattr(n, "qos", None) is not None)
+    inputs = _roots_above(sub.network, at, sub.inputs)
     # Places below one source share its lot: what one keeps is then a part of what another keeps.
     lot = lot_of(inputs[0] if len(inputs) == 1 else at)
     blank = ValvePlace(at, sub.name, outputs, lot=lot)
@@ -260,7 +274,8 @@ def _whole_windows(network: Network, blank: ValvePlace, starts: Sequence[str]) -
     assert isinstance(size, Time)
     assert isinstance(every, Time)
     # With gaps between windows, tuples in a gap would belong to none.
-    return replace(blank, grain=WINDOWS, size=size.us, every=every.us) if every.us <= size.us else None
+    whole = replace(blank, grain=WINDOWS, lot=_WINDOWS_LOT, size=size.us, every=every.us)
+    return whole if every.us <= size.us else None
 
 
 def _whole_keys(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
@@ -280,7 +295,7 @@ def _whole_keys(network: Network, blank: ValvePlace, starts: Sequence[str]) -> V
         for key in keys
         for n in map(network.nodes.__getitem__, _behind(network, starts))
     )
-    return replace(blank, grain=KEYS, keys=keys) if keys and carried else None
+    return replace(blank, grain=KEYS, lot=_KEYS_LOT, keys=keys) if keys and carried else None
 
 
 def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:

@@ -1,13 +1,14 @@
 """From the shares of outputs to valves (A84, A88): one at an input, one behind a split that keeps less.
 
 Valves are nested: the input keeps what the most demanding output below it keeps, and a branch keeps a part
-of that. So one drop serves all outputs, and happens as early as it can. Where that may be, and by which
-grain, says `valve_places.py`.
+of that. So one drop serves all outputs, and happens as early as it can. Behind a connection point that may
+lose tuples, the same choice is made once more: it drops nothing that the point has not lost, and serves what
+the point held before its own valve closed. Where valves may be, and by which grain, says `valve_places.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,6 +42,7 @@ class Places:
     around: Mapping[str, Network] = field(
         default_factory=dict
     )  # by sub-network: it and all behind its points
+    subs: tuple[SubNetwork, ...] = ()
 
     @classmethod
     def of(cls, network: Network, structure: Structure) -> Places:
@@ -52,7 +54,7 @@ class Places:
             for sub in structure.subs
             if sub.name in known
         }
-        return cls(places, known)
+        return cls(places, known, structure.subs)
 
     def sheddable(self, qos: Mapping[str, QoS]) -> dict[str, QoS]:
         """The outputs of which something may be shed: they have a loss graph, and there is a place."""
@@ -79,7 +81,7 @@ class Places:
         """
         places = self.by_subnetwork.get(sub.name, ())
         by_value = {cut.at: cut.valve() for cut in (cuts or {}).values()}
-        opened = [_valve(sub, place, places, shares) for place in places if place.at not in by_value]
+        opened = [self._valve(sub, place, shares) for place in places if place.at not in by_value]
         opened += [by_value[place.at] for place in places if place.at in by_value]
         return tuple(valve for valve in opened if valve is not None)
 
@@ -92,8 +94,38 @@ class Places:
         """The share that valves above a place keep."""
         places = self.by_subnetwork.get(sub.name, ())
         here = next(place for place in places if place.at == at)
-        above = [each for each in places if each is not here and _is_above(sub, each, here)]
+        above = [*self._above(sub, here), *self._above_points(sub, at)]
         return min((_share(each, shares) for each in above), default=1.0)
+
+    def _valve(self, sub: SubNetwork, place: ValvePlace, shares: Mapping[str, float]) -> Valve | None:
+        """The valve at a place, if it keeps less than those above it."""
+        share, above = _share(place, shares), self._above(sub, place)
+        kept = min((_share(each, shares) for each in above), default=1.0)
+        if share >= kept - _LEAST:
+            return None
+        # Grains of another kind are chosen apart, so what both keep is the product.
+        apart = [each for each in (*above, *self._above_points(sub, place.at)) if each.choice != place.choice]
+        part = share / max(_LEAST, min((_share(each, shares) for each in apart), default=1.0))
+        return place.valve(round(part, 6)) if part < 1 - _LEAST else None
+
+    def _above(self, sub: SubNetwork, place: ValvePlace) -> list[ValvePlace]:
+        """The places of the same sub-network above one."""
+        places = self.by_subnetwork.get(sub.name, ())
+        return [each for each in places if each is not place and _is_above(sub, each, place)]
+
+    def _above_points(self, sub: SubNetwork, at: str) -> list[ValvePlace]:
+        """The places of other sub-networks above one, through the points that lead to it."""
+        read = reaching(sub.network, [at.partition(ARROW)[0]]) & set(sub.inputs)
+        return [
+            place
+            for writer in self.subs
+            for point in writer.points
+            if point in read and writer is not sub
+            for place in (
+                *(p for p in self.by_subnetwork.get(writer.name, ()) if _leads_to(writer, p, point)),
+                *self._above_points(writer, point),
+            )
+        ]
 
     def memory(self, sub: SubNetwork, end: str) -> int | None:
         """How long boxes behind a place remember on the way to an output or point, in us; None: for ever."""
@@ -116,24 +148,14 @@ def _share(place: ValvePlace, shares: Mapping[str, float]) -> float:
     return max((shares.get(name, 1.0) for name in place.outputs), default=1.0)
 
 
-def _valve(
-    sub: SubNetwork, place: ValvePlace, places: Sequence[ValvePlace], shares: Mapping[str, float]
-) -> Valve | None:
-    """The valve at a place, if it keeps less than those above it."""
-    share = _share(place, shares)
-    above = [each for each in places if each is not place and _is_above(sub, each, place)]
-    kept = min((_share(each, shares) for each in above), default=1.0)
-    if share >= kept - _LEAST:
-        return None
-    nested = all(each.choice == place.choice for each in above)
-    # Grains of another kind are chosen apart, so what both keep would be the product.
-    return place.valve(round(share if nested else share / max(kept, _LEAST), 6))
-
-
 def _is_above(sub: SubNetwork, one: ValvePlace, other: ValvePlace) -> bool:
     """Whether all that comes to the other place has passed this one."""
-    tail = other.at.partition(ARROW)[0]
     start = one.at.partition(ARROW)[2] or one.at
     if other.at == start or ARROW not in other.at:
         return False
-    return start in reaching(sub.network, [tail])
+    return _leads_to(sub, one, other.at.partition(ARROW)[0])
+
+
+def _leads_to(sub: SubNetwork, place: ValvePlace, node: str) -> bool:
+    """Whether tuples that pass a place come to a node."""
+    return (place.at.partition(ARROW)[2] or place.at) in reaching(sub.network, [node])

@@ -4,9 +4,9 @@ A valve stands at an input of a sub-network (`at` is the name of the source, or 
 it reads), or on an arrow behind a split (`at` is "tail->head"). The network itself stays as written. At share
 1 there is no valve.
 
-All valves below one source have its lot. A hash of the lot and of the number of the grain decides: a grain
-stays if the hash is below the share. So a branch that keeps less keeps a part of what the source keeps, and a
-drop at the source serves all branches at once.
+All valves below one source have its lot, those of windows and of keys have one for all sources. A hash of the
+lot and of the number of the grain decides: a grain stays if the hash is below the share. So a branch that
+keeps less keeps a part of what the source keeps, and a drop at the source serves all branches at once.
 
 | grain | its number | each answer delivered is one of the exact ones |
 |---|---|---|
