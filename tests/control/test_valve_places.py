@@ -207,3 +207,20 @@ def test_a_window_over_tuples_and_over_windows_of_them_is_not_exact():
         return speeds.union(sums).slide("1 minute", every="10 seconds", n="count(*)")
 
     assert grain(build)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("build", "grain"),
+    [
+        (lambda a, b: a.union(b).tumble("10 seconds", n="count(*)"), "windows"),
+        (lambda a, b: a.join(b, on="k", within="1 second").shed("keys"), "keys"),
+    ],
+)
+def test_of_two_sources_that_meet_the_same_windows_and_keys_stay(build, grain):
+    """Chosen apart, a join or a window would keep the product of what its sources keep."""
+    net = ps.Network("n")
+    streams = [net.source(n, ps.csv(n, "time TIMESTAMP, k INT"), timestamp="time") for n in "ab"]
+    net.output("out", build(*streams), to=ps.console(), qos=LOSS)
+    one, other = places(net)
+    assert one.grain == grain
+    assert one.choice == other.choice

@@ -1,24 +1,35 @@
-"""What valves kept of what was due at each end of a sub-network in one train, by counted tuples (A83)."""
+"""What valves kept of what was due at each end of a sub-network in one train, by counted tuples (A83).
+
+What a valve keeps is counted at its place, so along a way the parts multiply. Where streams meet, it depends
+on how valves choose:
+
+- A join makes a pair of two tuples, and both must have stayed. Valves that choose by the keys of the join, or
+  by windows, choose alike on both sides. All others choose apart, so the parts multiply: of two sources at
+  0.5 a quarter of the pairs is left. Of one source that is joined with itself, that is the least.
+- A union is as good as its inputs are on average. A window that one of them has lost is lost for all.
+- Any other box is as good as its worst input.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from penstock.engine.contract.valve import ARROW, Valve, ValveFlow
-from penstock.model.boxes import Union
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.model.boxes import Join, Union
+from penstock.rewrite.subnetworks import SubNetwork, reaching
+
+_Choice = str | Valve  # a place where valves choose apart from all others, or one that stands for its equals
+_Parts = Mapping[_Choice, float]  # what was kept, by choice
 
 
-def kept_shares(sub: SubNetwork, flows: Mapping[str, ValveFlow]) -> dict[str, float]:
-    """By output and point, 0..1; empty if no valve shed anything.
-
-    What a valve keeps is counted at its place, so along a way the parts multiply. Of several inputs the one
-    that lost most counts, because a join or a window is as good as its worst side; a union is as good as
-    its inputs are on average.
-    """
+def kept_shares(
+    sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable[Valve] = ()
+) -> dict[str, float]:
+    """By output and point, 0..1; empty if no valve shed anything. `valves`: how they chose."""
     if not any(flow.shed for flow in flows.values()):
         return {}
-    return _along(sub, {at: _kept(flow) for at, flow in flows.items()})
+    return _along(sub, {at: _kept(flow) for at, flow in flows.items()}, flows, _choices(valves))
 
 
 def kept_worth(sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable[Valve]) -> dict[str, float]:
@@ -27,23 +38,98 @@ def kept_worth(sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable
     How many were shed is counted; what they are worth, control has estimated when it chose them. Empty if no
     valve sheds by values.
     """
-    worth = {valve.at: valve.worth for valve in valves if valve.grain == "values"}
+    known = tuple(valves)
+    worth = {valve.at: valve.worth for valve in known if valve.grain == "values"}
     if not any(flows[at].shed for at in worth if at in flows):
         return {}
     kept = {at: max(0.0, 1 - worth.get(at, 1.0) * (1 - _kept(flow))) for at, flow in flows.items()}
-    return _along(sub, kept)
+    return _along(sub, kept, flows, _choices(known))
 
 
-def _along(sub: SubNetwork, kept: Mapping[str, float]) -> dict[str, float]:
+def _choices(valves: Iterable[Valve]) -> dict[str, _Choice]:
+    """By place, how its valve chooses, if others may choose alike; not if several stand there."""
+    found: dict[str, _Choice] = {}
+    for valve in valves:
+        alike = valve.grain == "windows" or (valve.grain == "keys" and bool(valve.keys))
+        choice = Valve("", 1.0, valve.grain, valve.lot, valve.keys, valve.size, valve.every)
+        found[valve.at] = choice if alike and valve.at not in found else valve.at
+    return found
+
+
+def _along(
+    sub: SubNetwork,
+    kept: Mapping[str, float],
+    flows: Mapping[str, ValveFlow],
+    choices: Mapping[str, _Choice],
+) -> dict[str, float]:
     """What is kept at each end, from what is kept at each place."""
-    shares: dict[str, float] = {}
+
+    def passed(parts: _Parts, at: str) -> _Parts:
+        choice = choices.get(at, at)
+        return {**parts, choice: parts.get(choice, 1.0) * kept[at]} if at in kept else parts
+
+    shares: dict[str, _Parts] = {}
     for name, node in sub.network.nodes.items():
-        above = [shares[up] * kept.get(f"{up}{ARROW}{name}", 1.0) for up in node.inputs]
+        above = [passed(shares[up], f"{up}{ARROW}{name}") for up in node.inputs]
         if name in sub.inputs or not above:
-            shares[name] = kept.get(name, 1.0)
+            shares[name] = passed({}, name)
+        elif isinstance(node, Union):
+            shares[name] = _united(node, above, [_offered(sub, up, flows) for up in node.inputs])
         else:
-            shares[name] = sum(above) / len(above) if isinstance(node, Union) else min(above)
-    return {name: shares[name] for name in (*sub.outputs, *sub.points)}
+            shares[name] = _joined(node, *above) if isinstance(node, Join) else min(above, key=_share)
+    return {name: _share(shares[name]) for name in (*sub.outputs, *sub.points)}
+
+
+def _joined(node: Join, left: _Parts, right: _Parts) -> _Parts:
+    both = {
+        choice: (min if _meet(node, choice) else _product)(left[choice], right[choice])
+        for choice in left
+        if choice in right
+    }
+    return {**left, **right, **both}
+
+
+def _meet(node: Join, choice: _Choice) -> bool:
+    """Whether the two tuples of a pair stay or go together by a choice."""
+    if not isinstance(choice, Valve):
+        return False
+    if choice.grain == "windows":
+        return max(node.within) < choice.every
+    return all((key, key) in node.on for key in choice.keys)
+
+
+def _united(node: Union, above: Sequence[_Parts], offered: Sequence[float | None]) -> _Parts:
+    """What is kept of all inputs, weighed by what came to them where that is known of each."""
+    known = [each for each in offered if each is not None]
+    weights = known if len(known) == len(offered) and any(known) else [1.0] * len(above)
+    windows = {choice for parts in above for choice in parts if _by_windows(choice)}
+    whole = {choice: min(parts.get(choice, 1.0) for parts in above) for choice in windows}
+    rest = [{choice: part for choice, part in parts.items() if choice not in windows} for parts in above]
+    if all(parts.keys() == rest[0].keys() for parts in rest):
+        return {**whole, **{c: _mean([parts[c] for parts in rest], weights) for c in rest[0]}}
+    return {**whole, node.name: _mean([_share(parts) for parts in rest], weights)}
+
+
+def _by_windows(choice: _Choice) -> bool:
+    return isinstance(choice, Valve) and choice.grain == "windows"
+
+
+def _offered(sub: SubNetwork, node: str, flows: Mapping[str, ValveFlow]) -> float | None:
+    """The tuples that came to the inputs above a node; None if it is not known of each."""
+    above = [name for name in sub.inputs if name in reaching(sub.network, [node])]
+    return sum(flows[name].offered for name in above) if all(name in flows for name in above) else None
+
+
+def _mean(shares: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(map(_product, shares, weights)) / sum(weights)
+
+
+def _product(one: float, other: float) -> float:
+    return one * other
+
+
+def _share(parts: _Parts) -> float:
+    return prod(parts.values())
 
 
 def _kept(flow: ValveFlow) -> float:

@@ -276,7 +276,7 @@ class SubnetworkQuery:
             direct=self._direct,
             samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
             needed=self._needed(ticket),
-            kept=kept_shares(self.sub, commit.valves),
+            kept=kept_shares(self.sub, commit.valves, ticket.valves),
             worth=kept_worth(self.sub, commit.valves, ticket.valves),
             values={name: together(samples) for name, samples in outcome.values.items()},
         )
