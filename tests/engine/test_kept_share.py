@@ -85,3 +85,14 @@ def test_inputs_of_a_union_weigh_what_came_to_them():
     assert told(lambda a, b: a.union(b), {"a": ValveFlow(900, 900)}) == 0.5, "nobody counted the other"
     silent = {"a": ValveFlow(900, 450), "b": ValveFlow()}
     assert told(lambda a, b: a.union(b), silent) == 0.5
+
+
+def test_what_a_point_has_lost_counts_behind_it():
+    net = ps.Network("n")
+    cars = net.source("cars", ps.rows([], "time TIMESTAMP, k BIGINT"), timestamp="time")
+    net.output("out", cars.connection_point("kept", shed=True).filter("k > 1"), to=ps.memory())
+    reader = next(sub for sub in split(net) if sub.outputs)
+    assert kept_shares(reader, {}, (), {"kept": 1.0}) == {}
+    assert kept_shares(reader, {}, (), {"kept": 0.3}) == {"out": 0.3}
+    again = {"kept": ValveFlow(100, 50)}
+    assert kept_shares(reader, again, (), {"kept": 0.3}) == {"out": pytest.approx(0.15)}

@@ -24,15 +24,27 @@ _Parts = Mapping[_Choice, float]  # what was kept, by choice
 
 
 def kept_shares(
-    sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable[Valve] = ()
+    sub: SubNetwork,
+    flows: Mapping[str, ValveFlow],
+    valves: Iterable[Valve] = (),
+    above: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """By output and point, 0..1; empty if no valve shed anything. `valves`: how they chose."""
-    if not any(flow.shed for flow in flows.values()):
+    """By output and point, 0..1; empty if no valve shed anything. `valves`: how they chose.
+
+    `above`: by point that is read, what valves above it have kept.
+    """
+    lost = {point: share for point, share in (above or {}).items() if share < 1}
+    if not lost and not any(flow.shed for flow in flows.values()):
         return {}
-    return _along(sub, {at: _kept(flow) for at, flow in flows.items()}, flows, _choices(valves))
+    return _along(sub, {at: _kept(flow) for at, flow in flows.items()}, flows, _choices(valves), lost)
 
 
-def kept_worth(sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable[Valve]) -> dict[str, float]:
+def kept_worth(
+    sub: SubNetwork,
+    flows: Mapping[str, ValveFlow],
+    valves: Iterable[Valve],
+    above: Mapping[str, float] | None = None,
+) -> dict[str, float]:
     """The same by what tuples are worth: a valve that drops by values sheds those that are worth less.
 
     How many were shed is counted; what they are worth, control has estimated when it chose them. Empty if no
@@ -43,7 +55,7 @@ def kept_worth(sub: SubNetwork, flows: Mapping[str, ValveFlow], valves: Iterable
     if not any(flows[at].shed for at in worth if at in flows):
         return {}
     kept = {at: max(0.0, 1 - worth.get(at, 1.0) * (1 - _kept(flow))) for at, flow in flows.items()}
-    return _along(sub, kept, flows, _choices(known))
+    return _along(sub, kept, flows, _choices(known), above or {})
 
 
 def _choices(valves: Iterable[Valve]) -> dict[str, _Choice]:
@@ -61,6 +73,7 @@ def _along(
     kept: Mapping[str, float],
     flows: Mapping[str, ValveFlow],
     choices: Mapping[str, _Choice],
+    lost: Mapping[str, float],
 ) -> dict[str, float]:
     """What is kept at each end, from what is kept at each place."""
 
@@ -72,7 +85,7 @@ def _along(
     for name, node in sub.network.nodes.items():
         above = [passed(shares[up], f"{up}{ARROW}{name}") for up in node.inputs]
         if name in sub.inputs or not above:
-            shares[name] = passed({}, name)
+            shares[name] = passed({f"above {name}": lost[name]} if name in lost else {}, name)
         elif isinstance(node, Union):
             shares[name] = _united(node, above, [_offered(sub, up, flows) for up in node.inputs])
         else:

@@ -35,6 +35,8 @@ _ENTRIES = pa.schema(
         ("previous", pa.int64()),
         ("idle", pa.bool_()),
         ("since", pa.float64()),
+        ("offered", pa.int64()),
+        ("kept", pa.float64()),
     ]
 )
 

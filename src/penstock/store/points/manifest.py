@@ -66,6 +66,8 @@ class PointEntry:
     files: tuple[DataFile, ...] = ()  # empty once compacted: then `PointReader.plan` knows the files
     idle: bool = False  # nothing comes for now: readers need not wait for this point's horizon
     since: float | None = None  # when the oldest tuple behind these entered the network; wall time, seconds
+    offered: int = 0  # tuples that came to the writer with that train
+    kept: float = 1.0  # the share of what was due that valves above the point have kept
 
     def as_json(self) -> dict[str, object]:
         return {**vars(self), "files": [file.as_json() for file in self.files]}
@@ -77,9 +79,10 @@ class PointEntry:
     def same(self, other: PointEntry) -> bool:
         """Whether both describe the same train identically.
 
-        On replay, the arrival time and the previous entry may differ.
+        On replay, the arrival time and the previous entry may differ. An earlier version told no shares.
         """
-        return replace(self, arrival=0.0, previous=-1) == replace(other, arrival=0.0, previous=-1)
+        one, two = (replace(e, arrival=0.0, previous=-1, offered=0, kept=1.0) for e in (self, other))
+        return one == two
 
 
 @dataclass(frozen=True)

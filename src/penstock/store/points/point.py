@@ -105,7 +105,7 @@ class PointWriter:
         if any(t.num_rows for t in batch):
             yield _with_entry(pa.concat_tables(batch), entry)
 
-    def commit(
+    def commit(  # noqa: PLR0913 - what an entry tells, each with its default
         self,
         entry: int,
         files: Iterable[DataFile],
@@ -115,6 +115,8 @@ class PointWriter:
         idle: bool = False,
         arrival: float | None = None,
         since: float | None = None,
+        offered: int = 0,
+        kept: float = 1.0,
         replace: bool = False,
     ) -> PointEntry:
         """Make a train's files visible, all or none. Committing the same entry again does nothing.
@@ -134,6 +136,8 @@ class PointWriter:
             files=ordered,
             idle=idle,
             since=since,
+            offered=offered,
+            kept=kept,
         )
         head = self._head or self._find_head()
         if entry <= head.latest:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.connectors.contract import Input, Position, Taken, TicketPart, Waiting
+from penstock.engine.contract.ticket import Ticket
 from penstock.engine.spark.entry.admission import ddl
 from penstock.engine.spark.exact_paths import read_parquet
 from penstock.model.boxes import Filter, Join
@@ -32,23 +33,31 @@ class PointPosition(Position):
     """The last entry that was taken, and what its writer promised with it.
 
     `born`: when the query first looked, in seconds. What was retained before then counts as arriving at that
-    time.
+    time. `offered` and `kept`: tuples that came to the writer since the last entry with rows, and those of
+    them that its valves kept: an entry of which all was shed is told with the next one.
     """
 
     entry: int
     horizon: int | None = None
     idle: bool = False
     born: float | None = None
+    offered: int = 0
+    kept: float = 0.0
 
 
 @dataclass(frozen=True)
 class PointEntries(TicketPart):
-    """Entries of a connection point, both ends included. `newest`: their largest time, in microseconds."""
+    """Entries of a connection point, both ends included.
+
+    `newest`: their largest time, in microseconds. `kept`: the share of what was due that valves above the
+    point have kept.
+    """
 
     first: int
     last: int
     rows: int
     newest: int | None = None
+    kept: float = 1.0
 
 
 class PointInput(Input[PointPosition]):
@@ -86,10 +95,13 @@ class PointInput(Input[PointPosition]):
         end = entries[taken - 1]
         born = self._born if position is None or position.born is None else position.born
         newest = max((e.max_ts for e in entries[:taken] if e.max_ts is not None), default=None)
-        slices = [PointEntries(after + 1, end.number, rows, newest)] if rows else []
+        offered = sum(e.offered for e in entries[:taken]) + (0 if position is None else position.offered)
+        kept = sum(e.offered * e.kept for e in entries[:taken]) + (0 if position is None else position.kept)
+        at = PointPosition(end.number, end.horizon, end.idle, born)
+        share = kept / offered if offered else 1.0
         return Taken(
-            slices,
-            PointPosition(end.number, end.horizon, end.idle, born),
+            [PointEntries(after + 1, end.number, rows, newest, share)] if rows else [],
+            at if rows else replace(at, offered=offered, kept=kept),
             rows,
             newest,
             more=taken < len(entries),
@@ -142,6 +154,16 @@ def _oldest(entries: list[PointEntry], born: float) -> float | None:
     full = [entry for entry in entries if entry.rows] or entries[-1:]
     known = [entry.since for entry in full if entry.since is not None]
     return max(min(known), born) if known else None
+
+
+def kept_above(ticket: Ticket) -> dict[str, float]:
+    """By point, the share of what was due that valves above it have kept of what a train reads."""
+    return {
+        name: piece.kept
+        for name, slices in ticket.slices.items()
+        for piece in slices
+        if isinstance(piece, PointEntries)
+    }
 
 
 def asleep(net: Network, idle: Iterable[str]) -> set[str]:

@@ -30,7 +30,7 @@ from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_cpu import CpuUsed
 from penstock.engine.contract.train_done import TrainDone
-from penstock.engine.spark.entry.points import PointInput
+from penstock.engine.spark.entry.points import PointInput, kept_above
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.attempts import doing, run_train
 from penstock.engine.spark.trains.failures import ATTEMPTS, Kind, kind_of, message_of
@@ -263,6 +263,7 @@ class SubnetworkQuery:
         self._released_to = needed
 
     def _train_done(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> TrainDone:
+        above = kept_above(ticket)
         return TrainDone(
             self.sub.name,
             ticket,
@@ -276,8 +277,8 @@ class SubnetworkQuery:
             direct=self._direct,
             samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
             needed=self._needed(ticket),
-            kept=kept_shares(self.sub, commit.valves, ticket.valves),
-            worth=kept_worth(self.sub, commit.valves, ticket.valves),
+            kept=kept_shares(self.sub, commit.valves, ticket.valves, above),
+            worth=kept_worth(self.sub, commit.valves, ticket.valves, above),
             values={name: together(samples) for name, samples in outcome.values.items()},
         )
 

@@ -22,12 +22,13 @@ from pyspark.sql import SparkSession
 from penstock.engine.contract.account import Account, check_accounts
 from penstock.engine.contract.commit import Commit, PointPart
 from penstock.engine.contract.cost import BoxCost
+from penstock.engine.contract.kept_share import kept_shares
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.contract.valve import ValveFlow
 from penstock.engine.spark.entry.admission import guards_of
 from penstock.engine.spark.entry.early import early_of
-from penstock.engine.spark.entry.points import PointEntries, asleep
+from penstock.engine.spark.entry.points import PointEntries, asleep, kept_above
 from penstock.engine.spark.exits.outputs import Outputs
 from penstock.engine.spark.jobs.forms import Form, form_of
 from penstock.engine.spark.jobs.plan import PickledPlan
@@ -358,6 +359,7 @@ class Trains:
 
     def _publish(self, ticket: Ticket, commit: Commit) -> None:
         self.outputs.publish(commit.moves)
+        kept = kept_shares(self.sub, commit.valves, ticket.valves, kept_above(ticket))
         for name, point in commit.points.items():
             if name not in self.writers:
                 continue  # it has left the network since
@@ -369,6 +371,8 @@ class Trains:
                 idle=point.idle,
                 arrival=ticket.arrival,
                 since=ticket.since,
+                offered=ticket.rows,
+                kept=kept.get(name, 1.0),
             )
 
     def numbered(self, tasks: int) -> Any:

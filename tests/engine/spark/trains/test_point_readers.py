@@ -1,4 +1,4 @@
-"""Readers of a connection point know the times of what they have read: no source is there to tell them."""
+"""Readers of a connection point know times and losses of what they have read: no source tells them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.valve import LeftOut, Valve
-from penstock.engine.spark.entry.points import PointEntries, PointInput
+from penstock.engine.spark.entry.points import PointEntries, PointInput, kept_above
 from penstock.engine.spark.trains.ticket_planner import TicketPlanner
 from penstock.engine.spark.trains.train import _newest
 from penstock.rewrite.subnetworks import split
+from penstock.store.points.compaction import Sizes, compact
 from penstock.store.points.point import PointWriter
 from store.points import SCHEMA as KEPT
 from store.points import put as put_entry
@@ -62,3 +63,28 @@ def test_windows_that_a_valve_at_a_point_has_chosen_stay_chosen(tmp_path, writer
     put_entry(writer, 1, [(1, "x", 8 * SECOND, 2)], horizon=5 * SECOND)
     (valve,) = planner.ticket(1, planner.look(10, 1.0), final=False, epoch=0).valves
     assert (valve.steps[0].share, valve.steps[0].until) == (0.5, 5 * SECOND)
+
+
+def test_entries_tell_what_valves_above_the_point_have_kept(tmp_path, writer):
+    """Also an entry without rows, of which all was shed: it is told with the next one."""
+    reader = PointInput(tmp_path, "kept", "reader", seconds=60)
+    put_entry(writer, 0, [(1, "x", 5, 1)], offered=100, kept=1.0)
+    first = reader.take(None, 10)
+    assert kept_above(Ticket(0, 0.0, slices={"kept": first.slices})) == {"kept": 1.0}
+    put_entry(writer, 1, [], offered=100, kept=0.0)
+    nothing = reader.take(first.position, 10)
+    assert not nothing.slices
+    put_entry(writer, 2, [(1, "x", 6, 2)], offered=300, kept=1.0)
+    both = reader.take(nothing.position, 10)
+    assert kept_above(Ticket(1, 0.0, slices={"kept": both.slices})) == {"kept": 0.75}
+    put_entry(writer, 3, [(1, "x", 7, 3)])
+    (last,) = reader.take(both.position, 10).slices
+    assert last.kept == 1.0, "of an earlier version, which told nothing"
+
+
+def test_what_an_entry_has_lost_survives_compaction(tmp_path, writer):
+    for entry in range(3):
+        put_entry(writer, entry, [(1, "x", entry, entry)], offered=100, kept=0.3)
+    assert compact(tmp_path, "kept", Sizes(min_entries=1)) is not None
+    (piece,) = PointInput(tmp_path, "kept", "reader", seconds=60).take(None, 10).slices
+    assert piece.kept == pytest.approx(0.3)
