@@ -240,7 +240,8 @@ class Taken:
     tuples entered the network, in seconds. `more`: more input is available now. `waiting`: there is input
     that may not be taken yet, such as a file still being written; the input is not used up. `horizon` and
     `idle`: what the input itself knows about later tuples. `arrivals`: when its tuples came, if the input
-    can tell; otherwise all of them count as having come at `arrived`.
+    can tell; otherwise all of them count as having come at `arrived`. `lost`: about so many tuples more would
+    have come if nothing were shed further up.
     """
 
     slices: Sequence[TicketPart]
@@ -254,18 +255,20 @@ class Taken:
     horizon: int | None = None
     idle: bool = False
     arrivals: Sequence[Arrival] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True)
 class Waiting:
     """What an input has for later trains. `arrived`: when the oldest of it came, in seconds of wall time.
 
-    None always means unknown, never zero.
+    None always means unknown, never zero. `lost`: as in `Taken`.
     """
 
     tuples: int | None = None
     bytes: int | None = None
     arrived: float | None = None
+    lost: int = 0
 
 
 _Position = TypeVar("_Position", bound=Position)

@@ -29,6 +29,7 @@ class InputBacklog:
         self._inputs, self._clock, self._wall = inputs, clock, wall
         self._waiting: dict[str, Waiting] = {}
         self._taken: dict[str, int] = dict.fromkeys(inputs, 0)
+        self._lost: dict[str, int] = dict.fromkeys(inputs, 0)  # shed above a connection point
         self._cost: dict[str, float] = dict.fromkeys(inputs, 0.0)
         self._costs: dict[str, deque[float]] = {name: deque(maxlen=_COSTS) for name in inputs}
         self._next: dict[str, float] = dict.fromkeys(inputs, 0.0)
@@ -37,6 +38,7 @@ class InputBacklog:
     def took(self, name: str, part: Taken) -> None:
         """Note what a train takes. What waits behind it is looked at again as soon as the cost allows."""
         self._taken[name] += part.rows
+        self._lost[name] += part.lost
         if part.rows:
             self._next[name] = min(self._next[name], self._clock() + _COST * self._cost[name])
         if not (part.slices or part.more or part.waiting):
@@ -63,7 +65,9 @@ class InputBacklog:
         if waiting is None:
             seen.clear()  # taken alone would show our own speed, not that of the source
             return
-        seen.append((now, self._taken[name] + waiting))
+        # In front of all valves, also above a point: else what is shed would look like less to do.
+        lost = self._lost[name] + self._waiting[name].lost
+        seen.append((now, self._taken[name] + waiting + lost))
         while len(seen) > 2 and seen[1][0] <= now - _RATE_SECONDS:
             seen.popleft()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
+from penstock.engine.contract.backlog import InputBacklog
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.steering import Steering
@@ -88,3 +89,23 @@ def test_what_an_entry_has_lost_survives_compaction(tmp_path, writer):
     assert compact(tmp_path, "kept", Sizes(min_entries=1)) is not None
     (piece,) = PointInput(tmp_path, "kept", "reader", seconds=60).take(None, 10).slices
     assert piece.kept == pytest.approx(0.3)
+
+
+def test_what_is_offered_to_a_reader_is_counted_in_front_of_all_valves(tmp_path, writer):
+    """Else what is shed above the point would look like less to do, and valves would open and close."""
+    now = [0.0]
+    reader = PointInput(tmp_path, "kept", "reader", seconds=60)
+    backlog = InputBacklog({"kept": reader}, lambda: now[0], lambda: now[0])
+    position = None
+    # Ten tuples a second come to the writer, which makes five rows of them if it gets all.
+    for second, kept in enumerate([1.0, 1.0, 0.4, 0.4, 0.0, 0.0]):
+        now[0] = float(second)
+        rows = [(1, "x", second, second * 10 + n) for n in range(round(5 * kept))]
+        put_entry(writer, second, rows, offered=10, kept=kept)
+        taken = reader.take(position, 100)
+        position = taken.position
+        backlog.took("kept", taken)
+        backlog.look({"kept": position})
+    assert backlog.situation("kept").offered_rate == pytest.approx(5.0)
+    put_entry(writer, 6, [], offered=10, kept=0.0)
+    assert reader.waiting(position).lost == 5

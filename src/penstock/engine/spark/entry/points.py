@@ -27,6 +27,8 @@ from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
 from penstock.store.points.ranges import Ranges
 
+_FADING = 0.9  # what earlier trains tell about how many rows a writer makes of its tuples
+
 
 @dataclass(frozen=True)
 class PointPosition(Position):
@@ -69,6 +71,7 @@ class PointInput(Input[PointPosition]):
         self._lease: ReaderLease | None = None
         self._born = 0.0
         self._kept: tuple[PointPosition | None, ...] = ()  # one: where the lease begins
+        self._flow = 0.0, 0.0  # of late: rows, and tuples of the writer that gave them
 
     def keep_from(self, position: PointPosition | None) -> None:
         """Let the lease begin at this position, however far the last ticket is."""
@@ -93,15 +96,16 @@ class PointInput(Input[PointPosition]):
             known = position or PointPosition(after)
             return Taken((), position, 0, horizon=known.horizon, idle=known.idle)
         end = entries[taken - 1]
+        self._note_flow(entries[:taken])
         born = self._born if position is None or position.born is None else position.born
         newest = max((e.max_ts for e in entries[:taken] if e.max_ts is not None), default=None)
         offered = sum(e.offered for e in entries[:taken]) + (0 if position is None else position.offered)
-        kept = sum(e.offered * e.kept for e in entries[:taken]) + (0 if position is None else position.kept)
+        stayed = sum(e.offered * e.kept for e in entries[:taken]) + (0 if position is None else position.kept)
         at = PointPosition(end.number, end.horizon, end.idle, born)
-        share = kept / offered if offered else 1.0
+        share = stayed / offered if offered else 1.0
         return Taken(
             [PointEntries(after + 1, end.number, rows, newest, share)] if rows else [],
-            at if rows else replace(at, offered=offered, kept=kept),
+            at if rows else replace(at, offered=offered, kept=stayed),
             rows,
             newest,
             more=taken < len(entries),
@@ -111,17 +115,30 @@ class PointInput(Input[PointPosition]):
             arrivals=[
                 (max(e.since, born), e.rows) for e in entries[:taken] if e.since is not None and e.rows
             ],
+            lost=self._lost(entries[:taken]),
         )
+
+    def _note_flow(self, entries: Sequence[PointEntry]) -> None:
+        rows, kept = sum(e.rows for e in entries), sum(e.offered * e.kept for e in entries)
+        if kept:
+            self._flow = _FADING * self._flow[0] + rows, _FADING * self._flow[1] + kept
+
+    def _lost(self, entries: Sequence[PointEntry]) -> int:
+        """Rows that valves above the point have shed: as many as the writer makes of other tuples."""
+        rows, kept = self._flow
+        return round(sum(e.offered * (1 - e.kept) for e in entries) * rows / kept) if kept else 0
 
     def waiting(self, position: PointPosition | None) -> Waiting:
         """Entries that were not taken yet; files of compacted ones hold others too, so bytes are unknown."""
         if self._lease is None or position is None:
             return Waiting()
-        entries = [entry for entry in self._reader.entries(position.entry) if entry.rows]
+        found = self._reader.entries(position.entry)
+        entries = [entry for entry in found if entry.rows]
         size = sum(file.bytes for entry in entries for file in entry.files)
         known = all(entry.files for entry in entries)
         arrived = _oldest(entries, position.born or 0.0) if entries else None
-        return Waiting(sum(entry.rows for entry in entries), size if known else None, arrived)
+        rows = sum(entry.rows for entry in entries)
+        return Waiting(rows, size if known else None, arrived, self._lost(found))
 
     def committed(self, position: PointPosition | None) -> None:
         """Note that the train ending at the position is committed: what lies before may be deleted."""
