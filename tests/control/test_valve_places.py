@@ -224,3 +224,14 @@ def test_of_two_sources_that_meet_the_same_windows_and_keys_stay(build, grain):
     one, other = places(net)
     assert one.grain == grain
     assert one.choice == other.choice
+
+
+def test_windows_are_chosen_by_the_sub_network_that_closes_them():
+    """The reader of a point may be trains behind the valve that has chosen a window in front of it."""
+
+    def build(stream):
+        return stream.connection_point("kept", shed=True).tumble("10 seconds", n="count(*)")
+
+    assert grain(build)[0] is None
+    assert grain(build, at="kept")[0] == "windows"
+    assert grain(build, ROUGH)[0] == "blocks"

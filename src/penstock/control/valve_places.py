@@ -267,6 +267,10 @@ def _whole_windows(network: Network, blank: ValvePlace, starts: Sequence[str]) -
     later = [n for each in first for n in _with_memory(network, network.readers(each.name))]
     if len(spans) != 1 or not all(has_time_windows(n) for n in first):
         return None
+    # A reader of a point lags behind: it may close a window before it hears that the window has lost tuples.
+    between = set(_behind(network, starts)) & reaching(network, [n.name for n in first])
+    if any(Trait.KEPT in network.nodes[name].traits for name in between):
+        return None
     # A window over answers of windows would miss those that were dropped.
     if not all(isinstance(n, Join) for n in later):
         return None
