@@ -295,23 +295,28 @@ class Control:
 
     def _note_shares(self, plan: Plan, picture: Picture, now: float) -> None:
         offered = sum(sum(seen.rates.values()) for seen in picture.subnetworks)
-        qos = self._structure.qos
         known = {name: self._shares.get(name, 1.0) for name in plan.shares}
         # Only what is told is applied: a share that creeps would end far from the last sentence about it.
         shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
         changes = shares != known
         before, self._cuts = self._cuts, self._cuts_for(plan, shares if changes else self._shares)
+        # An output that goes by value from now on, or no longer, gets a sentence although its share stays.
         told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
-        for decision in share_decisions(told, plan, qos, offered, time.time(), self._cuts):
+        applied = replace(plan, shares=shares)
+        for decision in share_decisions(told, applied, self._structure.qos, offered, time.time(), self._cuts):
             self._log.take(decision, now)
+        self._note_exhausted(plan, now)
+        if changes:
+            self._shares = shares
+            self._keep_memory()
+
+    def _note_exhausted(self, plan: Plan, now: float) -> None:
+        """Tell when nothing is left to shed, and when that is over."""
         if plan.exhausted and not self._exhausted:
             self._log.take(exhausted_decision(plan, time.time()), now)
         if not plan.exhausted and self._exhausted:
             self._log.end("exhausted", "network", time.time())
         self._exhausted = plan.exhausted
-        if changes:
-            self._shares = shares
-            self._keep_memory()
 
     def _note_lengths(self, now: float) -> None:
         """Tell when the trains of a sub-network may become much longer or shorter."""
@@ -337,7 +342,8 @@ class Control:
         self._keep(self._memory.shedding.kept, self._shares)
 
     def _keep(self, kept: float, shares: Mapping[str, float]) -> None:
-        exact = {name: (each.since, each.newest) for name, each in self._exact.items()}
+        # A copy: trains note theirs in other threads.
+        exact = {name: (each.since, each.newest) for name, each in self._exact.copy().items()}
         body = {"kept": kept, "shares": dict(shares), "exact": exact}
         self._decisions.keep_state(MEMORY, time.time(), body)
 

@@ -59,7 +59,7 @@ def rated(sub: SubNetwork) -> dict[str, QoS]:
 
 
 def running_in(network: Network, sub: SubNetwork) -> Network | None:
-    """The whole network, with the boxes of a sub-network as they run; None if nobody can say.
+    """The whole network, with the boxes of a sub-network as they run; None if two names collide.
 
     The optimizer may have moved boxes. What may be shed in front of them follows from where they stand now,
     and from all that lies behind the points. An attached query is not part of the network, and stands for

@@ -39,9 +39,8 @@ class Places:
     """The places at which something may be shed, by sub-network, each after those above it."""
 
     by_subnetwork: Mapping[str, tuple[ValvePlace, ...]]
-    around: Mapping[str, Network] = field(
-        default_factory=dict
-    )  # by sub-network: it and all behind its points
+    # By sub-network: it and all behind its points.
+    around: Mapping[str, Network] = field(default_factory=dict)
     subs: tuple[SubNetwork, ...] = ()
 
     @classmethod
