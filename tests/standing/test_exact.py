@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.model.types import arrow_schema
-from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.query_engine import Archived, QueryEngine
 from penstock.standing.language.language import parse
 from penstock.standing.stems import block, data_stem
 from soak import count
@@ -51,9 +51,9 @@ class Files:
         self.trains[stream].append(train)
         return len(self.trains[stream]) - 1
 
-    def read(self, stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
+    def read(self, stream: str, through: int, begin: int, end: int, most: float) -> Archived:
         found = pa.concat_tables(self.trains[stream][: through + 1])
-        return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))
+        return Archived(found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end)))
 
     def all(self) -> dict[str, pa.Table]:
         empty = {name: arrow_schema(schema).empty_table() for name, schema in SCHEMAS.items()}

@@ -14,7 +14,7 @@ import pytest
 from penstock.model.boxes import NO_PROMISE
 from penstock.model.types import Schema
 from penstock.standing.answers.changes import changes
-from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.query_engine import Archived, QueryEngine
 from penstock.standing.answers.ranked_tree import RankedTree, Summary
 from penstock.standing.answers.registered_query import UNKEPT
 from penstock.standing.errors import LimitError, NotRetainedError, QueryError, UnknownHandleError
@@ -119,10 +119,10 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     files: list[pa.Table] = []
     asked = []
 
-    def archive(stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
+    def archive(stream: str, through: int, begin: int, end: int, most: float) -> Archived:
         asked.append((stream, through))
         found = pa.concat_tables(files[: through + 1])
-        return found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end))
+        return Archived(found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end)))
 
     made, whole = engine(1000, budget=1500, archive=archive), engine(1000)
     handles = made.register(text).handle, whole.register(text).handle
@@ -138,9 +138,27 @@ def test_beyond_the_memory_budget_tuples_come_from_the_files(text: str) -> None:
     assert asked == [("s", prefix.evicted.entry)]
 
 
+def test_a_window_is_refused_if_retention_was_ahead_of_what_is_seen_here() -> None:
+    files: list[pa.Table] = []
+
+    def archive(stream: str, through: int, begin: int, end: int, most: float) -> Archived:
+        left = pa.concat_tables(files[: through + 1]).filter(pc.field("_ts") >= 30 * SECOND)
+        return Archived(left, lost=30 * SECOND)
+
+    made = engine(1000, budget=1500, archive=archive)
+    for i in range(10):
+        files.append(table(10 * i, 10))
+        made.insert("s", files[-1], entry=i)
+    kept = made.register("SELECT v FROM s WHERE v >= 0 BEGIN now - 69 seconds END now").handle
+    assert values(made.invoke(kept)) == list(range(30, 100))
+    gone = made.register("SELECT v FROM s WHERE v >= 0 BEGIN now - 70 seconds END now").handle
+    with pytest.raises(NotRetainedError, match="longer than what is retained"):
+        made.invoke(gone)
+
+
 def test_a_train_that_leaves_memory_leaves_no_part_of_it_in_a_merged_block() -> None:
     ends: list[int] = []  # of each train
-    made = engine(1 << 20, archive=lambda _, through, *__: table(0, ends[through]))
+    made = engine(1 << 20, archive=lambda _, through, *__: Archived(table(0, ends[through])))
     handle, first = made.register("SELECT v FROM s WHERE v >= 0").handle, 0
     for entry, sizes in enumerate([(40_000, 100), *[(100,)] * 8]):
         made.budget = 400_000 if entry == 8 else None  # so the first train leaves after blocks were merged

@@ -470,3 +470,15 @@ class Point(RuleBasedStateMachine):
 
 Point.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
 TestPoint = Point.TestCase
+
+
+def test_retention_says_from_when_on_every_tuple_is_there(tmp_path, clock):
+    fill(tmp_path)
+    before = PointReader(tmp_path, "p").read()
+    retain(tmp_path, "p", 100, clock=clock)
+    reader = PointReader(tmp_path, "p")
+    left, since = set(reader.read()["_ts"].to_pylist()), reader.base.lost_before
+    everything = set(before["_ts"].to_pylist())
+    assert left < everything
+    assert {stamp for stamp in everything if stamp >= since} <= left
+    assert since - 1 in everything - left

@@ -14,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -34,8 +35,16 @@ from penstock.standing.stems.block import Block, make_blocks, probe_block
 from penstock.standing.stems.data_stem import NEVER, DataSteM, StreamPrefix
 from penstock.standing.stems.query_stem import PredicateIndex, QuerySteM
 
-Archive = Callable[[str, int, int, int, float], pa.Table]
-"""Reads tuples that are no longer in memory: stream, last entry, begin, end, the most tuples -> tuples."""
+
+class Archived(NamedTuple):
+    """Tuples that are no longer in memory. Every one from the time `lost` on is among them."""
+
+    table: pa.Table
+    lost: int = NEVER
+
+
+Archive = Callable[[str, int, int, int, float], Archived]
+"""Reads such tuples: stream, last entry, begin, end, the most tuples -> tuples."""
 
 _TreeKey = tuple[str, tuple[int, ...], str | None]  # stream, slots, column
 _LARGE = 64  # results above one part in this many of the budget are large
@@ -343,12 +352,14 @@ class QueryEngine:
             return prefix
         if self.archive is None:
             raise QueryError(f"stream '{stream}': the window needs tuples that are no longer in memory")
-        table = self.archive(stream, evicted.entry, begin, end, self._most_archived(prefix))
+        table, lost = self.archive(stream, evicted.entry, begin, end, self._most_archived(prefix))
         blocks = make_blocks(table, self.streams[stream].schema, None) if table.num_rows else []
         first = _ARCHIVED
         for block in blocks:
             block.first, first = first, first + block.rows
-        return StreamPrefix.of([*blocks, *prefix.blocks], None, prefix.lost, prefix.newest, prefix.oldest)
+        # Retention goes by the point's newest horizon, and may be ahead of what was seen here.
+        lost = max(lost, prefix.lost)
+        return StreamPrefix.of([*blocks, *prefix.blocks], None, lost, prefix.newest, prefix.oldest)
 
     def _most_archived(self, prefix: StreamPrefix) -> float:
         """How many tuples one answer may read from files, from what those in memory take."""

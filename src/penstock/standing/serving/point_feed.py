@@ -24,14 +24,14 @@ from penstock.engine.spark.entry.points import PointEntries, PointInput, PointPo
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.trains.train import Trains
 from penstock.model.types import Schema, arrow_schema
-from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.query_engine import Archived, QueryEngine
 from penstock.standing.deadline import check_time
 from penstock.standing.errors import LimitError
 from penstock.standing.stems.block import Block, Matches, make_blocks
 from penstock.standing.stems.data_stem import NEVER
 from penstock.standing.stems.query_stem import PredicateIndex
 from penstock.store.ipc import from_ipc, ipc_bytes
-from penstock.store.points.manifest import DataFile, PointEntry
+from penstock.store.points.manifest import NO_HORIZON, DataFile, PointEntry
 from penstock.store.points.point import PointReader, ReadPlan
 from penstock.store.points.ranges import Interval
 
@@ -172,8 +172,9 @@ def load_history(engine: QueryEngine, stream: str, checkpoint: Path, point: str)
         blocks = make_blocks(table, schema, None, group[-1].number)
         engine.insert_blocks(stream, blocks, horizon=group[-1].horizon)
     if reader.thinned >= 0 and entries:
-        # What retention has deleted so far lies before this time.
-        engine.set_lost(stream, entries[-1].horizon - engine.streams[stream].keep)
+        # Of streams without timestamps retention does not know by time what it has deleted.
+        known, reckoned = reader.base.lost_before, entries[-1].horizon - engine.streams[stream].keep
+        engine.set_lost(stream, reckoned if known == NO_HORIZON else known)
     last = entries[-1] if entries else None
     return None if last is None else PointPosition(last.number, last.horizon)
 
@@ -189,7 +190,7 @@ def _grouped(entries: list[PointEntry]) -> Iterator[list[PointEntry]]:
         yield group
 
 
-def archived(reader: PointReader, through: int, begin: int, end: int, most: float) -> pa.Table:
+def archived(reader: PointReader, through: int, begin: int, end: int, most: float) -> Archived:
     """Tuples of the entries up to one, from the point's files, at least those between two times (P38).
 
     Raises LimitError if there are more than `most`.
@@ -205,4 +206,5 @@ def archived(reader: PointReader, through: int, begin: int, end: int, most: floa
             hint="shorten the window, or let the service be started with more --memory",
         )
     check_time()
-    return reader.read(first, through, ts_ranges=ranges)
+    table = reader.read(first, through, ts_ranges=ranges)
+    return Archived(table, reader.base.lost_before)

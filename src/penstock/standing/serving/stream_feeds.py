@@ -12,14 +12,12 @@ import shutil
 import threading
 from collections.abc import Iterable
 
-import pyarrow as pa
-
 from penstock.engine.spark.trains.query import SubnetworkQuery
 from penstock.model.boxes import ConnectionPoint, Source, View
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
-from penstock.standing.answers.query_engine import QueryEngine
+from penstock.standing.answers.query_engine import Archived, QueryEngine
 from penstock.standing.errors import QueryError
 from penstock.standing.language.query import StreamInfo
 from penstock.standing.serving.point_feed import InputAfterHistory, ProbeTrains, archived, load_history
@@ -116,7 +114,7 @@ class StreamFeeds:
         alone.stream(stream).connection_point(point, keep=f"{self.keep / 1e6} seconds")
         return alone
 
-    def archive(self, stream: str, through: int, begin: int, end: int, most: float) -> pa.Table:
+    def archive(self, stream: str, through: int, begin: int, end: int, most: float) -> Archived:
         """Tuples of a stream that are no longer in memory, from its connection point's files."""
         point = self._points[stream] or own_point(stream)
         return archived(PointReader(self.runtime.checkpoint, point), through, begin, end, most)

@@ -116,6 +116,7 @@ class Base:
     through: int = -1  # later entries are in the log
     removed: int = -1  # entries up to here are gone
     thinned: int = -1  # entries up to here may lack tuples older than the persistence
+    lost_before: int = NO_HORIZON  # every tuple from this `_ts` on is still there
     segments: tuple[Segment, ...] = ()
     # Files that no longer belong to the table, each with the first generation without it. They are deleted
     # when no lease holds an earlier generation.

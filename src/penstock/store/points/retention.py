@@ -112,9 +112,14 @@ def _after(
     removed = max([base.removed, *(entry.number for entry in entries)])
     dropped = base.segments[: len(base.segments) - len(segments)]
     removed = max([removed, *(segment.last for segment in dropped)])
-    thinned = max([base.thinned, *(file.last for file in gone)])
+    newest_gone = stamps_of(gone)[1]
     return replace(
-        base, segments=segments, removed=removed, thinned=thinned, through=max(base.through, removed)
+        base,
+        segments=segments,
+        removed=removed,
+        thinned=max([base.thinned, *(file.last for file in gone)]),
+        lost_before=base.lost_before if newest_gone is None else max(base.lost_before, newest_gone + 1),
+        through=max(base.through, removed),
     )
 
 
