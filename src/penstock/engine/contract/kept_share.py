@@ -13,6 +13,7 @@ on how valves choose:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from penstock.engine.contract.valve import ARROW, Valve, ValveFlow
@@ -63,8 +64,8 @@ def _choices(valves: Iterable[Valve]) -> dict[str, _Choice]:
     found: dict[str, _Choice] = {}
     for valve in valves:
         alike = valve.grain == "windows" or (valve.grain == "keys" and bool(valve.keys))
-        choice = Valve("", 1.0, valve.grain, valve.lot, valve.keys, valve.size, valve.every)
-        found[valve.at] = choice if alike and valve.at not in found else valve.at
+        choice = replace(valve, at="", share=1.0, steps=()) if alike else valve.at
+        found[valve.at] = valve.at if valve.at in found else choice
     return found
 
 
