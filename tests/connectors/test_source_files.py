@@ -356,6 +356,18 @@ def test_a_look_at_a_large_folder_costs_little(tmp_path, folder, monkeypatch):
     assert len(set(looked)) == 50
 
 
+def test_a_file_of_the_same_size_and_time_does_not_go_on_for_another(tmp_path, folder):
+    put(folder / "a.csv", "a,1\na,2\n")
+    reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
+    first = reader.input.take(None, 1)
+    put(folder / ".a", "a,8\na,9\n")
+    (folder / ".a").replace(folder / "a.csv")
+    again = Reader(reader.src, tmp_path / "p", first.position)
+    values, ((reason, _),) = again.all()
+    assert values == []
+    assert reason.startswith("the file was changed while it was read")
+
+
 # -- what is no fault of the file
 
 
