@@ -157,11 +157,10 @@ class TrainLog:
 
     def _amended(self, train: int) -> str:
         """The name of the amendment that counts: what the commit says, before it the newest; "" for none."""
-        commit = self._newest(train, COMMIT)
-        if commit is not None:
-            return str(commit.get("amended", ""))
-        names = (path.stem for path in (self.root / _AMENDED).glob(f"{number_text(train)}-*.json"))
-        return max(names, default="")
+        names = [path.stem for path in (self.root / _AMENDED).glob(f"{number_text(train)}-*.json")]
+        # Without any, nearly always, one look must do: this is asked in every train.
+        commit = self._newest(train, COMMIT) if names else self._read(Slot(train, COMMIT, self.epoch))
+        return max(names, default="") if commit is None else str(commit.get("amended", ""))
 
     def _read_amendment(self, name: str) -> _Record:
         try:
