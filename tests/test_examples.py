@@ -116,7 +116,7 @@ def test_python_and_text_are_the_same_network():
 @soak_only
 def test_overload(tmp_path):
     said = run("overload.py", tmp_path / "out", "--seconds", 30, cwd=tmp_path)
-    assert " tuples a second fit; 2.5 times that will come" in said
+    assert " tuples a second fit; " in said
     assert (tmp_path / "out" / "overload.svg").read_text().startswith("<?xml")
 
 
