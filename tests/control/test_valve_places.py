@@ -49,6 +49,13 @@ def test_windows_of_time_go_whole():
     )  # fmt: skip
 
 
+def test_a_view_asks_for_exact_answers_as_an_output_does():
+    stream = cars()
+    nested = stream.tumble("10 seconds", n="count(*)").tumble("1 minute", n="sum(n)")
+    nested.view("seen", keep="1 hour", shed=True, qos=LOSS)
+    assert place(stream).grain is None
+
+
 def test_windows_of_windows_only_approximately():
     def nested(s):
         return s.tumble("10 seconds", n="count(*)").tumble("1 minute", n="sum(n)")

@@ -27,9 +27,6 @@ from penstock.model.boxes import (
 )
 from penstock.model.checks.shedding import NEVER, has_time_windows, needs_whole_keys
 from penstock.model.durations import Time
-from penstock.model.formats.feed import GROUP_BITS, Feed
-from penstock.model.formats.files import Csv, Json, Parquet
-from penstock.model.formats.rows import Rows
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, reaching, split
 
@@ -219,7 +216,7 @@ def _approximate(network: Network, blank: ValvePlace, nodes: Sequence[Node]) -> 
     strict = [
         node.name
         for node in nodes
-        if isinstance(node, Output) and node.qos is not None and not node.qos.approximate
+        if isinstance(node, Output | View) and node.qos is not None and not node.qos.approximate
     ]
     if strict or any(needs_whole_keys(node) for node in nodes):
         name = strict[0] if strict else next(node.name for node in nodes if needs_whole_keys(node))
@@ -305,7 +302,7 @@ def _whole_keys(network: Network, blank: ValvePlace, starts: Sequence[str]) -> V
 def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) -> ValvePlace | None:
     """Whole groups of a feed: boxes with memory must keep its keys apart, or be for approximate outputs."""
     source = network.nodes[blank.at.partition("->")[0]]
-    keys = source.format.keys if isinstance(source, Source) and isinstance(source.format, Feed) else ()
+    keys = (source.format.partitioned_by or ()) if isinstance(source, Source) else ()
     if not keys or blank.at != source.name:
         return None
     if not all(network.nodes[name].carries(keys) for name in _behind(network, starts)):
@@ -318,7 +315,7 @@ def _whole_groups(network: Network, blank: ValvePlace, starts: Sequence[str]) ->
     ]
     # A box that mixes groups still answers while some are gone, from a part of its tuples.
     behind = [network.nodes[name] for name in _behind(network, mixing)]
-    if any(isinstance(n, Output) and (n.qos is None or not n.qos.approximate) for n in behind):
+    if any(isinstance(n, Output | View) and (n.qos is None or not n.qos.approximate) for n in behind):
         return None
     return replace(blank, grain=KEYS, exact=not mixing)
 
@@ -332,14 +329,9 @@ def _coarse(network: Network, blank: ValvePlace) -> ValvePlace:
     """Tuples, or as many of them at once as the source allows: that saves most."""
     node = network.nodes[blank.at.partition("->")[0]]
     source = node if isinstance(node, Source) else _only_source(network, node)
-    match source.format if source is not None else None:
-        case Feed():  # a slice is the file of one group in one delivery
-            return replace(blank, grain="slices", slice_bits=GROUP_BITS)
-        case Parquet():
-            return replace(blank, grain="slices")
-        case Csv() | Json() | Rows():  # many lines of one file: dropped before they are decoded
-            return replace(blank, grain="blocks")
-    return replace(blank, grain=TUPLES)
+    if source is None:
+        return replace(blank, grain=TUPLES)
+    return replace(blank, grain=source.format.shed_by, slice_bits=source.format.slice_bits)
 
 
 def _only_source(network: Network, node: Node) -> Source | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, str], ...]
 Role = Literal["source", "sink"]
+ShedBy = Literal["slices", "blocks", "tuples"]
 NOT_IN_YAML = {"in_yaml": False}
 """Metadata of a field that no text form has: its value lives in this process, or is always the same."""
 
@@ -67,6 +68,10 @@ class SourceFormat(Format):
     """True if slices come in order of time and know their time unread: no tuple is ever late."""
     stays: ClassVar[bool] = False
     """True if what was read can be read again, as long as no machine fails: nobody deletes it."""
+    shed_by: ClassVar[ShedBy] = "tuples"
+    """What can be left out at once under overload: unread slices, undecoded blocks of lines, or tuples."""
+    slice_bits: ClassVar[int] = 40
+    """The low bits of `_seq` that number the tuples of one slice; those above number the slice."""
     schema: Schema | None
 
     @property

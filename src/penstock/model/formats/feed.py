@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from penstock.model.formats.description import SourceFormat, checked_path
+from penstock.model.formats.description import ShedBy, SourceFormat, checked_path
 from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import Function, function_of
 
@@ -31,6 +31,9 @@ class Feed(SourceFormat):
     input: ClassVar[str] = "penstock.connectors.feed:FeedInput"
     in_order: ClassVar[bool] = True
     stays: ClassVar[bool] = True
+    # A slice is the file of one group in one delivery.
+    shed_by: ClassVar[ShedBy] = "slices"
+    slice_bits: ClassVar[int] = GROUP_BITS
 
     path: str
     schema: Schema

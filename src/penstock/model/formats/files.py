@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from urllib.parse import unquote
 
 from penstock.model.errors import ExpressionError, shown
-from penstock.model.formats.description import Options, Role, SinkFormat, SourceFormat, checked_path
+from penstock.model.formats.description import (
+    Options,
+    Role,
+    ShedBy,
+    SinkFormat,
+    SourceFormat,
+    checked_path,
+)
 from penstock.model.formats.file_options import check_role, spelled
 from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import Function, function_of
@@ -70,6 +77,7 @@ class Csv(Files):
 
     name: ClassVar[str] = "csv"
     input: ClassVar[str] = "penstock.connectors.files.tail:text_input"
+    shed_by: ClassVar[ShedBy] = "blocks"
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,7 @@ class Json(Files):
 
     name: ClassVar[str] = "json"
     input: ClassVar[str] = "penstock.connectors.files.tail:text_input"
+    shed_by: ClassVar[ShedBy] = "blocks"
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,7 @@ class Parquet(Files):
 
     name: ClassVar[str] = "parquet"
     input: ClassVar[str] = "penstock.connectors.files.parquet:ParquetFiles"
+    shed_by: ClassVar[ShedBy] = "slices"
 
 
 _Kind = TypeVar("_Kind", bound=Files)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from penstock.model.errors import ExpressionError, shown
-from penstock.model.formats.description import SourceFormat
+from penstock.model.formats.description import ShedBy, SourceFormat
 from penstock.model.types import Schema, parse_schema
 from penstock.model.user_functions import name_of
 
@@ -21,6 +21,7 @@ class Rows(SourceFormat):
 
     name: ClassVar[str] = "rows"
     input: ClassVar[str] = "penstock.connectors.rows:RowsInput"
+    shed_by: ClassVar[ShedBy] = "blocks"
 
     rows: RowsOrFunction
     schema: Schema
