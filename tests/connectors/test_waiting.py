@@ -81,6 +81,30 @@ def test_parquet_counts_inside_of_a_file_too(tmp_path):
     assert waiting.tuples == pytest.approx(175, abs=4)
 
 
+def test_lines_added_to_a_followed_file_are_as_old_as_the_look_that_found_them(tmp_path, monkeypatch):
+    """The file itself may be followed for hours: its first lines say nothing about its last ones."""
+    now = time.time()
+    clock = [now]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "log.csv"
+    path.write_text("1,a,1\n")
+    given = input_for(source(ps.csv(str(tmp_path / "in"), TEXT, tail=True)), tmp_path / "p")
+    first = given.take(None, 100)
+    clock[0] = now + 5000
+    path.write_text("1,a,1\n2,a,1\n")
+    assert given.waiting(first.position).arrived == now + 5000
+    clock[0] = now + 5003
+    path.write_text("1,a,1\n2,a,1\n3,a,1\n")
+    assert given.waiting(first.position).arrived == now + 5000
+    second = given.take(first.position, 1)
+    assert (second.rows, second.arrived) == (1, now + 5000)
+    assert given.waiting(second.position).arrived == now + 5003
+    third = given.take(second.position, 100)
+    assert (third.rows, third.arrived) == (1, now + 5003)
+    assert given.waiting(third.position) == Waiting(0, 0)
+
+
 def test_a_feed_knows_exactly(tmp_path):
     folder = tmp_path / "feed"
     folder.mkdir()

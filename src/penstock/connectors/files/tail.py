@@ -26,6 +26,7 @@ from penstock.model.formats.files import Csv, Files
 
 MOST_FILES = 1000
 """A ticket says how far each file was read, so there must not be too many."""
+_MOST_LOOKS = 1024
 _MARK = 256  # the last bytes that were read show whether the file is still the same
 
 
@@ -66,6 +67,38 @@ class _Train:
         return self.left <= 0 or self.bytes_left <= 0
 
 
+@dataclass
+class Growth:
+    """When bytes came that were not taken yet: each look notes how many there were in all.
+
+    A file that is followed for hours has old and new lines, so the time when it was first seen says nothing.
+
+    >>> growth = Growth()
+    >>> growth.look(10.0, 0, 500), growth.look(11.0, 0, 800), growth.since
+    (None, None, 10.0)
+    >>> growth.look(12.0, 500, 800), growth.since
+    (None, 11.0)
+    >>> growth.look(13.0, 800, 800), growth.since
+    (None, None)
+    """
+
+    _looks: list[tuple[float, int]] = field(default_factory=list)
+
+    def look(self, now: float, taken: int, there: int) -> None:
+        """Note that so many bytes were taken, and that so many are there in all."""
+        self._looks = [look for look in self._looks if taken < look[1] <= there]
+        if there > max(taken, self._looks[-1][1] if self._looks else 0):
+            self._looks.append((now, there))
+        if len(self._looks) > _MOST_LOOKS:
+            # Every second one is enough: the oldest stays, and the times between become coarser.
+            self._looks = self._looks[::2]
+
+    @property
+    def since(self) -> float | None:
+        """When the oldest byte was seen that is not taken yet; None if there is none."""
+        return self._looks[0][0] if self._looks else None
+
+
 class TailedFiles(Input[TailPosition]):
     """Follows growing text files by complete lines."""
 
@@ -80,7 +113,7 @@ class TailedFiles(Input[TailPosition]):
         self._headers: dict[int, Header] = {}
         self._seen: dict[int, tuple[int, ...]] = {}  # what tells each file from any other, as last seen
         self._read = (0, 0)  # bytes and tuples taken since the start
-        self._behind_since: float | None = None  # since when there is something to take
+        self._growth = Growth()
 
     def take(self, position: TailPosition | None, limit: int) -> Taken:
         read = position.files if position is not None else ()
@@ -93,24 +126,40 @@ class TailedFiles(Input[TailPosition]):
         for number, (byte, _, _) in enumerate(train.at):
             if byte >= 0:
                 self._follow(train, number)
-        arrived = self._log.arrived({piece.file for piece in train.slices})
         rows = sum(piece.rows for piece in train.slices)
         now = TailPosition(train.at)
         size = sum(piece.end - piece.start for piece in train.slices)
         self._read = self._read[0] + size, self._read[1] + rows
-        self._behind_since = None if not train.more else self._behind_since
+        arrived = self._arrived(train, {number for number, (byte, _, _) in enumerate(read) if byte > 0})
         return Taken(train.slices, now, rows, refused=train.refused, more=train.more, arrived=arrived)
 
+    def _arrived(self, train: _Train, followed: set[int]) -> float | None:
+        """When the oldest line came: with its file if that is new, else when a look first found it."""
+        files = {piece.file for piece in train.slices}
+        came = [self._log.arrived(files - followed)]
+        if files & followed:
+            came.append(self._growth.since or time.time())
+        first = min((each for each in came if each is not None), default=None)
+        if files - followed and first is not None:
+            # What is left of a new file came with it.
+            self._look(first, train.at)
+        return first
+
     def waiting(self, position: TailPosition | None) -> Waiting:
-        """Bytes by the sizes of the files; the oldest line is as old as the first look that found any."""
+        """Bytes by the sizes of the files; the oldest line is as old as the first look that found it."""
         read = position.files if position is not None else ()
-        left = sum(self._unread(number, byte) for number, (byte, _, _) in enumerate(read))
+        left = self._look(time.time(), read)
         if not left:
-            self._behind_since = None
             return Waiting(0, 0)
-        self._behind_since = self._behind_since or time.time()
         size, rows = self._read
-        return Waiting(round(left * rows / size) if size else None, left, self._behind_since)
+        return Waiting(round(left * rows / size) if size else None, left, self._growth.since)
+
+    def _look(self, now: float, read: Sequence[Sequence[int]]) -> int:
+        """The bytes beyond what was read, and note when they were there."""
+        left = sum(self._unread(number, byte) for number, (byte, _, _) in enumerate(read))
+        taken = sum(byte for byte, _, _ in read if byte > 0)
+        self._growth.look(now, taken, taken + left)
+        return left
 
     def _unread(self, number: int, byte: int) -> int:
         if byte < 0:
