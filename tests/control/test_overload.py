@@ -33,6 +33,17 @@ def test_steady_delays_and_short_looks_are_no_overload():
     assert falling_behind(loads(60, age=lambda t: None)) == []
 
 
+def test_what_waited_while_an_input_was_held_is_no_overload():
+    before = loads(20, age=lambda t: 0.1, waiting=lambda t: 10)
+    later = loads(60, age=lambda t: 30.0, waiting=lambda t: 40_000 - 500 * t)[45:]
+    assert falling_behind([*before, *later]) == []
+
+
+def test_rare_looks_are_no_pause():
+    (behind,) = falling_behind(loads(60, age=lambda t: 0.5 * t)[::10])
+    assert behind.aging == pytest.approx(0.5)
+
+
 def test_without_counts_the_age_decides():
     (behind,) = falling_behind(loads(60, age=lambda t: 0.5 * t))
     assert behind.waiting is None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 import numpy as np
 
@@ -19,6 +21,7 @@ SECONDS = 60
 _LEAST_SPAN = 10.0  # seconds that must have been seen
 _LEAST_AGE = 5.0  # seconds: a train may take that long without anything being wrong
 _LEAST_GROWTH = 0.02  # seconds a second
+_GAP = 3.0  # seconds without a record: the input was held, or nothing ran
 AROUND = "reading, native boxes and Spark itself"
 
 
@@ -69,8 +72,17 @@ def falling_behind(loads: Iterable[InputLoad]) -> list[FallingBehind]:
     by_input: dict[tuple[str, str], list[InputLoad]] = {}
     for load in loads:
         by_input.setdefault((load.input, load.subnetwork), []).append(load)
-    judged = [_judged(seen) for seen in by_input.values()]
+    judged = [_judged(_since_last_gap(seen)) for seen in by_input.values()]
     return sorted((each for each in judged if each is not None), key=lambda each: -each.age)
+
+
+def _since_last_gap(seen: Sequence[InputLoad]) -> Sequence[InputLoad]:
+    """The loads after the last pause: what waited while an input was held is no overload."""
+    gaps = [other.time - one.time for one, other in pairwise(seen)]
+    # A large folder is looked at less often: then the usual distance between two looks is longer.
+    longest = max(_GAP, 3 * median(gaps)) if gaps else _GAP
+    begins = [i for i, gap in enumerate(gaps, 1) if gap > longest]
+    return seen[begins[-1] :] if begins else seen
 
 
 def _judged(seen: Sequence[InputLoad]) -> FallingBehind | None:
