@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import penstock_app
+from penstock.control.report import REPORT
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import BoxCount, TrainRecord
 
 NET = """
@@ -66,13 +68,32 @@ def test_json_has_every_figure(files):
     assert answer["outputs"][0]["usable"] == pytest.approx(0.75)
 
 
+def test_what_was_shed_does_not_make_a_network_look_cheaper(files):
+    """Three of four trains lost most of the tuples that a costly box would have got."""
+    catalog = Catalog(files / "checkpoint" / "catalog.db")
+    for number, rows in enumerate([20_000, 40_000, 60_000, 80_000] * 8, 4):
+        scored = rows if number % 4 == 0 else rows // 10
+        boxes = (BoxCount("fast", scored, scored // 10, wall=1.0, cpu=2e-5 * scored),)
+        used = 0.2 + 1e-6 * rows + 2e-5 * scored
+        catalog.record_train(
+            TrainRecord("alarms", number, float(number), number + used / 1.5, rows, boxes, cpu=used)
+        )
+    Decisions(catalog).keep_state(REPORT, 0.0, {})
+    catalog.close()
+    words = ("--rate", "cars=100000", "--checkpoint", str(files / "checkpoint"), "--cores", "2")
+    answer = json.loads(check(files, *words, "--format", "json").output)
+    assert answer["load"] == pytest.approx(2.1, rel=0.1)
+    assert answer["feasible"] is False
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (("--rate", "car=5", "--checkpoint", "CP"), "no source 'car'"),
         (("--rate", "cars=many", "--checkpoint", "CP"), "--rate cars=many: no rate"),
         (("--rate", "cars=-1", "--checkpoint", "CP"), "no rate"),
-        (("--rate", "cars=5"), "costs must come from one place"),
+        (("--rate", "car=5"), "no source 'car'"),
+        (("--rate", "cars=5", "--checkpoint", "CP", "--calibrate"), "costs come from two places"),
         (("--rate", "cars=5", "--checkpoint", "nowhere"), "nowhere is no checkpoint"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--headroom", "1.5"), "headroom of 1.5 is out of range"),
         (("--rate", "cars=5", "--checkpoint", "CP", "--format", "xml"), "no format 'xml'"),

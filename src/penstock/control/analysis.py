@@ -18,7 +18,8 @@ from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, split
 
 PART = 0.4
-"""A train may take this part of the threshold: one is waited for, one is ridden in, a fifth is reserve."""
+"""A train may take this part of the threshold: a tuple waits for one and travels in the next. A fifth is
+reserve."""
 QUIET_PART = 0.25
 """While something is shed, a train should take only this part: then an odd one that takes longer is still in
 time. To shed a little more costs little utility; a strict output that is late costs a lot."""
@@ -84,7 +85,7 @@ def analyse(
     network: Network, costs: MeasuredCosts, rates: Mapping[str, float], *, cores: int, headroom: float = 0.9
 ) -> Analysis:
     """Check all outputs at these rates of the sources."""
-    _check_rates(network, rates)
+    check_rates(network, rates)
     subs = split(network)
     flow = box_rates(network, costs, rates)
     loads = tuple(_subnetwork_load(sub, costs, flow) for sub in subs)
@@ -100,7 +101,8 @@ def analyse(
     return Analysis(tuple(flow.values()), loads, checks, load, capacity, headroom, notes)
 
 
-def _check_rates(network: Network, rates: Mapping[str, float]) -> None:
+def check_rates(network: Network, rates: Mapping[str, float]) -> None:
+    """Refuse the rate of an unknown source, and a source without a rate."""
     for name in rates:
         if name not in network.sources:
             raise PenstockError(f"no source '{name}'", hint=did_you_mean(name, network.sources))

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from penstock.control.line_fit import TRAINS, fit_line
+from penstock.control.report import REPORT
 from penstock.engine.contract.policy import LIMITS, form_group
 from penstock.model.costs import Line, MeasuredBox, MeasuredCosts, MeasuredSubnetwork
 from penstock.store.catalog.catalog import Catalog
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import BoxCount, TrainRecord
 
 _LOOKED_AT = 16 * TRAINS  # native boxes are counted in one train of 16
@@ -32,8 +34,11 @@ def costs_in(checkpoint: Path) -> MeasuredCosts:
 
 
 def costs_from(catalog: Catalog) -> MeasuredCosts:
-    """The costs that a catalog tells."""
-    return costs_of({name: catalog.trains(name, last=_LOOKED_AT) for name in catalog.totals()})
+    """The costs that a catalog tells. Trains of a run under control may have shed."""
+    controlled = Decisions(catalog).state(REPORT) is not None
+    return costs_of(
+        {name: catalog.trains(name, last=_LOOKED_AT) for name in catalog.totals()}, jobs=controlled
+    )
 
 
 def costs_of(trains: Mapping[str, Sequence[TrainRecord]], *, jobs: bool = False) -> MeasuredCosts:

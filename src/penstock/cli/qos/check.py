@@ -13,7 +13,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.refusals import FAILED, refusals
 from penstock.cli.shared_options import parse_rate
-from penstock.control.analysis import Analysis, analyse
+from penstock.control.analysis import Analysis, analyse, check_rates
 from penstock.control.costs import costs_in
 from penstock.model.costs import MeasuredCosts
 from penstock.model.errors import PenstockError
@@ -33,9 +33,12 @@ def check(
         Path | None, typer.Option("--checkpoint", help="Take costs and selectivities from this run.")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure costs now, on the input that is there.")
+        bool,
+        typer.Option(
+            "--calibrate", help="Measure costs now, on the input that is there. [without --checkpoint]"
+        ),
     ] = False,
-    seconds: Annotated[float, typer.Option(help="With --calibrate: measure for so long.")] = 10.0,
+    seconds: Annotated[float, typer.Option(help="How long a calibration measures.")] = 10.0,
     cores: Annotated[int | None, typer.Option(help="Cores to plan with; all if left out.", min=1)] = None,
     form: Annotated[str, typer.Option("--format", help="'text' or 'json'.")] = "text",
 ) -> None:
@@ -48,9 +51,14 @@ def check(
         network = load_network(net)
         check_network(network)
         rates = dict(map(parse_rate, rate))
+        check_rates(network, rates)
         if not 0 < headroom <= 1:
             raise PenstockError(f"a headroom of {headroom:g} is out of range", expected="above 0, up to 1")
-        costs = _costs(network, checkpoint, seconds if calibrate else None)
+        if calibrate and checkpoint is not None:
+            raise PenstockError(
+                "costs come from two places", expected="either --checkpoint DIR or --calibrate"
+            )
+        costs = _costs(network, checkpoint, seconds)
         available = cores or os.cpu_count() or 1
         analysis = analyse(network, costs, rates, cores=available, headroom=headroom)
         typer.echo(as_json(analysis) if form == "json" else as_text(analysis))
@@ -63,18 +71,14 @@ def _known_form(form: str) -> None:
         raise PenstockError(f"no format '{form}'", expected="text or json")
 
 
-def _costs(network: Network, checkpoint: Path | None, seconds: float | None) -> MeasuredCosts:
-    if (checkpoint is None) == (seconds is None):
-        raise PenstockError(
-            "costs must come from one place", expected="either --checkpoint DIR or --calibrate"
-        )
+def _costs(network: Network, checkpoint: Path | None, seconds: float) -> MeasuredCosts:
     if checkpoint is not None:
         if not (checkpoint / "catalog.db").exists():
             raise PenstockError(f"{checkpoint} is no checkpoint: it has no catalog.db")
         return costs_in(checkpoint)
     from penstock.control.calibration import calibrate
 
-    return calibrate(network, seconds or 0.0)
+    return calibrate(network, seconds)
 
 
 def as_json(analysis: Analysis) -> str:

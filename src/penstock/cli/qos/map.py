@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.qos.report_file import catalog_of, known_format, without_control
+from penstock.cli.qos.report_file import catalog_of, known_format, report_in
 from penstock.cli.refusals import refusals
 from penstock.control.report import ROAD_MAP
+from penstock.model.errors import PenstockError
 from penstock.model.json_types import JsonObject
 from penstock.store.catalog.decisions import Decisions
 
@@ -29,9 +30,13 @@ def map_(
     with refusals():
         known_format(form)
         with catalog_of(checkpoint) as catalog:
+            report_in(catalog, checkpoint)  # refuses a checkpoint that was never under control
             kept = Decisions(catalog).state(ROAD_MAP)
         if kept is None:
-            raise without_control(checkpoint)
+            raise PenstockError(
+                f"{checkpoint} has no road map yet",
+                hint="it is drawn when the costs of the first trains are known; try again in some seconds",
+            )
         typer.echo(json.dumps(kept[1], indent=2) if form == "json" else as_text(kept[1]))
 
 

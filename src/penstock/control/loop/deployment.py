@@ -64,6 +64,6 @@ def warnings_about(
         return []
     means = {name: sum(seen) / len(seen) for name, seen in rates.items()}
     with suppress(PenstockError):  # some costs are not known
-        analysis = analyse(network, costs_of(trains), means, cores=cores, headroom=headroom)
+        analysis = analyse(network, costs_of(trains, jobs=True), means, cores=cores, headroom=headroom)
         return [output.problem for output in analysis.outputs if output.problem]
     return []
