@@ -37,6 +37,7 @@ from penstock.model.errors import PenstockError, one_line
 from penstock.process.child_process import when_parent_is_gone
 from penstock.process.restarting import RestartPolicy, is_supervised, keep_running
 from penstock.process.stop_signal import StopSignal
+from penstock.store.catalog.decisions import Decisions
 from penstock.store.dead_letters import DeadLetters
 
 _SAY_EVERY, _LOOK_EVERY = 60.0, 5.0  # seconds: say that the run falls behind, look whether it does
@@ -247,10 +248,11 @@ def _report(runtime: Runtime) -> QosReport | None:
 
 
 class _Control:
-    """Says what control has to say: its warnings, and that it has failed."""
+    """Says what control has to say: its warnings, that it has failed, and with --observe what it would do."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._said = console, set[str]()
+        self._since, self._next, self._last = time.time(), 0.0, 0
 
     def look(self, runtime: Runtime) -> None:
         control = runtime.control
@@ -263,7 +265,21 @@ class _Control:
         for text in texts:
             if text not in self._said:
                 self._said.add(text)
-                self._console.print(text, highlight=False, soft_wrap=True)
+                self._print(text)
+        observing = getattr(getattr(control, "settings", None), "observe", False)
+        if observing and time.monotonic() >= self._next:
+            self._next = time.monotonic() + 1
+            self._observe(runtime)
+
+    def _observe(self, runtime: Runtime) -> None:
+        """Print the decisions of the last second: nothing is applied, so they would be seen nowhere else."""
+        for each in Decisions(runtime.running_records().catalog).last(after=self._last):
+            self._last = each.id
+            if each.time >= self._since:  # not one of an earlier run
+                self._print(each.sentence)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
 
 
 class _Overload:
