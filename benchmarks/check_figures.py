@@ -215,6 +215,9 @@ def wrong_figures(citation: Citation) -> Iterator[tuple[int, str]]:
     if not file.is_file():
         yield citation.line, f"there is no benchmarks/results/{citation.result}"
         return
+    for name in ("command", "commit", "machine"):
+        if not load(file).get(name):
+            yield citation.line, f"{citation.result} has no {name}: measure it again"
     for source in citation.sources:
         try:
             value = evaluate(source.expression, load(file))

@@ -12,6 +12,7 @@ from benchmarks.common.expressions import ExpressionError, evaluate
 from benchmarks import check_figures
 
 RESULT = {
+    "command": "python -m benchmarks.engine.latch", "commit": "0123abc", "machine": {"cores": 2},
     "figures": {"speed": [{"mode": "as fast as possible", "tuples_per_s": 487_176.2, "train_p50_s": 0.5449}],
         "share": 0.15},
     "config": {"rate": 300_000},
@@ -66,6 +67,13 @@ def test_a_wrong_digit_in_text_and_comment(problems):
 def test_a_missing_file(problems):
     found = problems(GOOD.replace("latch-120000", "latch-120001"))
     assert found == ["page.md:5: there is no benchmarks/results/20260101/latch-120001.json"]
+
+
+def test_a_result_of_which_nobody_knows_how_it_was_made(problems, tmp_path):
+    (tmp_path / "20260101" / "old-120000.json").write_text(json.dumps({**RESULT, "commit": None}))
+    assert problems(GOOD.replace("latch-120000", "old-120000")) == [
+        "page.md:5: 20260101/old-120000.json has no commit: measure it again"
+    ]
 
 
 def test_a_figure_without_a_citation(problems):
