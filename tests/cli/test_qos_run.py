@@ -190,7 +190,7 @@ def test_options_count_before_the_text_of_the_network():
     assert changed.settings == ControlSettings(0.5, "fifo", shed=False, observe=True)
     net.control = None
     assert control_for(net, qos=False) is None
-    with pytest.raises(PenstockError, match="--priority says nothing without --qos"):
+    with pytest.raises(PenstockError, match="--priority has no effect without --qos"):
         control_for(net, False, None, "fifo")
 
 
@@ -202,7 +202,7 @@ def test_run_refuses_bad_options_before_anything_starts(tmp_path):
 
     assert "no priority 'stat'" in run("--qos", "--priority", "stat").output
     assert "the headroom is out of range" in run("--qos", "--headroom", "2").output
-    assert "--observe says nothing without --qos" in run("--observe").output
+    assert "--observe has no effect without --qos" in run("--observe").output
     impossible = """
     qos: {delay: [[0, 1], [0.05, 1], [1, 0]]}
 """

@@ -65,4 +65,4 @@ def _only_with_qos(options: dict[str, object], *, shed: bool, observe: bool) -> 
     given += ["--no-shed"] if not shed else []
     given += ["--observe"] if observe else []
     if given:
-        raise PenstockError(f"{given[0]} says nothing without --qos", hint="add --qos")
+        raise PenstockError(f"{given[0]} has no effect without --qos", hint="add --qos")

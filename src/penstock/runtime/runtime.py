@@ -268,7 +268,7 @@ class Runtime(Attaching, Steered):
         """How outputs, sources, valves and sub-networks stand, as `penstock qos show` tells it."""
         if self.control is None:
             raise PenstockError(
-                f"network '{self.network.name}' runs without control, so there is no QoS to tell",
+                f"network '{self.network.name}' runs without control, so there is no QoS to report",
                 hint="Runtime(..., control=penstock.Control()), or `penstock run --qos`",
             )
         return self.control.qos()

@@ -71,7 +71,7 @@ def test_as_many_groups_as_cores_or_48_under_control(tmp_path: Path, monkeypatch
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--headroom says nothing without --qos"):
+    with pytest.raises(InputError, match="--headroom has no effect without --qos"):
         plan(tmp_path, headroom=0.9)
     with pytest.raises(InputError, match=r"--headroom 1\.5 is no part of the capacity"):
         plan(tmp_path, qos=True, headroom=1.5)

@@ -74,7 +74,7 @@ class RunPlan:
 
     def _check_qos(self) -> None:
         if self.headroom is not None and not self.qos:
-            raise InputError("--headroom says nothing without --qos; add --qos.")
+            raise InputError("--headroom has no effect without --qos; add --qos.")
         if self.headroom is not None and not 0 < self.headroom <= 1:
             raise InputError(f"--headroom {self.headroom:g} is no part of the capacity; expected 0 to 1.")
         if self.qos and not self.ticks:

@@ -1,4 +1,4 @@
-"""Which versions of a sub-network's state exist, and how the one after the last commit is had again.
+"""Which versions of a sub-network's state exist, and how the one after the last commit is rebuilt.
 
 There are two ways. With *deltas*, each train writes what it changed into the checkpoint before its commit.
 With *snapshots*, it writes that into memory only (`version_folder.py`). Every few seconds of trains, a thread
