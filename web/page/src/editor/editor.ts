@@ -69,10 +69,19 @@ function completions(words: EditorOptions["words"]): (context: CompletionContext
   };
 }
 
+/** What the browser has selected in the editor. Chromium tells it of a shadow root, others of the page. */
+function selected(view: EditorView): AbstractRange | undefined {
+  // The types of the browser do not know that a shadow root may have a selection.
+  const root = view.root as Partial<Pick<Document, "getSelection">>;
+  const selection = root.getSelection?.() ?? document.getSelection();
+  const range = selection?.rangeCount ? selection.getRangeAt(0) : undefined;
+  return range && view.contentDOM.contains(range.commonAncestorContainer) ? range : undefined;
+}
+
 /** What an input replaces: as the browser says, because the editor hears of a new selection a moment later. */
 function replaced(event: InputEvent, view: EditorView): { from: number; to: number } {
-  const range = event.getTargetRanges()[0];
-  if (!range || range.collapsed) return view.state.selection.main;
+  const range = [event.getTargetRanges()[0], selected(view)].find((each) => each && !each.collapsed);
+  if (!range) return view.state.selection.main;
   return {
     from: view.posAtDOM(range.startContainer, range.startOffset),
     to: view.posAtDOM(range.endContainer, range.endOffset),
@@ -80,11 +89,15 @@ function replaced(event: InputEvent, view: EditorView): { from: number; to: numb
 }
 
 // Typing over a selection: the browser would keep the style of what it replaces in a style attribute, which the
-// policy forbids. So the text is replaced here.
+// policy forbids. So the text is replaced here. The same where nothing may be typed: it would be put in first.
 const typedOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
     const plain = event.inputType === "insertText" && event.data !== null && !view.composing;
-    if (!plain || view.state.readOnly) return false;
+    if (!plain) return false;
+    if (view.state.readOnly) {
+      event.preventDefault();
+      return true;
+    }
     const { from, to } = replaced(event, view);
     if (from === to) return false;
     event.preventDefault();
