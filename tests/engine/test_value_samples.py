@@ -53,3 +53,8 @@ def test_what_the_other_sample_cannot_tell_is_left_out():
     found = pairs(before, after, "v")
     assert 30 <= len(found) <= 32
     assert all(value is not None for _, value in found)
+
+
+def test_values_that_no_interval_holds_are_unknown():
+    odd = pa.table({"v": [1.5, float("inf"), float("-inf"), float("nan"), None], "_seq": list(range(5))})
+    assert sampled(odd, ["v"])["columns"]["v"] == [1.5, None, None, None, None]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.control.semantic.bins import Cut
-from penstock.engine.arrow.value_samples import pairs
+from penstock.engine.arrow.value_samples import finite, pairs
 from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.rewrite.value_ways import ValueWay
 
@@ -111,8 +111,13 @@ class Pool:
     @classmethod
     def of(cls, plain: JsonMapping) -> Pool:
         """From the catalog."""
-        answers = tuple(Point({}, value) for value in plain["answers"])
-        return cls(answers, tuple(Point(columns, value) for columns, value in plain["tuples"]))
+        answers = tuple(Point({}, value) for value in plain["answers"] if finite(value) is not None)
+        return cls(answers, tuple(Point(_finite(columns), finite(v)) for columns, v in plain["tuples"]))
+
+
+def _finite(columns: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Without what no interval holds: earlier versions kept infinite values, too."""
+    return {name: finite(value) for name, value in columns.items()}
 
 
 def _spared(cut: Cut, before: Sequence[Point]) -> float:

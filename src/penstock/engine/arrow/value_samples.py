@@ -8,7 +8,7 @@ found again behind them, unless a box has dropped it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,16 @@ def sampled(table: pa.Table, columns: Sequence[str], most: int = MOST) -> PlainS
 
 def _floats(column: pa.ChunkedArray) -> list[float | None]:
     values: list[float | None] = pc.cast(column, pa.float64()).to_pylist()
-    return [None if value is None or isnan(value) else value for value in values]
+    return [finite(value) for value in values]
+
+
+def finite(value: float | None) -> float | None:
+    """A value that an interval can hold; None for one that is missing, infinite or no number.
+
+    >>> finite(2.5), finite(float("inf")), finite(float("nan"))
+    (2.5, None, None)
+    """
+    return None if value is None or not isfinite(value) else float(value)
 
 
 def _hashes(places: np.ndarray) -> np.ndarray:

@@ -7,11 +7,10 @@ hash.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
 
 from pyspark.sql import DataFrame
 
-from penstock.engine.arrow.value_samples import LOT, MOST, PlainSample, together
+from penstock.engine.arrow.value_samples import LOT, MOST, PlainSample, finite, together
 from penstock.engine.contract.valve import PARTS
 from penstock.engine.spark.entry.by_reference import by_reference
 from penstock.engine.spark.entry.valve_sql import hashed_below
@@ -37,9 +36,5 @@ def watched_values(watch: Watch, node: str, columns: Sequence[str]) -> PlainSamp
     if seen is None:
         return None
     rows = {row["seq"]: row for row in seen["sample"]}  # a task that ran twice has told it twice
-    values = {name: [_number(row[name]) for row in rows.values()] for name in columns}
+    values = {name: [finite(row[name]) for row in rows.values()] for name in columns}
     return together([{"rows": int(seen["rows"]), "seq": list(rows), "columns": values}])
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None or isnan(value) else float(value)
