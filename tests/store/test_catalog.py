@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +78,12 @@ def test_trains_come_back_and_a_replay_replaces(catalog):
     assert catalog.selectivity("unknown") is None
     catalog.record_train(record(2, rows=0, out=0, box="idle"))
     assert catalog.selectivity("idle") is None
+
+
+def test_what_was_shed_behind_decoding_comes_back(catalog):
+    """Else trains that shed by value would look dearer after a restart than they are."""
+    catalog.record_train(replace(record(0), decoded=7))
+    assert catalog.trains("main") == [replace(record(0), decoded=7)]
 
 
 def test_selectivity_over_the_last_trains(catalog):

@@ -60,6 +60,11 @@ class ValvePlace:
         return self.grain == KEYS and not self.keys
 
     @property
+    def early(self) -> bool:
+        """Whether what is shed here, at a source, is dropped before it is decoded."""
+        return self.in_groups or self.grain in ("slices", "blocks")
+
+    @property
     def choice(self) -> tuple[object, ...]:
         """Of two places with the same choice, one that keeps less keeps a part of what the other keeps."""
         return (self.grain, self.lot, self.keys, self.size, self.every, self.slice_bits)

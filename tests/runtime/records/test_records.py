@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 import penstock as ps
+from penstock.engine.contract.account import Account
 from penstock.engine.contract.commit import Commit
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.ticket import Ticket
 from penstock.engine.contract.train_done import TrainDone
+from penstock.engine.contract.valve import Valve
 from penstock.engine.spark.entry.points import PointInput
 from penstock.rewrite.subnetworks import split
 from penstock.runtime.records.train_records import TrainRecords
@@ -42,6 +44,27 @@ def done(train, *, since, left=(), rows=10, out=5, estimated=False):
         ("out", "other"),
         dict.fromkeys(left, out),
     )
+
+
+@pytest.mark.parametrize(
+    ("valve", "decoded"),
+    [
+        (Valve("cars", 0.5, "blocks"), 0),
+        (Valve("cars", 0.5, "slices"), 0),
+        (Valve("cars", 0.5, "keys"), 0),  # groups of a feed, unread
+        (Valve("cars", 0.5, "keys", keys=("k",)), 6),
+        (Valve("cars", 0.5, "tuples"), 6),
+        (Valve("cars", 0.5, "windows", size=10, every=10), 6),
+        (Valve("cars", 0.5, "values", predicate="v > 1"), 6),
+        (Valve("cars->slow", 0.5, "windows", size=10, every=10), 0),
+    ],
+    ids=lambda value: value.grain if isinstance(value, Valve) else "",
+)
+def test_what_a_valve_drops_behind_decoding_was_decoded(records, valve, decoded):
+    ticket = Ticket(0, time.time(), rows=10, valves=(valve,))
+    commit = Commit(0, accounts={"cars": Account(offered=10, let_in=4, shed=6)})
+    records.train_done(TrainDone("out", ticket, commit, time.time(), ("out",)))
+    assert records.newest["out"].decoded == decoded
 
 
 def test_only_outputs_that_tuples_left_by_have_a_latency(records):

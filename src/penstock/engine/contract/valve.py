@@ -136,6 +136,17 @@ class Valve:
         return {"tuples": 0, "blocks": BLOCK_BITS, "slices": self.slice_bits}.get(self.grain)
 
     @property
+    def early(self) -> bool:
+        """Whether it drops at a source before anything is decoded: slices, blocks, groups of a feed.
+
+        >>> [Valve("cars", 0.5, grain).early for grain in ("slices", "blocks", "tuples", "keys")]
+        [True, True, False, True]
+        >>> Valve("cars", 0.5, "keys", keys=("seg",)).early
+        False
+        """
+        return self.grain in ("slices", "blocks") or (self.grain == "keys" and not self.keys)
+
+    @property
     def open(self) -> bool:
         """Whether nothing is shed here, now or in windows chosen earlier."""
         return self.share >= 1 and not self.predicate and all(step.share >= 1 for step in self.steps)

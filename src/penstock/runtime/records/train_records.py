@@ -347,9 +347,9 @@ class TrainRecords:
 
 
 def _decoded(done: TrainDone) -> int:
-    """Tuples that valves at inputs have dropped by value, so they had to be read first."""
-    by_value = {valve.at for valve in done.ticket.valves if valve.grain == "values"}
-    return sum(account.shed for source, account in done.commit.accounts.items() if source in by_value)
+    """Tuples that valves at sources have dropped by value, time or key, so they had to be read first."""
+    late = {valve.at for valve in done.ticket.valves if not valve.early}
+    return sum(account.shed for source, account in done.commit.accounts.items() if source in late)
 
 
 def _name(count: BoxCount) -> str:

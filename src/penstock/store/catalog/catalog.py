@@ -215,7 +215,8 @@ class Catalog:
             for table in ("box_counts", "accounts", "sheds"):
                 db.execute(f"DELETE FROM {table} WHERE subnetwork = ? AND train = ?", (sub, train))
             row = (sub, train, record.start, record.end, record.rows_in, record.duration, record.cpu)
-            db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, record.alone))
+            more = (record.alone, record.decoded)
+            db.execute("INSERT OR REPLACE INTO trains VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, *more))
             boxes = [(sub, train, *astuple(count)) for count in record.boxes]
             db.executemany("INSERT INTO box_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", boxes)
             accounts = [(sub, train, *astuple(account)) for account in record.accounts]
@@ -247,7 +248,7 @@ class Catalog:
     def trains(self, subnetwork: str, last: int = 100) -> list[TrainRecord]:
         """The last trains of a sub-network, oldest first."""
         rows = self._rows(
-            """SELECT train, start, end, rows_in, cpu, alone FROM trains
+            """SELECT train, start, end, rows_in, cpu, alone, decoded FROM trains
                WHERE subnetwork = ? ORDER BY train DESC LIMIT ?""",
             subnetwork,
             last,
@@ -263,8 +264,9 @@ class Catalog:
                 accounts=self._accounts(subnetwork, train),
                 cpu=cpu,
                 alone=bool(alone),
+                decoded=decoded,
             )
-            for train, start, end, rows_in, cpu, alone in rows
+            for train, start, end, rows_in, cpu, alone, decoded in rows
         ]
         return records[::-1]
 

@@ -121,7 +121,7 @@ class TrainRecord:
     cpu: float | None = None  # CPU-seconds of everything that the train used; None: not measured
     alone: bool = True  # no train of another sub-network ran meanwhile
     sheds: tuple[Shed, ...] = ()  # by valve
-    decoded: int = 0  # of those shed at inputs, the ones that went by value: they were read and decoded
+    decoded: int = 0  # of those shed at sources, the ones that were decoded first: see `Valve.early`
 
     @property
     def duration(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 7
+FORMAT = 8
 
 TABLES = """
 CREATE TABLE networks (version INTEGER PRIMARY KEY, name TEXT, form TEXT, text TEXT, hash TEXT, time REAL);
@@ -14,7 +14,7 @@ CREATE TABLE arrows (
     PRIMARY KEY (version, head, position)) WITHOUT ROWID;
 CREATE TABLE trains (
     subnetwork TEXT, train INTEGER, start REAL, end REAL, rows_in INTEGER, duration REAL,
-    cpu REAL, alone INTEGER, PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
+    cpu REAL, alone INTEGER, decoded INTEGER, PRIMARY KEY (subnetwork, train)) WITHOUT ROWID;
 CREATE TABLE box_counts (
     subnetwork TEXT, train INTEGER, box TEXT, rows_in INTEGER, rows_out INTEGER, dead INTEGER,
     dropped INTEGER, estimated INTEGER, wall REAL, cpu REAL,
