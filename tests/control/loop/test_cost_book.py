@@ -66,3 +66,10 @@ def test_capacity_is_how_many_cores_work_for_a_further_second_whatever_is_shed(c
     known = book(trains)
     known.costs(0.0)
     assert known.capacity == pytest.approx(cores, rel=0.01)
+
+
+def test_where_the_cpu_of_trains_is_not_known_there_is_no_capacity():
+    """On a cluster: the cores of the driver say nothing."""
+    known = book([train(k, 5000, None, 0.2) for k in range(40)])
+    known.costs(0.0)
+    assert known.capacity is None

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
-from tests.control.loop.networks import COSTS, CPU, network, subs
+from tests.control.loop.networks import COSTLY, COSTS, CPU, TOLERANT, network, subs
 
+import penstock as ps
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.plan import Memory, decide, load_nodes, usable_part
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
+from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
+from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.record_types import InputLoad
 
 STRUCTURE = Structure(subs())
@@ -88,6 +92,44 @@ def test_nothing_left_to_shed_is_said():
     plan, _ = plan_of([picture(20.0 + k / 4, 20 * CAPACITY / ALL, 5.0) for k in range(8)])
     assert plan.exhausted
     assert plan.shares == {"alarms": 1.0, "means": 0.0, "scores": 0.0}
+
+
+def test_a_graph_that_is_drawn_while_it_runs_counts_at_once():
+    overload = 2 * CAPACITY / ALL
+    plan, memory = plan_of([picture(20.0, overload, 1.0)])
+    strict = {"means": MAY["means"]}
+    plan, memory = decide(STRUCTURE, picture(20.25, overload, 1.0), memory, headroom=0.9, sheddable=strict)
+    assert plan.shares["scores"] == 1
+    worthless = {**MAY, "means": replace(TOLERANT, loss=[(0, 0), (1, 1), (100, 1)])}
+    plan, memory = decide(STRUCTURE, picture(20.5, overload, 1.0), memory, headroom=0.9, sheddable=worthless)
+    assert plan.shares["means"] <= 0.02
+
+
+def test_the_time_of_trains_is_no_cost():
+    """On a cluster the CPU of trains is not known, and nothing is shed there."""
+    lines = MeasuredSubnetwork("alarms", 64, 1000, Line(0.2, ALL))
+    seen = replace(picture(20.0, 4 * CAPACITY / ALL, 5.0), costs=MeasuredCosts({}, {"alarms": lines}))
+    plan, _ = plan_of([seen])
+    assert (plan.shares, plan.load) == ({}, None)
+
+
+def test_windows_at_a_source_go_behind_decoding_so_more_of_them_must_go():
+    def planned(grain):
+        net = ps.Network("n")
+        cars = net.source("cars", ps.csv("in/", "time TIMESTAMP, seg INT, spd INT"), timestamp="time")
+        tens = cars.tumble("10 seconds", n="sum(spd)", name="minutes").shed(grain)
+        net.output("alarms", tens, to=ps.console(), qos=replace(COSTLY, approximate=True))
+        structure = Structure(split(net))
+        places = Places.of(net, structure)
+        seen = picture(20.0, 1.2 * CAPACITY / (CPU["around"] + CPU["minutes"]), 2.0)
+        may, decoded = places.sheddable(structure.qos), places.decoded()
+        plan, _ = decide(structure, seen, Memory(), headroom=0.9, sheddable=may, decoded=decoded)
+        return plan, decoded["alarms"]
+
+    (windows, late), (blocks, early) = planned("windows"), planned("tuples")
+    assert (late, early) == ({"alarms"}, frozenset())
+    assert windows.shares["alarms"] < blocks.shares["alarms"] < 1
+    assert windows.remaining >= 1.2 * CAPACITY * CPU["around"] / (CPU["around"] + CPU["minutes"]) - 1e-6
 
 
 def test_the_strictest_output_decides_how_much_may_be_used():

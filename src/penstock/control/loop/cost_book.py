@@ -76,8 +76,8 @@ class CostBook:
 
     def _fit_capacity(self) -> float | None:
         """How many cores work for each further second of a train, in the sub-network that spreads best."""
-        if not any(self._trains.values()):
-            return None
+        if not any(train.cpu is not None for trains in self._trains.values() for train in trains):
+            return None  # on a cluster nobody knows what its cores do
         lines = [each.spread for each in self._costs.subnetworks.values()]
         cores = [1 / line.per_tuple for line in lines if line is not None and line.per_tuple > 0]
         known = max(cores, default=self._cores * _ASSUMED_EFFICIENCY)

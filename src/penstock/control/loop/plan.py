@@ -6,7 +6,7 @@ from the shares (`valves.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.control.analysis import quiet_share, usable_share
@@ -14,8 +14,6 @@ from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.structure import (
     Structure,
     by_name,
-    ends_below,
-    losing_points,
     rated,
     rates_in,
 )
@@ -31,6 +29,9 @@ _MOVED = 0.05  # the road map is built anew when a node's part of the load moves
 _LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
 _ENOUGH_TRAINS, _ENOUGH_SECONDS = 8, 10.0  # of warm trains, before their costs are believed
 
+Decoded = Mapping[str, frozenset[str]]
+"""By sub-network: the outputs whose tuples it decodes before any are dropped."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -43,6 +44,7 @@ class Memory:
     values: Mapping[str, ByValue] = field(default_factory=dict)  # what the map knows of values
     plain_map: RoadMap | None = None  # the map if nothing goes by value
     parts: Mapping[str, float] = field(default_factory=dict)  # of the load, by node, that the map is for
+    basis: object = None  # what else the map follows from: graphs, nodes, what goes together
 
 
 @dataclass(frozen=True)
@@ -75,42 +77,53 @@ class Plan:
 
 
 def load_nodes(
-    structure: Structure, picture: Picture, decoded: frozenset[str] = frozenset()
+    structure: Structure, picture: Picture, decoded: Decoded | None = None, by_value: Iterable[str] = ()
 ) -> list[LoadNode]:
     """What uses CPU at the offered rates: in each sub-network what is around its boxes, and each box.
 
-    `decoded`: outputs whose tuples are decoded before they are dropped.
+    `by_value`: outputs whose tuples are dropped by value, at the input of their sub-network.
     """
     subs = by_name(structure.subs)
+    late = {name: (decoded or {}).get(name, frozenset()) for name in subs}
+    late |= {n: late[n] | (frozenset(by_value) & {*s.outputs, *s.points}) for n, s in subs.items()}
     return [
         node
         for seen in picture.subnetworks
         if not seen.held and seen.name in subs
-        for node in _nodes_at(subs[seen.name], seen.rates, picture.costs, decoded)
+        for node in _nodes_at(structure, subs[seen.name], seen.rates, picture.costs, late[seen.name])
     ]
 
 
 def _nodes_at(
-    sub: SubNetwork, rates: Mapping[str, float], costs: MeasuredCosts, decoded: frozenset[str] = frozenset()
+    structure: Structure,
+    sub: SubNetwork,
+    rates: Mapping[str, float],
+    costs: MeasuredCosts,
+    decoded: frozenset[str] = frozenset(),
 ) -> list[LoadNode]:
-    measured, below = costs.subnetworks.get(sub.name), ends_below(sub)
-    known = None if measured is None else measured.around or measured.cpu or measured.wall
+    measured, below = costs.subnetworks.get(sub.name), structure.outputs_below[sub.name]
+    # Never the time of trains: on a cluster the CPU is not known, and contention would look like cost.
+    known = None if measured is None else measured.around or measured.cpu
     if known is None:
         return []
-    ends = frozenset((*sub.outputs, *sub.points))
-    everything = (ends - losing_points(sub)) or ends
+    # A point that nobody reads goes without saying beside outputs; alone it loses nothing.
+    everything = frozenset[str]().union(*below.values()) or frozenset((*sub.outputs, *sub.points))
     around = sum(rates.values()) * known.per_tuple
     nodes = [LoadNode(sub.name, around, everything, everything & decoded)]
     for name, rate in rates_in(sub, costs, rates).items():
         box = costs.boxes.get(name)
         if box is not None and box.cpu is not None and measured is not None and measured.around is not None:
-            mine = (below[name] & everything) or everything
+            mine = below[name] or everything
             nodes.append(LoadNode(f"{sub.name}/{name}", rate * box.cpu.per_tuple, mine))
     return [node for node in nodes if node.load > 0 and node.outputs]
 
 
 def cpu_per_tuple(
-    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, shares: Mapping[str, float]
+    structure: Structure,
+    sub: SubNetwork,
+    seen: SubnetworkPicture,
+    costs: MeasuredCosts,
+    shares: Mapping[str, float],
 ) -> float | None:
     """CPU-seconds that a tuple of its inputs costs a sub-network while outputs keep these shares."""
     rates = seen.rates
@@ -118,12 +131,12 @@ def cpu_per_tuple(
     if total <= 0:
         rates = dict.fromkeys(sub.inputs, 1.0)
         total = float(len(rates))
-    nodes = _nodes_at(sub, rates, costs)
+    nodes = _nodes_at(structure, sub, rates, costs)
     kept = [node.load * max(shares.get(name, 1.0) for name in node.outputs) for node in nodes]
     return sum(kept) / total if nodes else None
 
 
-def decide(
+def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     structure: Structure,
     picture: Picture,
     memory: Memory,
@@ -132,6 +145,7 @@ def decide(
     sheddable: Mapping[str, QoS],
     values: Mapping[str, ByValue] | None = None,
     together: Mapping[str, frozenset[str]] | None = None,
+    decoded: Decoded | None = None,
     tempo: Tempo = QUICK,
 ) -> tuple[Plan, Memory]:
     """The plan for a picture, and what to remember. `sheddable`: the outputs in front of which valves may be.
@@ -141,7 +155,8 @@ def decide(
     """
     memory = _with_boost(memory, picture)
     values = {name: each for name, each in (values or {}).items() if name in sheddable}
-    nodes = load_nodes(structure, picture, frozenset(n for n, each in values.items() if each.at_input))
+    plain = load_nodes(structure, picture, decoded)
+    nodes = load_nodes(structure, picture, decoded, [n for n, each in values.items() if each.at_input])
     load = sum(node.load for node in nodes)
     silent = not nodes and memory.map is not None  # nothing comes: what is shed comes back, step by step
     if picture.capacity is None or not (nodes or silent):
@@ -152,7 +167,7 @@ def decide(
     plan = Plan(boost=memory.boost, usable=usable)
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
-    memory = memory if silent else _with_map(memory, nodes, sheddable, values, together)
+    memory = memory if silent else _with_map(memory, nodes, plain, sheddable, values, together)
     memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most, tempo))
     shedding = memory.shedding
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
@@ -232,22 +247,27 @@ def _shedding(
 def _with_map(
     memory: Memory,
     nodes: Sequence[LoadNode],
+    plain_nodes: Sequence[LoadNode],
     sheddable: Mapping[str, QoS],
     values: Mapping[str, ByValue],
     together: Mapping[str, frozenset[str]] | None,
 ) -> Memory:
+    """With a road map for these loads. `plain_nodes`: if nothing goes by value."""
     total = sum(node.load for node in nodes)
     parts = {node.name: node.load / total for node in nodes}
     moved = memory.parts.keys() != parts.keys() or any(
         abs(part - memory.parts[name]) > _MOVED for name, part in parts.items()
     )
-    if memory.map is not None and not moved and not _other_values(memory.values, values):
+    # A graph may change while the network runs, and so may the outputs behind a node.
+    basis = dict(sheddable), dict(together or {}), {n.name: (n.outputs, n.paid) for n in plain_nodes}
+    same = memory.basis == basis and not _other_values(memory.values, values)
+    if memory.map is not None and not moved and same:
         return memory
     shares = [replace(node, load=parts[node.name]) for node in nodes]
-    plain = road_map([replace(node, paid=frozenset()) for node in shares], sheddable, together=together)
+    plain = road_map([replace(n, load=parts[n.name]) for n in plain_nodes], sheddable, together=together)
     curves = {name: each.curve for name, each in values.items()}
     chosen = road_map(shares, sheddable, curves, together) if values else plain
-    return replace(memory, map=chosen, plain_map=plain, parts=parts, values=values)
+    return replace(memory, map=chosen, plain_map=plain, parts=parts, values=values, basis=basis)
 
 
 def _other_values(before: Mapping[str, ByValue], now: Mapping[str, ByValue]) -> bool:

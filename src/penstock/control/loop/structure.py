@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from penstock.control.priority import RatedEnd
 from penstock.model.costs import MeasuredCosts
@@ -14,9 +15,19 @@ from penstock.rewrite.subnetworks import SubNetwork
 
 @dataclass(frozen=True)
 class Structure:
-    """The sub-networks that run, each after those whose points it reads as far as there is an order."""
+    """The sub-networks that run, each after those whose points it reads as far as there is an order.
+
+    `attached`: the names of those that are no part of the network.
+    """
 
     subs: tuple[SubNetwork, ...]
+    attached: frozenset[str] = frozenset()
+
+    @classmethod
+    def running(cls, network: Network, subs: Iterable[SubNetwork]) -> Structure:
+        """That of sub-networks which run beside or as parts of a network."""
+        known = tuple(subs)
+        return cls(known, frozenset(sub.name for sub in known if is_attached(network, sub)))
 
     @property
     def qos(self) -> dict[str, QoS]:
@@ -26,6 +37,37 @@ class Structure:
     def readers(self, sub: SubNetwork) -> list[SubNetwork]:
         """The sub-networks that read its points."""
         return [other for other in self.subs if other is not sub and set(sub.points) & set(other.inputs)]
+
+    @cached_property
+    def outputs_below(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        """By sub-network and node: the outputs, views and points for which the node works.
+
+        A point that may lose tuples keeps what the outputs behind it keep, so these stand for it: its valve
+        follows their shares (`valves.py`). An attached query has no say in that.
+        """
+        known: dict[str, Mapping[str, frozenset[str]]] = {}
+        for sub in self.subs:
+            self._work_for(sub, known)
+        return known
+
+    def _work_for(
+        self, sub: SubNetwork, known: dict[str, Mapping[str, frozenset[str]]]
+    ) -> Mapping[str, frozenset[str]]:
+        if sub.name not in known:
+            stands_for = {point: self._behind(sub, point, known) for point in losing_points(sub)}
+            known[sub.name] = {
+                name: frozenset(each for end in ends for each in stands_for.get(end, {end}))
+                for name, ends in ends_below(sub).items()
+            }
+        return known[sub.name]
+
+    def _behind(
+        self, sub: SubNetwork, point: str, known: dict[str, Mapping[str, frozenset[str]]]
+    ) -> frozenset[str]:
+        """The ends behind a point, and the point itself if it has a QoS."""
+        own = {point} & rated(sub).keys()
+        readers = [r for r in self.readers(sub) if point in r.inputs and r.name not in self.attached]
+        return frozenset(own).union(*(self._work_for(reader, known)[point] for reader in readers))
 
     def ends(self, sub: SubNetwork, costs: MeasuredCosts) -> tuple[RatedEnd, ...]:
         """The outputs and views with a QoS that get what a sub-network gives, through points too."""
@@ -65,7 +107,7 @@ def running_in(network: Network, sub: SubNetwork) -> Network | None:
     and from all that lies behind the points. An attached query is not part of the network, and stands for
     itself.
     """
-    if any(name not in network.nodes for name in sub.as_written.nodes):
+    if is_attached(network, sub):
         return sub.network
     if sub.written is None:
         return network
@@ -78,10 +120,14 @@ def running_in(network: Network, sub: SubNetwork) -> Network | None:
     return Network.of(network.name, nodes, groups=network.groups, control=network.control)
 
 
+def is_attached(network: Network, sub: SubNetwork) -> bool:
+    """Whether a sub-network is an attached query, which is no part of the network."""
+    return any(name not in network.nodes for name in sub.as_written.nodes)
+
+
 def losing_points(sub: SubNetwork) -> frozenset[str]:
-    """Points without a QoS that may lose tuples: they get what the outputs beside them keep."""
-    nodes, known = sub.network.nodes, rated(sub)
-    return frozenset(name for name in sub.points if name not in known and getattr(nodes[name], "shed", False))
+    """Points and views that may lose tuples."""
+    return frozenset(name for name in sub.points if getattr(sub.network.nodes[name], "shed", False))
 
 
 def ends_below(sub: SubNetwork) -> dict[str, frozenset[str]]:

@@ -66,6 +66,24 @@ class Places:
         names = {name for outputs in behind for name in outputs}
         return {name: min((each for each in behind if name in each), key=len) for name in names}
 
+    def decoded(self) -> dict[str, frozenset[str]]:
+        """By sub-network, the outputs whose tuples it decodes before any of them are dropped.
+
+        Only slices and blocks go before that. What goes by windows, keys or tuples saves what lies behind.
+        """
+        losing = {name for places in self.by_subnetwork.values() for p in places for name in p.outputs}
+        return {sub.name: self._decoded(sub, losing) for sub in self.subs if sub.name in self.around}
+
+    def _decoded(self, sub: SubNetwork, losing: Iterable[str]) -> frozenset[str]:
+        early = {p.at: p.outputs for p in self.by_subnetwork.get(sub.name, ()) if p.early}
+        sources = [name for name in sub.inputs if name in sub.network.sources]
+        above = {name: reaching(self.around[sub.name], [name]) for name in losing} if sources else {}
+        return frozenset(
+            name
+            for name, nodes in above.items()
+            if any(source in nodes and name not in early.get(source, ()) for source in sources)
+        )
+
     @property
     def in_groups(self) -> bool:
         """Whether a feed loses whole groups. What comes back is not exact for long, so it should not soon."""
@@ -127,9 +145,14 @@ class Places:
         ]
 
     def memory(self, sub: SubNetwork, end: str) -> int | None:
-        """How long boxes behind a place remember on the way to an output or point, in us; None: for ever."""
-        places = self.by_subnetwork.get(sub.name, ())
-        memories = [memory_behind(self.around[sub.name], place.at, end) for place in places]
+        """How long boxes behind a place remember on the way to an output or point, in us; None: for ever.
+
+        Where no place is known, a valve may all the same have been at an input a moment ago: before the first
+        look of a run, or until a graph was changed.
+        """
+        places = [p.at for p in self.by_subnetwork.get(sub.name, ()) if _leads_to(sub, p, end)]
+        network = self.around[sub.name] if places else sub.network
+        memories = [memory_behind(network, at, end) for at in places or sub.inputs]
         known = [each for each in memories if each is not None]
         return None if len(known) < len(memories) else max(known, default=0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.control.loop.cost_book import CostBook
@@ -76,19 +77,24 @@ def facts_of(
     seen = {each.name: each for each in picture.subnetworks}
     facts = {}
     for sub in structure.subs:
-        wall, cpu = _lines(sub, seen.get(sub.name, SubnetworkPicture(sub.name)), picture.costs, shares)
+        known = seen.get(sub.name, SubnetworkPicture(sub.name))
+        wall, cpu = _lines(structure, sub, known, picture.costs, shares)
         facts[sub.name] = SubnetworkFacts(wall, cpu, structure.ends(sub, picture.costs))
     return facts
 
 
 def _lines(
-    sub: SubNetwork, seen: SubnetworkPicture, costs: MeasuredCosts, shares: Mapping[str, float]
+    structure: Structure,
+    sub: SubNetwork,
+    seen: SubnetworkPicture,
+    costs: MeasuredCosts,
+    shares: Mapping[str, float],
 ) -> tuple[Line | None, Line | None]:
     """Time and CPU of a train by its tuples, while outputs keep these shares."""
     measured = costs.subnetworks.get(sub.name)
     if measured is None:
         return None, None
-    each = cpu_per_tuple(sub, seen, costs, shares)
+    each = cpu_per_tuple(structure, sub, seen, costs, shares)
     if each is None or measured.cpu is None or measured.spread is None:
         return measured.wall, measured.cpu
     wall = Line(costs.fixed_seconds(sub.name), each * measured.spread.per_tuple)
@@ -96,14 +102,15 @@ def _lines(
 
 
 def candidates_of(
-    queries: Mapping[str, SubnetworkQuery], facts: Mapping[str, SubnetworkFacts]
+    queries: Mapping[str, SubnetworkQuery],
+    facts: Mapping[str, SubnetworkFacts],
+    granted: Mapping[str, float] | None = None,
 ) -> list[Candidate]:
-    """The sub-networks as candidates for the next train."""
+    """The sub-networks as candidates for the next train. `granted`: when each last got one."""
     candidates = []
     for query in queries.values():
-        known = facts.get(query.sub.name, SubnetworkFacts())
+        name, known = query.sub.name, facts.get(query.sub.name, SubnetworkFacts())
         inputs = list(query.situation().inputs.values())
-        candidates.append(
-            Candidate(query.sub.name, waiting_of(inputs), age_of(inputs), known.wall, known.cpu, known.ends)
-        )
+        asked = Candidate(name, waiting_of(inputs), age_of(inputs), known.wall, known.cpu, known.ends)
+        candidates.append(replace(asked, granted=(granted or {}).get(name, asked.granted)))
     return candidates
