@@ -136,6 +136,16 @@ def next_shedding(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> Shed
     return state
 
 
+def too_much(state: Shedding, seen: Pressure, tempo: Tempo = QUICK) -> bool:
+    """Whether less would be kept if all might be shed.
+
+    >>> seen = Pressure(20.0, load=3.0, usable=1.0, age=3.0, threshold=2.0, least=1.0, left=1.0)
+    >>> next_shedding(Shedding(), seen).kept, too_much(Shedding(), seen)
+    (1.0, True)
+    """
+    return _target(state, replace(seen, least=0.0), tempo) < 1
+
+
 def _target(state: Shedding, seen: Pressure, tempo: Tempo) -> float:
     """The part of the load that fits."""
     needed = state.error * state.strain * seen.load

@@ -14,6 +14,7 @@ from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.plan import Memory, decide, load_nodes, usable_part
 from penstock.control.loop.structure import Structure
 from penstock.control.loop.valves import Places
+from penstock.control.shedder import Shedding
 from penstock.model.costs import Line, MeasuredCosts, MeasuredSubnetwork
 from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.record_types import InputLoad
@@ -94,6 +95,32 @@ def test_nothing_left_to_shed_is_said():
     assert plan.shares == {"alarms": 1.0, "means": 0.0, "scores": 0.0}
 
 
+@pytest.mark.parametrize("may", [{}, None], ids=["--no-shed", "strict outputs only"])
+def test_that_nothing_at_all_may_be_shed_is_said_too(may):
+    net = network()
+    for name in ("means", "scores") if may is None else ():
+        net.set_qos(name, ps.QoS(delay=[(0, 1.0), (8, 1.0), (30, 0.0)]))
+    structure = Structure(split(net))
+    may = Places.of(net, structure).sheddable(structure.qos) if may is None else may
+    assert may == {}
+
+    lines = MeasuredSubnetwork("alarms", 64, 1000, Line(0.2, ALL / 2), Line(0.2, ALL), Line(0.2, ALL))
+
+    def look(memory, *seen, **more):
+        whole = replace(picture(*seen, **more), costs=MeasuredCosts({}, {"alarms": lines}))
+        return decide(structure, whole, memory, headroom=0.9, sheddable=may)
+
+    plan, memory = look(Memory(), 20.0, 2 * CAPACITY / ALL, 0.3, departed=0.4)
+    assert not plan.exhausted, "the last train took all"
+    plan, memory = look(memory, 20.25, 2 * CAPACITY / ALL, 1.5)
+    assert plan.exhausted
+    assert plan.shares == {"alarms": 1.0, "means": 1.0, "scores": 1.0}
+    plan, memory = look(memory, 20.5, 2 * CAPACITY / ALL, 0.3, departed=0.4)
+    assert plan.exhausted, "a moment in which nothing is late is no end of it"
+    plan, memory = look(memory, 20.75, 0.5 * CAPACITY / ALL, 0.3)
+    assert not plan.exhausted
+
+
 def test_a_graph_that_is_drawn_while_it_runs_counts_at_once():
     overload = 2 * CAPACITY / ALL
     plan, memory = plan_of([picture(20.0, overload, 1.0)])
@@ -103,6 +130,59 @@ def test_a_graph_that_is_drawn_while_it_runs_counts_at_once():
     worthless = {**MAY, "means": replace(TOLERANT, loss=[(0, 0), (1, 1), (100, 1)])}
     plan, memory = decide(STRUCTURE, picture(20.5, overload, 1.0), memory, headroom=0.9, sheddable=worthless)
     assert plan.shares["means"] <= 0.02
+
+
+def restarted(kept=0.3):
+    """What a run remembers that has just begun, after one that shed."""
+    return Memory(Shedding(kept=kept, tightened=0.0))
+
+
+def looks(memory, pictures):
+    for each in pictures:
+        plan, memory = decide(STRUCTURE, each, memory, headroom=0.9, sheddable=MAY)
+    return plan, memory
+
+
+LITTLE = 0.1 * CAPACITY / ALL
+
+
+def test_shares_of_an_earlier_run_open_where_little_comes():
+    """Trains come once a minute: none will tell anything for a long time, and none is needed."""
+    few = [picture(second, LITTLE, 0.1, trains=0, departed=None) for second in range(20)]
+    plan, memory = looks(restarted(), few[:10])
+    assert memory.shedding.kept == 0.3, "what comes is not known so soon"
+    assert plan.shares["scores"] < 1
+    plan, memory = looks(memory, few[10:])
+    assert memory.shedding.kept == 1
+    assert not plan.shedding
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        {"rate": 2 * CAPACITY / ALL, "age": 0.1},
+        {"rate": LITTLE, "age": 1.5},
+        {"rate": None, "age": None},
+    ],
+    ids=["too much comes", "something waits", "nobody knows"],
+)
+def test_shares_of_an_earlier_run_hold_as_long_as_they_may_be_needed(busy):
+    seen = [picture(float(second), busy["rate"], busy["age"], trains=0) for second in range(60)]
+    _, memory = looks(restarted(), seen)
+    assert memory.shedding.kept == 0.3
+
+
+def test_shares_of_an_earlier_run_open_in_silence():
+    load = InputLoad("cars", "alarms", 0.0, 0, 0.0, 0)
+    quiet = [
+        Picture(float(second), (SubnetworkPicture("alarms", (load,)),), COSTS, CAPACITY)
+        for second in range(20)
+    ]
+    _, memory = looks(restarted(), quiet[:10])
+    assert memory.shedding.kept == 0.3
+    plan, memory = looks(memory, quiet[10:])
+    assert memory.shedding.kept == 1
+    assert plan.shares == {"means": 1.0, "scores": 1.0}
 
 
 def test_the_time_of_trains_is_no_cost():

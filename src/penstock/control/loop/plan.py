@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.control.analysis import quiet_share, usable_share
+from penstock.control.analysis import PART, quiet_share, usable_share
 from penstock.control.loop.picture import Picture, SubnetworkPicture
 from penstock.control.loop.structure import (
     Structure,
@@ -20,7 +20,7 @@ from penstock.control.loop.structure import (
 from penstock.control.priority import next_boost
 from penstock.control.roadmap import LoadNode, RoadMap, road_map
 from penstock.control.semantic.by_value import ByValue
-from penstock.control.shedder import QUICK, Pressure, Shedding, Tempo, next_shedding
+from penstock.control.shedder import QUICK, Pressure, Shedding, Tempo, next_shedding, too_much
 from penstock.model.costs import MeasuredCosts
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
@@ -28,6 +28,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 _MOVED = 0.05  # the road map is built anew when a node's part of the load moves by more
 _LEAST_USABLE = 0.2  # of the capacity: trains that are slow for a while are no reason to shed everything
 _ENOUGH_TRAINS, _ENOUGH_SECONDS = 8, 10.0  # of warm trains, before their costs are believed
+_CLEARLY = 0.85  # of what is usable: with less, shares of an earlier run open before that
 
 Decoded = Mapping[str, frozenset[str]]
 """By sub-network: the outputs whose tuples it decodes before any are dropped."""
@@ -45,6 +46,7 @@ class Memory:
     plain_map: RoadMap | None = None  # the map if nothing goes by value
     parts: Mapping[str, float] = field(default_factory=dict)  # of the load, by node, that the map is for
     basis: object = None  # what else the map follows from: graphs, nodes, what goes together
+    exhausted: bool = False  # it is too much, and nothing more may be shed
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,8 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     plain = load_nodes(structure, picture, decoded)
     nodes = load_nodes(structure, picture, decoded, [n for n, each in values.items() if each.at_input])
     load = sum(node.load for node in nodes)
-    silent = not nodes and memory.map is not None  # nothing comes: what is shed comes back, step by step
+    # Nothing comes: what is shed comes back, step by step. What an earlier run has shed, too.
+    silent = not nodes and (memory.map is not None or _nothing_comes(picture))
     if picture.capacity is None or not (nodes or silent):
         return Plan(boost=memory.boost), memory
     usable = picture.capacity * usable_part(structure, picture.costs, headroom)
@@ -168,10 +171,23 @@ def decide(  # noqa: PLR0913 - all that is known, most of it with a default
     if late is not None:
         plan = replace(plan, late=late[0].name, age=late[0].age, threshold=late[1], left=late[0].left)
     memory = memory if silent else _with_map(memory, nodes, plain, sheddable, values, together)
-    memory = replace(memory, shedding=_shedding(memory, plan, picture, load, most, tempo))
-    shedding = memory.shedding
+    seen = _pressure(memory, plan, picture, load, most)
+    known = bool(plan.late) and picture.now >= _ENOUGH_SECONDS  # nothing is shed before costs are known
+    before = memory.shedding
+    shedding = next_shedding(before, seen, tempo) if known else _reopened(before, structure, picture, seen)
+    memory = replace(memory, shedding=shedding)
     plan = replace(plan, load=load * shedding.error, usable=usable / shedding.strain)
-    return _with_shares(plan, memory), memory
+    if memory.map is None:  # nothing comes since the run began
+        return replace(plan, shares=dict.fromkeys(sheddable, 1.0) if shedding.kept >= 1 else {}), memory
+    plan = _with_shares(plan, memory)
+    exhausted = _exhausted(plan, memory, most, overloaded=known and too_much(shedding, seen, tempo))
+    return replace(plan, exhausted=exhausted), replace(memory, exhausted=exhausted)
+
+
+def _nothing_comes(picture: Picture) -> bool:
+    """Whether every input says that nothing comes and nothing waits."""
+    loads = [load for seen in picture.subnetworks for load in seen.inputs]
+    return bool(loads) and all(load.offered_rate == 0 and not load.waiting for load in loads)
 
 
 def _with_boost(memory: Memory, picture: Picture) -> Memory:
@@ -198,8 +214,13 @@ def usable_part(
     return max(_LEAST_USABLE, min((headroom, *shares)))
 
 
-def _furthest_behind(structure: Structure, picture: Picture) -> tuple[SubnetworkPicture, float] | None:
-    """The sub-network whose input is oldest by the threshold of its ends, and that threshold."""
+def _furthest_behind(
+    structure: Structure, picture: Picture, trains: int = _ENOUGH_TRAINS
+) -> tuple[SubnetworkPicture, float] | None:
+    """The sub-network whose input is oldest by the threshold of its ends, and that threshold.
+
+    `trains`: those that have run fewer do not count.
+    """
     subs = by_name(structure.subs)
     thresholds = [
         (seen, min(end.qos.threshold - end.below for end in ends))
@@ -207,40 +228,44 @@ def _furthest_behind(structure: Structure, picture: Picture) -> tuple[Subnetwork
         if not seen.held
         and seen.name in subs
         and (ends := structure.ends(subs[seen.name], picture.costs))
-        and seen.trains >= _ENOUGH_TRAINS
+        and seen.trains >= trains
     ]
     return max(thresholds, key=lambda pair: pair[0].age / max(1e-3, pair[1]), default=None)
 
 
-def _shedding(
-    memory: Memory, plan: Plan, picture: Picture, load: float, most: float, tempo: Tempo
-) -> Shedding:
-    """How much is kept. Nothing is shed before costs are known."""
-    before = memory.shedding
-    if not plan.late or picture.now < _ENOUGH_SECONDS:
+def _reopened(before: Shedding, structure: Structure, picture: Picture, seen: Pressure) -> Shedding:
+    """What an earlier run has left, opened if all clearly fits and nothing waits for long; never tightened.
+
+    Where little comes, it would else take many minutes until trains tell anything.
+    """
+    late = _furthest_behind(structure, picture, trains=0)
+    waits = late is not None and late[0].age > PART * late[1]
+    known = all(load.offered_rate is not None for each in picture.subnetworks for load in each.inputs)
+    fits = before.error * before.strain * seen.load <= _CLEARLY * seen.usable
+    if before.kept >= 1 or picture.now < _ENOUGH_SECONDS or waits or not known or not fits:
         return before
+    after = next_shedding(before, replace(seen, measured=None, predicted=None, left=0.0))
+    return replace(before, kept=max(before.kept, after.kept), opened=after.opened)
+
+
+def _pressure(memory: Memory, plan: Plan, picture: Picture, load: float, most: float) -> Pressure:
     assert plan.usable is not None
-    trains = sum(seen.trains for seen in picture.subnetworks)
-    return next_shedding(
-        before,
-        Pressure(
-            now=picture.now,
-            load=load,
-            usable=plan.usable,
-            age=plan.age,
-            threshold=plan.threshold,
-            measured=picture.measured,
-            predicted=picture.predicted,
-            trains=trains,
-            least=min(
-                (road.rows[-1].load for road in (memory.map, memory.plain_map) if road is not None),
-                default=0.0,
-            ),
-            worked=picture.worked,
-            left=plan.left,
-            most=most,
+    return Pressure(
+        now=picture.now,
+        load=load,
+        usable=plan.usable,
+        age=plan.age,
+        threshold=plan.threshold,
+        measured=picture.measured,
+        predicted=picture.predicted,
+        trains=sum(seen.trains for seen in picture.subnetworks),
+        least=min(
+            (road.rows[-1].load for road in (memory.map, memory.plain_map) if road is not None),
+            default=0.0,
         ),
-        tempo,
+        worked=picture.worked,
+        left=plan.left,
+        most=most,
     )
 
 
@@ -291,12 +316,22 @@ def _with_shares(plan: Plan, memory: Memory) -> Plan:
     by_value = bool(memory.values) and (plain.lost >= row.lost if fits == plain_fits else fits)
     last = memory.map.rows[-1] if by_value else memory.plain_map.rows[-1]
     row = row if by_value else plain
-    shed_all = row is last and memory.shedding.kept < 1
     return replace(
         plan,
         shares=dict(row.shares),
         remaining=row.load * plan.load,
         lost=row.lost,
-        exhausted=shed_all and row.load * plan.load > (plan.usable or 0.0),
+        exhausted=row is last,
         by_value=memory.values if by_value else {},
     )
+
+
+def _exhausted(plan: Plan, memory: Memory, most: float, *, overloaded: bool) -> bool:
+    """Whether it is still too much though nothing more may be shed (A82), or nothing at all.
+
+    Where nothing at all may be shed, a moment in which nothing is late does not end it: the load must fit.
+    """
+    left, usable = plan.remaining or 0.0, plan.usable or 0.0
+    if not plan.exhausted or left <= usable:
+        return False
+    return memory.shedding.kept < 1 or overloaded or (memory.exhausted and left > max(usable, most))

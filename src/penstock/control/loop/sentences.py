@@ -127,11 +127,14 @@ def length_decision(
 
 
 def exhausted_decision(plan: Plan, now: float) -> Decision:
-    """Nothing more may be shed, and the load is still too large (A82)."""
+    """Nothing more may be shed, or nothing at all, and the load is still too large (A82)."""
     left, usable = plan.remaining or 0.0, plan.usable or 0.0
     sentence = (
         f"nothing is left to shed: {left:.2f} CPU-s a second remain, {usable:.2f} fit; outputs without a "
         "loss graph fall behind"
+        if plan.shedding
+        else f"nothing may be shed: {left:.2f} CPU-s a second are needed, {usable:.2f} fit; outputs fall "
+        "behind"
     )
     numbers = {"remaining": round(left, 4), "usable": round(usable, 4)}
     return Decision(now, "exhausted", "network", sentence, (), numbers)
