@@ -1,8 +1,10 @@
 """From when on the answers of an output are exact (A92): null while its tuples are shed.
 
 When the last valve of an output opens, all later tuples get in. Boxes with memory still remember what was
-missing before: answers are exact from the newest time at that moment plus the memory of the boxes on the way.
-Tuples without a timestamp have the time at which their train left.
+missing before: answers are exact after the newest time at that moment plus the memory of the boxes on the
+way. A tuple of just that time may have been shed. Of a block of lines only the last one is looked at; one
+before it may be newer, by the lateness that its source allows. Tuples without a timestamp have the time at
+which their train left.
 
 What a connection point has lost, its readers miss, though their own valves are open. They are exact from when
 the point is, plus the memory of their own boxes.
@@ -17,6 +19,7 @@ from datetime import UTC, datetime
 from penstock.control.report import BEGINNING
 from penstock.control.valve_places import memory_behind
 from penstock.engine.contract.train_done import TrainDone
+from penstock.model.boxes import Source
 from penstock.rewrite.subnetworks import SubNetwork, reaching
 
 
@@ -33,14 +36,24 @@ class Exactness:
         >>> Exactness().after_train(shed=True, newest=60_000_000, memory=10_000_000)
         Exactness(since=None, newest=60000000)
         >>> _.after_train(shed=False, newest=90_000_000, memory=10_000_000).since
-        '1970-01-01T00:01:10Z'
+        '1970-01-01T00:01:10.000001Z'
         """
         known = [at for at in (self.newest, newest) if at is not None]
         if shed:  # a train without tuples knows no time, and takes none back
             return Exactness(None, max(known, default=None))
         if self.since is None and known and memory is not None:
-            return Exactness(_iso(known[0] + memory), known[0])
+            return Exactness(_iso(known[0] + memory + 1), known[0])
         return self
+
+    def after(
+        self, done: TrainDone, sub: SubNetwork, output: str, memory: int | None, *, shut: bool
+    ) -> Exactness:
+        """After this train. `shut`: one of its valves stands above the output.
+
+        It may have dropped nothing in this train, and yet the next windows are not whole.
+        """
+        shed = shut or done.kept.get(output, 1.0) < 1
+        return self.after_train(shed=shed, newest=seen_by(done, sub, output), memory=memory)
 
     def behind(self, point: Exactness, memory: int | None) -> Exactness:
         """The same for one that reads a point, through boxes that remember so long.
@@ -96,7 +109,15 @@ def seen_by(done: TrainDone, sub: SubNetwork, output: str) -> int | None:
     above = [name for name in sub.inputs if name in reaching(sub.network, [output])]
     if all(sub.network.types[name].timestamp is None for name in above):
         return round(done.ticket.arrival * 1e6)
-    return max((at for name, at in done.commit.newest.items() if name in above), default=None)
+    unseen = _unseen(done, sub, above)
+    return max((at + unseen for name, at in done.commit.newest.items() if name in above), default=None)
+
+
+def _unseen(done: TrainDone, sub: SubNetwork, above: Iterable[str]) -> int:
+    """How much newer than all that was seen a tuple may be which was shed above an output, in us."""
+    blocks = {valve.at for valve in done.ticket.valves if valve.grain == "blocks"}
+    nodes = [sub.network.nodes[name] for name in above if name in blocks]
+    return max((node.lateness for node in nodes if isinstance(node, Source)), default=0)
 
 
 def _iso(us: int) -> str:
