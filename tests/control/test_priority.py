@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.control.priority import (
     choose,
     loss_if_deferred,
     next_boost,
+    priorities,
     should_wait,
     train_length,
 )
@@ -117,6 +119,29 @@ def test_round_robin_takes_turns():
         granted[grant.name] = float(turn)
         turns.append(grant.name)
     assert turns == ["bulk", "lazy", "strict"] * 2
+
+
+def served(candidates, ranking):
+    """In which order they get their trains."""
+    left, order = list(candidates), []
+    while left:
+        order.append(choose(left, ranking).name)
+        left = [each for each in left if each.name != order[-1]]
+    return order
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_priorities_are_numbers_in_the_order_of_service(scheme):
+    old = replace(BULK, name="old", age=3600.0)
+    granted = {"strict": 50.0, "lazy": 40.0, "bulk": float("-inf"), "old": 45.0}
+    candidates = [replace(each, granted=granted[each.name]) for each in (BULK, LAZY, old, STRICT)]
+    table = priorities(candidates, Ranking(scheme))
+    json.dumps(table, allow_nan=False)
+    assert sorted(table, key=table.get, reverse=True) == served(candidates, Ranking(scheme))
+
+
+def test_who_never_had_a_turn_has_a_priority_that_is_a_number():
+    assert priorities([STRICT, LAZY], Ranking("round-robin")) == {"strict": 1.0, "lazy": 1.0}
 
 
 def test_feedback_raises_who_does_badly_and_lets_go_again():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 from penstock.control.analysis import PART
 from penstock.engine.contract.policy import DEFAULT_LENGTH
@@ -161,11 +162,26 @@ def choose(candidates: Sequence[Candidate], ranking: Ranking) -> Grant | None:
 
 
 def priorities(candidates: Sequence[Candidate], ranking: Ranking) -> dict[str, float]:
-    """The priority of each sub-network's next train, larger first (A67); 0 if nothing waits for it."""
+    """The priority of each sub-network's next train, larger first (A67); 0 if nothing waits for it.
+
+    Who has no QoS is served last, the oldest first: below 0. With round robin it is how many seconds earlier
+    than the last one it was served.
+    """
     ready = [each for each in candidates if each.waiting != 0]
-    lengths = {each.name: _length(each, candidates, ranking) for each in ready}
-    known = {each.name: -_rank(each, ready, lengths, ranking)[1] for each in ready}
+    if ranking.scheme == "round-robin":
+        known = _turns(ready)
+    else:
+        lengths = {each.name: _length(each, candidates, ranking) for each in ready}
+        ranks = {each.name: _rank(each, ready, lengths, ranking) for each in ready}
+        known = {name: -1 / (1 - rank[1]) if rank[0] else -rank[1] for name, rank in ranks.items()}
     return {each.name: known.get(each.name, 0.0) for each in candidates}
+
+
+def _turns(ready: Sequence[Candidate]) -> dict[str, float]:
+    """Whose turn it is: larger first. Who was never served comes first, and has no time."""
+    times = [each.granted for each in ready if isfinite(each.granted)]
+    last, first = max(times, default=0.0), min(times, default=0.0) - 1.0
+    return {each.name: last - (each.granted if isfinite(each.granted) else first) for each in ready}
 
 
 def _length(candidate: Candidate, all_: Sequence[Candidate], ranking: Ranking) -> int:
