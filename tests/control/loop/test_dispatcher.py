@@ -155,6 +155,61 @@ def test_a_loop_that_is_silent_is_found_out_once():
     assert silent == [111.0]
 
 
+def test_while_the_loop_is_silent_trains_leave_as_they_come():
+    made, silent = dispatcher(), []
+    made.on_silence = lambda: silent.append(made.clock())
+    made.sync({})
+    made.clock.now += 11
+    assert (ask(made, "bulk", 10), ask(made, "strict", 10)) == (500_000, 500_000)
+    made.sync({"bulk": False, "strict": False})
+    assert ask(made, "bulk", 10**7) is not None
+    assert ask(made, "strict", 500) is None, "one at a time again"
+    made.clock.now += 11
+    made._asked_last = made.clock() - 1
+    ask(made, "bulk", 10)
+    assert silent == [111.0, 122.0]
+
+
+def test_who_stood_still_with_the_loop_waits_for_it_for_a_moment():
+    made, silent = dispatcher(), []
+    made.on_silence = lambda: silent.append(made.clock())
+    made.sync({})
+    ask(made, "bulk", 1)
+    made.clock.now += 60  # the process was stopped
+    ask(made, "bulk", 1)
+    made.clock.now += 0.5
+    ask(made, "bulk", 1)
+    assert silent == []
+    made.clock.now += 1.0
+    ask(made, "bulk", 1)
+    assert silent == [161.5], "only conductors go on"
+
+
+def test_a_fault_in_what_the_loop_is_told_is_none_of_the_trains():
+    made, errors = dispatcher(), []
+    made.on_error = errors.append
+
+    def broken():
+        raise OSError("the catalog cannot be written")
+
+    made.on_silence = broken
+    made.sync({})
+    made.clock.now += 11
+    assert ask(made, "bulk", 10) == 500_000
+    assert [type(error) for error in errors] == [OSError]
+
+
+def test_a_fault_when_a_train_is_declined_is_none_of_the_trains():
+    made, errors = dispatcher(), []
+    made.on_error = errors.append
+    assert ask(made, "bulk", 10**6) is not None
+    ask(made, "strict", 10)
+    made.facts = None  # whatever goes wrong
+    made.declined("bulk")
+    assert [type(error) for error in errors] == [AttributeError]
+    assert ask(made, "strict", 10) == 500_000
+
+
 def test_a_fault_of_ours_lets_trains_leave_as_they_come():
     made, errors = dispatcher(), []
     made.on_error = errors.append

@@ -27,6 +27,7 @@ _ENOUGH_CREDIT, _MOST_DEBT = 1.0, 30.0  # seconds
 _SHORT = 0.1  # of the threshold of a stricter sub-network: a train so short is in nobody's way
 _PATIENT = 0.5  # of its own threshold: who is older by the end of its train does not wait for stricter ones
 _DEAD = 10.0  # seconds without a beat after which the loop counts as dead
+_STOOD_STILL, _GRACE = 5.0, 1.0  # seconds without any question: all stood still, and the loop may look again
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Dispatcher:
         self._granted: dict[str, float] = {}
         self._credit = 0.0  # seconds that sub-networks without QoS may take before others
         self._beat: float | None = None
+        self._asked_last: float | None = None  # when, whoever
+        self._told = False  # that the loop is silent
         self._over = False
         self._job_tuples = 0
 
@@ -98,13 +101,16 @@ class Dispatcher:
         cap = self._given.next_train(situation)
         if cap is None or self._over:
             return cap
-        self._watch_the_loop()
         try:
-            return self._next_train(situation, cap)
+            return cap if self._loop_is_silent() else self._next_train(situation, cap)
         except Exception as error:
-            self.end()
-            self.on_error(error)
+            self._fail(error)
             return cap
+
+    def _fail(self, error: BaseException) -> None:
+        """A fault of ours must not become one of a train."""
+        self.end()
+        self.on_error(error)
 
     def _next_train(self, situation: Situation, cap: int) -> int | None:
         with self._lock:
@@ -143,12 +149,15 @@ class Dispatcher:
         An input that cannot tell what waits would be granted the next one again and again, so that nobody
         else gets any. Until it asks again, it counts as empty.
         """
-        with self._lock:
-            self._running.pop(subnetwork, None)
-            if subnetwork in self._candidates:
-                self._candidates[subnetwork] = replace(self._candidates[subnetwork], waiting=0)
-            if not self._over:
-                self._wake(self._choice(None, self._clock()))
+        try:
+            with self._lock:
+                self._running.pop(subnetwork, None)
+                if subnetwork in self._candidates:
+                    self._candidates[subnetwork] = replace(self._candidates[subnetwork], waiting=0)
+                if not self._over:
+                    self._wake(self._choice(None, self._clock()))
+        except Exception as error:
+            self._fail(error)
 
     def ended(self, subnetwork: str, tuples: int = 0, seconds: float = 0.0) -> None:
         """A train is done, of so many tuples and seconds; the next one is woken."""
@@ -165,7 +174,7 @@ class Dispatcher:
         """Forget grants whose train is gone: `running` tells of each sub-network whether one runs."""
         with self._lock:
             now = self._clock()
-            self._beat = now
+            self._beat, self._told = now, False
             for name, since in list(self._running.items()):
                 if not running.get(name, False) and now - since > _LOST:
                     del self._running[name]
@@ -179,6 +188,11 @@ class Dispatcher:
         with self._lock:
             self._over = True
 
+    def granted(self) -> dict[str, float]:
+        """When each sub-network last got a train, on the clock of intervals."""
+        with self._lock:
+            return dict(self._granted)
+
     def table(self) -> dict[str, tuple[float, int | None, bool]]:
         """By sub-network: priority, waiting tuples, whether a train runs (A67)."""
         with self._lock:
@@ -188,11 +202,22 @@ class Dispatcher:
 
     # -- inside
 
-    def _watch_the_loop(self) -> None:
-        """If the loop has died, nobody would open its valves. Whoever asks for a train finds out."""
-        if self._beat is not None and self._clock() - self._beat > _DEAD:
-            self._beat = None
+    def _loop_is_silent(self) -> bool:
+        """If the loop has died, nobody would open its valves. Whoever asks for a train finds out.
+
+        Trains then leave as they come until it looks again. If the whole process stood still, it can.
+        """
+        now = self._clock()
+        with self._lock:
+            still = self._asked_last is not None and now - self._asked_last > _STOOD_STILL
+            self._asked_last = now
+            if self._beat is not None and still:
+                self._beat = max(self._beat, now - _DEAD + _GRACE)
+            silent = self._beat is not None and now - self._beat > _DEAD
+            tell, self._told = silent and not self._told, silent
+        if tell:
             self.on_silence()
+        return silent
 
     def _candidate(self, situation: Situation) -> Candidate:
         inputs = situation.inputs.values()
