@@ -12,28 +12,30 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.control.line_fit import TRAINS
 from penstock.control.loop.cost_book import CostBook
-from penstock.control.loop.decision_log import DecisionLog
+from penstock.control.loop.decision_log import DecisionLog, LengthNews
 from penstock.control.loop.deployment import must_be_possible, warnings_about
 from penstock.control.loop.dispatcher import Dispatcher, SubnetworkFacts
 from penstock.control.loop.errors import ErrorBook
-from penstock.control.loop.exactness import Exactness, points_read, seen_by, with_points
+from penstock.control.loop.exactness import Exactness
+from penstock.control.loop.left_behind import LeftBehind, is_recent, leave, left_behind
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Memory, Plan, decide, load_nodes
-from penstock.control.loop.reporting import ShedRates, output_report, report_of, source_reports
-from penstock.control.loop.sentences import differs, exhausted_decision, length_decision, share_decisions
-from penstock.control.loop.structure import Structure, outputs_of
+from penstock.control.loop.reporting import ShedRates, output_reports, report_of, source_reports
+from penstock.control.loop.sentences import differs, exhausted_decision, share_decisions
+from penstock.control.loop.structure import Structure
 from penstock.control.loop.values import ValueBook
 from penstock.control.loop.valves import Places, losing
 from penstock.control.loop.watching import candidates_of, facts_of, picture_of
 from penstock.control.optimizer.cycle import Optimizer
-from penstock.control.priority import Ranking, priorities, train_length
-from penstock.control.report import MEMORY, REPORT, ROAD_MAP, VALUES, QosReport
+from penstock.control.priority import Ranking, priorities
+from penstock.control.report import REPORT, ROAD_MAP, VALUES, QosReport
 from penstock.control.roadmap import RoadMap
 from penstock.control.semantic.bins import Cut
 from penstock.control.shedder import QUICK, STEADY, Shedding
@@ -44,7 +46,6 @@ from penstock.model.control_settings import ControlSettings, Scheme
 from penstock.model.errors import PenstockError, one_line
 from penstock.model.qos import QoS
 from penstock.rewrite.subnetworks import SubNetwork
-from penstock.rewrite.value_ways import value_ways
 from penstock.runtime.runtime import Runtime
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
@@ -54,7 +55,6 @@ _EVERY = 0.25  # seconds between two looks
 _REPORT_EVERY = 1.0
 _KEEP_VALUES_EVERY = 10.0
 _BUSY = 0.5  # of the capacity: from here on values are looked at
-_LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
 
 
 class Control:
@@ -78,6 +78,7 @@ class Control:
     ) -> None:
         self.settings = ControlSettings(headroom, priority, shed, optimize, observe)
         self.failure: BaseException | None = None
+        self._silent = False  # the loop has not looked for too long, so all valves are open
         self.warnings: tuple[str, ...] = ()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -116,16 +117,17 @@ class Control:
         self._log = DecisionLog(Decisions(catalog), observing=self.settings.observe)
         self._decisions = Decisions(catalog)
         self._began = time.monotonic()
-        self._structure, self._queries = Structure(()), ()
-        self._places = Places({})
+        self._know(Structure(tuple(runtime.subs)))
+        self._known: object = None  # with the network, what the structure was made of
+        self._network: object = None
         self._rates, self._used = ShedRates(), deque[tuple[float, float]](maxlen=64)
-        self._lengths: dict[str, tuple[float, int]] = {}
+        self._lengths = LengthNews()
         self._plan, self._picture = Plan(), Picture(0.0, ())
         self._reported = float("-inf")
         self._facts: Mapping[str, SubnetworkFacts] = {}
         self._exhausted = False
-        self._restore()
-        self._begin_to_act(runtime)
+        restored = self._restore()
+        self._begin_to_act(runtime, restored=restored)
         runtime.on_train(self._train_done)
         self.warnings = tuple(
             warnings_about(runtime.network, trains, catalog.loads(60), cores, self.settings.headroom)
@@ -133,37 +135,42 @@ class Control:
         for text in self.warnings:
             _LOG.warning("%s", text)
             self._log.tell(Decision(time.time(), "warning", "network", text))
+        self._report(0.0)  # whoever asks in the first second is told, too
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
         if self._optimizer is not None:
             self._optimizer.begin(runtime)
 
-    def _restore(self) -> None:
-        """Shares of an earlier run hold until the loop confirms or opens them."""
-        kept = self._decisions.state(MEMORY)
-        body = {} if kept is None else kept[1]
-        self._exact = {name: Exactness(*each) for name, each in body.get("exact", {}).items()}
+    def _restore(self) -> bool:
+        """Shares of a run that ended just now hold until the loop confirms or opens them: whether any do."""
+        left = left_behind(self._decisions)
         acts = self.settings.shed and not self.settings.observe
-        share = float(body.get("kept", 1.0)) if acts else 1.0
-        self._memory = Memory(Shedding(kept=share, tightened=0.0))
-        self._shares: Mapping[str, float] = dict(body.get("shares", {})) if acts else {}
+        if not (acts and is_recent(self._decisions, time.time())):
+            for name in left.shut:
+                self._decisions.end("shed", name, time.time())
+            left = left.without_shares()
+        self._decisions.end("exhausted", "network", time.time())
+        self._exact = dict(left.exact)
+        self._memory = Memory(Shedding(kept=left.kept, tightened=0.0))
+        self._shares: Mapping[str, float] = left.shares
         values = self._decisions.state(VALUES)
         self._values, self._values_kept = ValueBook({} if values is None else values[1]), float("-inf")
         self._cuts: Mapping[str, Cut] = {}
         self._errors = ErrorBook()
+        return left.kept < 1 or bool(left.shut)
 
-    def _begin_to_act(self, runtime: Runtime) -> None:
+    def _begin_to_act(self, runtime: Runtime, *, restored: bool) -> None:
         ranking = Ranking(self.settings.priority)
         self._dispatcher = Dispatcher(
             runtime.settings.policy, ranking, unrated=max(0.02, 1 - self.settings.headroom)
         )
         self._dispatcher.wake = self._wake
-        self._dispatcher.on_silence = lambda: self._fail(PenstockError("no look for ten seconds"))
+        self._dispatcher.on_silence = self._fall_silent
         self._dispatcher.on_error = self._fail
         if self.settings.observe:
             return
         runtime.use_policy(self._dispatcher)
-        if self.settings.shed:
+        if restored:
             runtime.restore_valves()
 
     def _wake(self, subnetwork: str) -> None:
@@ -186,12 +193,19 @@ class Control:
 
     def _run(self) -> None:
         try:
-            while not self._stop.wait(_EVERY):
+            while self.failure is None and not self._stop.wait(_EVERY):
                 self.look()
-            self._report(time.monotonic() - self._began)
         except Exception as error:
             if not self._stop.is_set():
                 self._fail(error)
+        while not self._stop.wait(_REPORT_EVERY):  # it has failed, and tells how the run goes on without it
+            _surely(self._tell)
+        _surely(self._tell)
+
+    @property
+    def _acts(self) -> bool:
+        """Whether shares are in force: not if they are only what would be done, or if the loop is dead."""
+        return not (self.settings.observe or self._silent or self.failure is not None)
 
     def _fail(self, error: BaseException) -> None:
         """Control is worse than none if it is dead: open what it has shut, and say so."""
@@ -199,24 +213,55 @@ class Control:
             if self.failure is not None:
                 return
             self.failure = error
-        self._stop.set()
         self._dispatcher.end()
-        text = f"control has failed, all valves are open and trains leave as they come: {one_line(error)}"
+        self._memory = replace(self._memory, shedding=Shedding())
+        self._let_all_pass(
+            f"control has failed, all valves are open and trains leave as they come: {one_line(error)}", error
+        )
+
+    def _fall_silent(self) -> None:
+        """The loop may be dead, or somebody has stopped it for a while: nobody would open its valves."""
+        with self._lock:
+            if self._silent or self.failure is not None:
+                return
+            self._silent = True
+        self._let_all_pass(
+            "control has not looked for ten seconds, all valves are open and trains leave as they come until "
+            "it looks again"
+        )
+
+    def _let_all_pass(self, text: str, error: BaseException | None = None) -> None:
+        """Open everything and say so; whatever goes wrong with one step, the others are taken."""
         _LOG.warning("%s", text, exc_info=error)
-        if not self.settings.observe:
-            for name in list(self._runtime.queries):
-                self._runtime.set_valves(name, ())
+        names = [] if self.settings.observe else list(self._runtime.queries)
+        _surely(*(partial(self._runtime.set_valves, name, ()) for name in names))
+        shut = [name for name, share in self._shares.items() if share < 1]
+        with self._lock:
+            self._plan = replace(self._plan, shares={}, exhausted=False)
+            self._shares, self._cuts = {}, {}
+        _surely(
+            partial(self._log.tell, Decision(time.time(), "control", "network", text)),
+            *(partial(self._log.end, "shed", name, time.time()) for name in shut),
+            partial(self._log.end, "exhausted", "network", time.time()),
+            self._keep_memory,
+            self._tell,
+        )
+        self._exhausted = False
+
+    def _go_on(self) -> None:
+        """The loop looks again. What it shuts now, it tells anew."""
+        self._silent, self._shares, self._cuts = False, {}, {}
+        text = "control looks again, and decides about trains and valves"
+        _LOG.warning("%s", text)
         self._log.tell(Decision(time.time(), "control", "network", text))
-        self._keep(1.0, {})
 
     def look(self) -> None:
         """One look: picture, plan, application."""
         now = time.monotonic() - self._began
         self._dispatcher.sync({name: not q.drained() for name, q in list(self._runtime.queries.items())})
-        self._refresh_structure()
-        seconds = self._runtime.running_records().output_seconds()
-        queries = dict(self._runtime.queries)
-        picture = picture_of(queries, self._book, seconds, self._structure.qos, now)
+        if self._silent:
+            self._go_on()
+        picture = self._take_picture(now)
         if picture.measured is not None:
             self._used.append((now, picture.measured))
         may = self._places.sheddable(self._structure.qos) if self.settings.shed else {}
@@ -229,6 +274,7 @@ class Control:
             sheddable=may,
             values=self._values.look(self._structure.subs, self._places, now, busy=self._busy(picture, may)),
             together=self._places.together(),
+            decoded=self._decoded,
             tempo=STEADY if self._places.in_groups else QUICK,
         )
         if self._memory.map is not None and self._memory.map is not before:
@@ -243,14 +289,27 @@ class Control:
         load = sum(node.load for node in load_nodes(self._structure, picture)) if sheddable else 0.0
         return self._plan.shedding or load > _BUSY * (picture.capacity or 0.0)
 
+    def _take_picture(self, now: float) -> Picture:
+        self._refresh_structure()
+        queries, seconds = dict(self._runtime.queries), self._runtime.running_records().output_seconds()
+        return picture_of(queries, self._book, seconds, self._structure.qos, now)
+
     def _refresh_structure(self) -> None:
-        queries = tuple(self._runtime.queries.values())
-        if queries != self._queries:
-            self._queries = queries
-            self._structure = Structure(tuple(query.sub for query in queries))
-            self._places = Places.of(self._runtime.network, self._structure)
+        """Queries come and go, views become part of the network, and graphs are drawn anew."""
+        queries, network = tuple(self._runtime.queries.values()), self._runtime.network
+        structure = Structure.running(network, [query.sub for query in queries])
+        made_of = queries, structure.qos
+        if made_of != self._known or network is not self._network:
+            self._known, self._network = made_of, network
+            self._know(structure)
+
+    def _know(self, structure: Structure) -> None:
+        self._structure, self._places = structure, Places.of(self._runtime.network, structure)
+        self._decoded = self._places.decoded()
 
     def _apply(self, plan: Plan, picture: Picture, now: float) -> None:
+        if self._silent or self.failure is not None:
+            return  # given up meanwhile: this look has come too late
         with self._lock:
             self._plan, self._picture = plan, picture
         self._facts = facts_of(self._structure, picture, self._shares)
@@ -265,28 +324,25 @@ class Control:
                 self._set_valves(sub)
 
     def _set_valves(self, sub: SubNetwork) -> None:
+        if not self._runs(sub) or not self._acts:
+            return
         try:
             self._runtime.set_valves(sub.name, self.valves_for(sub))
         except PenstockError:
-            if sub.name in self._runtime.queries:
-                raise  # otherwise it was detached just now
+            if self._runs(sub):
+                raise  # otherwise it was detached or replaced just now
+        if not self._acts and self._runs(sub):  # given up meanwhile: this look has come too late
+            self._runtime.set_valves(sub.name, ())
+
+    def _runs(self, sub: SubNetwork) -> bool:
+        """Whether a sub-network still runs as this look has seen it."""
+        query = self._runtime.queries.get(sub.name)
+        return query is not None and query.sub is sub
 
     def valves_for(self, sub: SubNetwork) -> tuple[Valve, ...]:
         """The valves that a sub-network is to have now."""
         mine = {name: cut for name, cut in self._cuts.items() if name in (*sub.outputs, *sub.points)}
         return self._places.valves(sub, self._shares, mine)
-
-    def _cuts_for(self, plan: Plan, shares: Mapping[str, float]) -> dict[str, Cut]:
-        """What goes by value if outputs keep these shares."""
-        cuts: dict[str, Cut] = {}
-        for sub in self._structure.subs:
-            for way in value_ways(sub):
-                share = shares.get(way.output, 1.0)
-                if way.output in plan.by_value and share < 1 and self._places.by_value(sub, way):
-                    above = self._places.kept_above(sub, way.at, shares)
-                    cut = self._values.cut(way.output, min(1.0, share / max(above, 1e-6)))
-                    cuts |= {} if cut is None or cut.at != way.at else {way.output: cut}
-        return cuts
 
     @property
     def kept(self) -> float:
@@ -299,7 +355,8 @@ class Control:
         # Only what is told is applied: a share that creeps would end far from the last sentence about it.
         shares = {n: share if differs(known[n], share) else known[n] for n, share in plan.shares.items()}
         changes = shares != known
-        before, self._cuts = self._cuts, self._cuts_for(plan, shares if changes else self._shares)
+        now_kept = shares if changes else self._shares
+        before, self._cuts = self._cuts, self._values.cuts(self._places, plan.by_value, now_kept)
         # An output that goes by value from now on, or no longer, gets a sentence although its share stays.
         told = {n: 1.0 if n in before.keys() ^ self._cuts.keys() else s for n, s in self._shares.items()}
         applied = replace(plan, shares=shares)
@@ -320,18 +377,9 @@ class Control:
 
     def _note_lengths(self, now: float) -> None:
         """Tell when the trains of a sub-network may become much longer or shorter."""
-        if self.settings.priority in ("round-robin", "fifo"):
-            return
-        candidates = candidates_of(dict(self._runtime.queries), self._facts)
-        for candidate in candidates:
-            others = [each for each in candidates if each is not candidate]
-            length = train_length(candidate, others)
-            told, before = self._lengths.get(candidate.name, (float("-inf"), 0))
-            if candidate.wall is None or now - told < _LENGTH_EVERY:
-                continue
-            if abs(length - before) > _LENGTH_CHANGE * before:
-                self._lengths[candidate.name] = now, length
-                decision = length_decision(candidate, others, self._dispatcher.ranking, time.time())
+        if self.settings.priority not in ("round-robin", "fifo"):
+            candidates = candidates_of(dict(self._runtime.queries), self._facts)
+            for decision in self._lengths.news(candidates, self._dispatcher.ranking, now):
                 self._log.take(decision, now)
 
     def _keep_map(self, road: RoadMap, load: float) -> None:
@@ -339,13 +387,9 @@ class Control:
         self._decisions.keep_state(ROAD_MAP, time.time(), {"load": load, "rows": rows})
 
     def _keep_memory(self) -> None:
-        self._keep(self._memory.shedding.kept, self._shares)
-
-    def _keep(self, kept: float, shares: Mapping[str, float]) -> None:
         # A copy: trains note theirs in other threads.
-        exact = {name: (each.since, each.newest) for name, each in self._exact.copy().items()}
-        body = {"kept": kept, "shares": dict(shares), "exact": exact}
-        self._decisions.keep_state(MEMORY, time.time(), body)
+        left = LeftBehind(self._memory.shedding.kept, self._shares, self._exact.copy())
+        leave(self._decisions, left if self._acts else left.without_shares(), time.time())
 
     def _valves(self) -> dict[str, Sequence[Valve]]:
         return {name: query.steering.valves for name, query in list(self._runtime.queries.items())}
@@ -353,12 +397,16 @@ class Control:
     # -- what trains tell
 
     def _train_done(self, done: TrainDone) -> None:
-        """Called in the thread of the train: whatever goes wrong here must not become its failure."""
-        if self.failure is None:
-            try:
+        """Called in the thread of the train: whatever goes wrong here must not become its failure.
+
+        A control that has failed still notes from when on answers are exact.
+        """
+        try:
+            if self.failure is None:
                 self._note_train(done)
-            except Exception as error:
-                self._fail(error)
+            self._note_loss(done)
+        except Exception as error:
+            self._fail(error)
 
     def _note_train(self, done: TrainDone) -> None:
         record = self._runtime.running_records().newest.get(done.subnetwork)
@@ -370,20 +418,18 @@ class Control:
         if query is not None:
             self._values.note(query.sub, done)
             self._errors.note(query.sub, done)
+
+    def _note_loss(self, done: TrainDone) -> None:
+        query = self._runtime.queries.get(done.subnetwork)
         if query is not None and (done.kept or done.ticket.valves or self._exact):
             self._note_exactness(query.sub, done)
 
     def _note_exactness(self, sub: SubNetwork, done: TrainDone) -> None:
-        lose = losing(sub, done.ticket.valves)
-        changed = False
+        lose, changed = losing(sub, done.ticket.valves), False
         for name in (*sub.outputs, *sub.points):
-            before = self._exact.get(name, Exactness())
-            # A valve may have dropped nothing in this train, and yet the next windows are not whole.
-            shed = name in lose or done.kept.get(name, 1.0) < 1
-            memory = self._places.memory(sub, name)
-            after = before.after_train(shed=shed, newest=seen_by(done, sub, name), memory=memory)
-            changed = changed or after != before
-            self._exact[name] = after
+            before, memory = self._exact.get(name, Exactness()), self._places.memory(sub, name)
+            self._exact[name] = before.after(done, sub, name, memory, shut=name in lose)
+            changed = changed or self._exact[name] != before
         if changed:
             self._keep_memory()
 
@@ -406,6 +452,14 @@ class Control:
     def _cpu_a_second(self, now: float, over: float = 5.0) -> float:
         return sum(cpu for at, cpu in self._used if at > now - over) / over
 
+    def _tell(self) -> None:
+        """Report without deciding anything."""
+        now = time.monotonic() - self._began
+        picture = self._take_picture(now)
+        with self._lock:
+            self._picture = picture
+        self._report(now)
+
     def _report(self, now: float) -> None:
         self._reported = now
         if now - self._values_kept >= _KEEP_VALUES_EVERY:
@@ -421,21 +475,20 @@ class Control:
             plan, picture = self._plan, self._picture
         records, structure = self._runtime.running_records(), self._structure
         seconds, accounts = records.output_seconds(), records.accounts()
-        qos, above = structure.qos, points_read(structure.subs)
-        outputs = [
-            output_report(
-                name,
-                qos.get(name),
-                seconds.get(name, ()),
-                plan.shares.get(name, 1.0) if not self.settings.observe else 1.0,
-                with_points(name, self._exact, above),
-                self._errors.errors(name),
-            )
-            for name in outputs_of(structure.subs)
-        ]
+        shares = {} if self.settings.observe else plan.shares
+        outputs = output_reports(structure, seconds, shares, self._exact, self._errors)
         rates = self._rates.note(time.monotonic() - self._began, accounts.values())
         names = [name for sub in structure.subs for name in sub.inputs if name in sub.network.sources]
         sources = source_reports(picture, accounts, rates, names)
-        candidates = candidates_of(dict(self._runtime.queries), self._facts)
+        candidates = candidates_of(dict(self._runtime.queries), self._facts, self._dispatcher.granted())
         table = priorities(candidates, self._dispatcher.ranking)
         return report_of(outputs, sources, self._valves(), table, picture, plan)
+
+
+def _surely(*steps: Callable[[], object]) -> None:
+    """Take all of these steps, whatever becomes of the others."""
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            _LOG.info("control: %s", one_line(error))

@@ -23,10 +23,10 @@ class OutputReport:
     """An output or view with a QoS.
 
     `utility`: in the last second in which something was due; `utility_minute`: the mean of the last minute,
-    whose delays `delay_p50` and `delay_p99` tell. `share`: what valves keep of what is due. `in_zone`: all
-    delays within the threshold. `exact_since`: the event time from which on answers are exact; None while
-    tuples are shed. `errors`: of approximate answers, the relative standard error by column
-    (`control/estimates.py`); empty if they are exact.
+    whose delays `delay_p50` and `delay_p99` tell; if it got nothing, the age of what waits. `share`: what
+    valves keep of what is due. `in_zone`: all delays within the threshold. `exact_since`: the event time from
+    which on answers are exact; None while tuples are shed. `errors`: of approximate answers, the relative
+    standard error by column (`control/estimates.py`); empty if they are exact.
     """
 
     name: str

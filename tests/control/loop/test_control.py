@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from types import SimpleNamespace
 
@@ -9,11 +10,11 @@ import pytest
 from tests.control.loop.networks import CPU, network
 
 import penstock as ps
-from penstock.control.control import MEMORY, REPORT
 from penstock.control.loop.plan import Plan
-from penstock.control.report import QosReport
+from penstock.control.report import REPORT, QosReport
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.situation import InputSituation, Situation
+from penstock.model.control_settings import SCHEMES
 from penstock.model.errors import PenstockError
 from penstock.rewrite.subnetworks import split
 from penstock.store.catalog.catalog import Catalog
@@ -166,30 +167,6 @@ def test_without_shedding_only_trains_are_scheduled(tmp_path):
     assert sentences(run, "train")[0].sentence.startswith("alarms: trains of at most ")
 
 
-def test_a_dead_loop_opens_its_valves_and_says_so(tmp_path):
-    run = FakeRun(tmp_path)
-    control = begun(run)
-    overload(run)
-    control.look()
-    assert run.queries["alarms"].steering.valves
-    run.output_seconds = None  # whatever goes wrong
-    control._run()
-    assert isinstance(control.failure, TypeError)
-    assert run.queries["alarms"].steering.valves == ()
-    assert "all valves are open" in sentences(run, "control")[0].sentence
-    assert control._dispatcher.next_train(Situation("alarms", 0, 0.0)) == 500_000
-
-
-def test_a_fault_while_a_train_ends_is_not_the_trains(tmp_path):
-    run = FakeRun(tmp_path)
-    control = begun(run)
-    control._book = None  # whatever goes wrong
-    run.train(64, 1000)
-    run.train(65, 1000)
-    assert isinstance(control.failure, AttributeError)
-    assert len(sentences(run, "control")) == 1
-
-
 def test_the_report_has_the_keys_of_the_json_form(tmp_path):
     run = FakeRun(tmp_path)
     control = begun(run)
@@ -245,20 +222,6 @@ def test_a_delay_that_the_measured_rate_cannot_meet_is_warned_of(tmp_path):
     assert sentences(run, "warning")[0].sentence == control.warnings[0]
 
 
-def test_shares_of_an_earlier_run_hold_until_they_are_opened(tmp_path):
-    run = FakeRun(tmp_path)
-    Decisions(run.catalog).keep_state(
-        MEMORY, time.time(), {"kept": 0.5, "shares": {"scores": 0.3}, "exact": {"scores": [None, 5]}}
-    )
-    control = begun(run)
-    assert run.restored
-    assert control.qos().valves == ()
-    overload(run)
-    control.look()
-    assert run.queries["alarms"].steering.valves
-    assert control._exact["scores"].since is not None  # trains that shed nothing have run since
-
-
 def test_a_control_is_for_one_run(tmp_path):
     run = FakeRun(tmp_path)
     control = begun(run)
@@ -283,6 +246,86 @@ def test_a_query_that_is_detached_meanwhile_does_not_kill_the_loop(tmp_path):
     control.look()
     assert run.queries == {}
     control.look()
+
+
+def test_a_query_that_is_replaced_meanwhile_does_not_kill_the_loop(tmp_path):
+    """Between the picture and its application, a place may be gone: the next look sees the new one."""
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    overload(run)
+    replaced = run.query(run.subs[0])
+    replaced.sub = split(network())[0]  # the same, but another object
+
+    def swapped(name, valves):
+        run.queries[name] = replaced
+        raise PenstockError(f"sub-network '{name}' has no place 'cars->score' for a valve")
+
+    run.set_valves, set_valves = swapped, run.set_valves
+    control.look()
+    assert control.failure is None
+    assert replaced.steering.valves == ()
+    run.set_valves = set_valves
+    control.look()
+    assert replaced.steering.valves
+
+
+def test_a_loss_graph_that_is_drawn_while_it_runs_lets_its_output_lose(tmp_path):
+    net = network()
+    loose = net.nodes["scores"].qos
+    net.set_qos("scores", ps.QoS(delay=loose.delay, weight=loose.weight))
+    run = FakeRun(tmp_path, net)
+    control = begun(run)
+    overload(run)
+    control.look()
+    assert "cars->score" not in {valve.at for valve in run.queries["alarms"].steering.valves}
+    for each in (run.network, run.queries["alarms"].sub.network):
+        each.set_qos("scores", loose)
+    control.look()
+    assert "cars->score" in {valve.at for valve in run.queries["alarms"].steering.valves}
+
+
+def test_a_network_that_grows_after_its_queries_is_looked_at_again(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run)
+    control.look()
+    known = control._places
+    control.look()
+    assert control._places is known
+    run.network = network()  # a view was attached: its query runs before the network knows it
+    control.look()
+    assert control._places.around["alarms"] is run.network
+
+
+def test_that_nothing_may_be_shed_is_told_and_ends(tmp_path):
+    run = FakeRun(tmp_path)
+    control = begun(run, shed=False)
+    overload(run)
+    control.look()
+    (told,) = sentences(run, "exhausted")
+    assert told.sentence.startswith("nothing may be shed: ")
+    assert told.until is None
+    run.rate, run.age = 1000.0, 0.1
+    control.look()
+    assert sentences(run, "exhausted")[0].until is not None
+
+
+def test_a_run_tells_how_it_stands_from_the_beginning(tmp_path):
+    run = FakeRun(tmp_path, trains=0)
+    run.queries.clear()  # no query has begun yet
+    control = ps.Control()
+    control.begin(run)
+    report = QosReport.of(Decisions(run.catalog).state(REPORT)[1])
+    control.end()
+    assert [each.name for each in report.outputs] == ["alarms", "means", "scores"]
+    assert [each.name for each in report.sources] == ["cars"]
+
+
+@pytest.mark.parametrize("priority", SCHEMES)
+def test_the_report_has_no_infinite_numbers(tmp_path, priority):
+    run = FakeRun(tmp_path)
+    control = begun(run, priority=priority)
+    control.look()
+    json.dumps(control.qos().plain(), allow_nan=False)
 
 
 def test_small_changes_leave_the_valves_as_they_are(tmp_path):

@@ -1,12 +1,14 @@
-"""Writes decisions to the catalog, and some seconds later what they have achieved."""
+"""Writes decisions to the catalog, and some seconds later what they have achieved; what is worth telling."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.control.loop.sentences import would
+from penstock.control.loop.sentences import length_decision, would
+from penstock.control.priority import Candidate, Ranking, train_length
 from penstock.store.catalog.decisions import Decisions
 from penstock.store.catalog.record_types import Decision
 
@@ -14,6 +16,8 @@ _LOG = logging.getLogger("penstock")
 AFTER = 5.0
 """Seconds after which the effect of a decision is measured."""
 _OPPOSITES = {"shed": "open", "open": "shed", "would-shed": "would-open", "would-open": "would-shed"}
+
+_LENGTH_EVERY, _LENGTH_CHANGE = 10.0, 0.3
 
 Measure = Callable[[Decision], Mapping[str, float]]
 
@@ -58,3 +62,22 @@ class DecisionLog:
         for each in due:
             figures = {k: v for k, v in measure(each.decision).items() if k in each.decision.expected}
             self._decisions.realised(each.decision.id, figures)
+
+
+class LengthNews:
+    """Tells when the trains of a sub-network may become much longer or shorter."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[float, int]] = {}  # when, and the length
+
+    def news(self, candidates: Sequence[Candidate], ranking: Ranking, now: float) -> Iterator[Decision]:
+        """What is to be told of these sub-networks."""
+        for candidate in candidates:
+            others = [each for each in candidates if each is not candidate]
+            length = train_length(candidate, others)
+            told, before = self._told.get(candidate.name, (float("-inf"), 0))
+            if candidate.wall is None or now - told < _LENGTH_EVERY:
+                continue
+            if abs(length - before) > _LENGTH_CHANGE * before:
+                self._told[candidate.name] = now, length
+                yield length_decision(candidate, others, ranking, time.time())

@@ -6,9 +6,11 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.control.loop.exactness import Exactness
+from penstock.control.loop.errors import ErrorBook
+from penstock.control.loop.exactness import Exactness, points_read, with_points
 from penstock.control.loop.picture import Picture
 from penstock.control.loop.plan import Plan
+from penstock.control.loop.structure import Structure, outputs_of
 from penstock.control.loop.watching import last_second
 from penstock.control.report import (
     OutputReport,
@@ -43,6 +45,28 @@ class ShedRates:
         return {name: max(0.0, (shed - before.get(name, 0)) / (now - then)) for name, shed in after.items()}
 
 
+def output_reports(
+    structure: Structure,
+    seconds: Mapping[str, Sequence[OutputSecond]],
+    shares: Mapping[str, float],
+    exact: Mapping[str, Exactness],
+    errors: ErrorBook,
+) -> list[OutputReport]:
+    """All outputs, and views with a QoS."""
+    qos, above = structure.qos, points_read(structure.subs)
+    return [
+        output_report(
+            name,
+            qos.get(name),
+            seconds.get(name, ()),
+            shares.get(name, 1.0),
+            with_points(name, exact, above),
+            errors.errors(name),
+        )
+        for name in outputs_of(structure.subs)
+    ]
+
+
 def output_report(
     name: str,
     qos: QoS | None,
@@ -60,13 +84,18 @@ def output_report(
         weight=1.0 if qos is None else qos.weight,
         utility=None if qos is None or newest is None else _rounded(utility(qos, newest)),
         utility_minute=None if qos is None else _rounded(mean_utility(qos, minute)),
-        delay_p50=delay_at(minute, 0.5),
-        delay_p99=delay_at(minute, 0.99),
+        delay_p50=_or_age(delay_at(minute, 0.5), newest),
+        delay_p99=_or_age(delay_at(minute, 0.99), newest),
         share=share if newest is None else newest.share,
         in_zone=None if qos is None or newest is None else in_good_zone(qos, newest),
         exact_since=exact.since,
         errors=errors,
     )
+
+
+def _or_age(delay: float | None, newest: OutputSecond | None) -> float | None:
+    """A delay; for an output that got nothing for a minute, the age of what waits for it."""
+    return newest.age if delay is None and newest is not None else delay
 
 
 def _rounded(value: float | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.control.loop.valves import Places
@@ -90,6 +90,18 @@ class ValueBook:
         self._held[output] = _Held(keep, cut)
         self._remember(cut)
         return cut
+
+    def cuts(self, places: Places, outputs: Container[str], shares: Mapping[str, float]) -> dict[str, Cut]:
+        """What goes by value of these outputs if all keep these shares."""
+        cuts: dict[str, Cut] = {}
+        for sub in places.subs:
+            for way in value_ways(sub):
+                share = shares.get(way.output, 1.0)
+                if way.output in outputs and share < 1 and places.by_value(sub, way):
+                    above = places.kept_above(sub, way.at, shares)
+                    cut = self.cut(way.output, min(1.0, share / max(above, 1e-6)))
+                    cuts |= {} if cut is None or cut.at != way.at else {way.output: cut}
+        return cuts
 
     def _misses(self, held: _Held) -> bool:
         """Whether a cut keeps another share than it was to keep."""

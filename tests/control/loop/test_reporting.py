@@ -1,0 +1,31 @@
+"""What is told of an output: delays of the last minute, and of one that starves the age of what waits."""
+
+from __future__ import annotations
+
+import time
+
+from tests.control.loop.networks import STRICT
+
+from penstock.control.loop.exactness import Exactness
+from penstock.control.loop.reporting import output_report
+from penstock.store.catalog.record_types import OutputSecond
+
+
+def report(*seconds):
+    return output_report("alarms", STRICT, seconds, 1.0, Exactness(), {})
+
+
+def test_an_output_that_starves_has_the_delay_of_what_waits():
+    now = int(time.time())
+    told = report(OutputSecond("alarms", now - 1, age=6.0), OutputSecond("alarms", now, age=7.0))
+    assert (told.delay_p50, told.delay_p99, told.in_zone) == (7.0, 7.0, False)
+
+
+def test_what_was_delivered_tells_the_delay():
+    now = int(time.time())
+    told = report(OutputSecond("alarms", now, ((1.0, 99), (3.0, 1)), age=0.2))
+    assert (told.delay_p50, told.delay_p99) == (1.0, 1.0)
+
+
+def test_an_output_for_which_nothing_is_due_has_no_delay():
+    assert report(OutputSecond("alarms", int(time.time()) - 600, age=7.0)).delay_p99 is None
