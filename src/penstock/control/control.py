@@ -296,6 +296,8 @@ class Control:
 
     def _refresh_structure(self) -> None:
         """Queries come and go, views become part of the network, and graphs are drawn anew."""
+        if self._known is None and any(sub.name not in self._runtime.queries for sub in self._runtime.subs):
+            return  # they begin one after the other
         queries, network = tuple(self._runtime.queries.values()), self._runtime.network
         structure = Structure.running(network, [query.sub for query in queries])
         made_of = queries, structure.qos

@@ -314,10 +314,12 @@ def test_a_run_tells_how_it_stands_from_the_beginning(tmp_path):
     run.queries.clear()  # no query has begun yet
     control = ps.Control()
     control.begin(run)
-    report = QosReport.of(Decisions(run.catalog).state(REPORT)[1])
+    first = QosReport.of(Decisions(run.catalog).state(REPORT)[1])
     control.end()
-    assert [each.name for each in report.outputs] == ["alarms", "means", "scores"]
-    assert [each.name for each in report.sources] == ["cars"]
+    last = QosReport.of(Decisions(run.catalog).state(REPORT)[1])
+    for report in (first, last):
+        assert [each.name for each in report.outputs] == ["alarms", "means", "scores"]
+        assert [each.name for each in report.sources] == ["cars"]
 
 
 @pytest.mark.parametrize("priority", SCHEMES)
