@@ -65,7 +65,8 @@ def profiled(work: Path, trains: int) -> tuple[int, float, dict[str, float]]:
     for _ in range(trains):
         run.train()
     profile.disable()
-    used, stats = time.process_time() - begun, pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    used = time.process_time() - begun
+    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # typeshed does not name it
     return sum(taken), used, {step: _seconds(stats, *where) for step, where in STEPS.items()}
 
 

@@ -34,11 +34,11 @@ from benchmarks.qos.answers import tuples_by_file
 from benchmarks.qos.traffic import steady, worst_lag, write_files
 from benchmarks.qos.trial import Observed, run_trial
 from benchmarks.qos.workload import SCHEMA, Burn
+from penstock.model.control_settings import SCHEMES, Scheme
 from penstock.store.catalog.catalog import Catalog
 
 STRICT_RATE, BULK_TUPLES = 2_000.0, 4_000_000
 BURN_US = 20.0
-SCHEMES = ("state", "feedback", "round-robin", "fifo")
 STRICT = ps.QoS(delay=[(0, 1.0), (2, 1.0), (4, 0.0)], weight=4)
 BULK = ps.QoS(delay=[(0, 1.0), (600, 1.0), (1200, 0.0)])
 
@@ -63,12 +63,12 @@ class Case:
 
     name: str
     parts: tuple[str, ...]
-    scheme: str | None = None
+    scheme: Scheme | None = None
 
     def control(self) -> Any:
         if self.scheme is None:
             return None
-        return ps.Control(priority=self.scheme, shed=False)  # type: ignore[arg-type]  # a known priority scheme
+        return ps.Control(priority=self.scheme, shed=False)
 
 
 CASES = (

@@ -25,7 +25,7 @@ class TimedConnection(H11Protocol):
 
     limits: ClassVar[ServerLimits] = ServerLimits()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn declares the same narrower type
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
         self._sending: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None

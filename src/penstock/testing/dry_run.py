@@ -95,7 +95,13 @@ class DryRun:
             listen=listen,
             form=form,
         )
-        self.query = SubnetworkQuery(sub, None, checkpoint, steering, settings)  # type: ignore[arg-type]
+        self.query = SubnetworkQuery(
+            sub,
+            None,  # type: ignore[arg-type]  # a dry run has no session
+            checkpoint,
+            steering,
+            settings,
+        )
         self.query.trains.train_run = dry_job
         self.query.publish_again()
 

@@ -129,7 +129,13 @@ def run_on_spark(
             settings = QuerySettings(
                 partitions, once=True, close=final, fuse=fuse, inputs=inputs, listen=heard, form=chosen
             )
-            query = SubnetworkQuery(sub, session, root, steering, settings)  # type: ignore[arg-type]
+            query = SubnetworkQuery(
+                sub,
+                session,  # type: ignore[arg-type]  # None: a dry run has no session
+                root,
+                steering,
+                settings,
+            )
             if session is None:
                 query.trains.train_run = dry_job
             crank(query, **levers)

@@ -46,7 +46,7 @@ def quiet_python() -> None:
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_of_py4j)
     # Likewise, the server for accumulators would print a trace of its own.
-    AccumulatorTCPServer.handle_error = _ignore  # type: ignore[method-assign, assignment]
+    AccumulatorTCPServer.handle_error = _ignore  # type: ignore[method-assign, assignment]  # on purpose
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -172,7 +172,8 @@ def listed(node: exp.In) -> list[_Constant] | None:
     if not isinstance(node.this, exp.Column) or not node.expressions:
         return None
     values = [constant(value) for value in node.expressions if not isinstance(value, exp.Null)]
-    return None if any(value is None for value in values) else values  # type: ignore[return-value]
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
 
 
 # -- constants

@@ -68,8 +68,9 @@ class Span:
     def empty(self) -> bool:
         if self.low is None or self.high is None:
             return False
-        open_end = self.low_open or self.high_open
-        return self.low > self.high or (self.low == self.high and open_end)  # type: ignore[operator]
+        if self.low == self.high:
+            return self.low_open or self.high_open
+        return self.low > self.high  # type: ignore[operator]  # of one column
 
     def meet(self, other: Span) -> Span:
         """The values within both.

@@ -7,6 +7,7 @@ above every number and equal to itself, as in numpy's sort. Nulls are kept apart
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -74,7 +75,8 @@ class SortedColumn:
         rank[order] = np.arange(len(order), dtype=np.int32)
         return SortedColumn(present, order, rank, len(rows), ends)
 
-    def before(self, constants: np.ndarray, side: str) -> np.ndarray:
+    def before(self, constants: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """How many tuples precede each constant; side 'right' includes those equal to it."""
-        below = np.searchsorted(self.values, constants, side=side)  # type: ignore[call-overload]  # side is "left" or "right"
-        return below if self.ends is None else self.ends[below]  # type: ignore[no-any-return]
+        below = np.searchsorted(self.values, constants, side=side)
+        count: np.ndarray = below if self.ends is None else self.ends[below]
+        return count

@@ -71,7 +71,7 @@ class PickledPlan:
     @classmethod
     def of(cls, plan: JobPlan) -> PickledPlan:
         """Pickle it, functions of the user included."""
-        data: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        data: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]  # it has no types
         return cls(hashlib.blake2b(data, digest_size=16).hexdigest(), data)
 
     def load(self) -> JobPlan:

@@ -74,12 +74,12 @@ class StageRun:
         self._guard(node, inputs, answer.out)
         self._take(node.name, logic, inputs, answer)
 
-    def _steer(self, node: Node, logic: Logic) -> None:
+    def _steer(self, node: Node, logic: Any) -> None:
         """Apply what the ticket says to some boxes: rates of drops, windows not to tell, roles of joins."""
         if isinstance(node, Drop):
-            logic.rate = self.task.drop_rates.get(node.name, node.rate)  # type: ignore[attr-defined]
+            logic.rate = self.task.drop_rates.get(node.name, node.rate)
         if isinstance(node, Windowed):
-            logic.choosing = self.task.choosing.get(node.name, ())  # type: ignore[attr-defined]
+            logic.choosing = self.task.choosing.get(node.name, ())
         if isinstance(logic, DiffusedJoin):
             logic.steer(self.task.joins[node.name], self.partition)
 
