@@ -13,18 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.contract.valve import Valve, lot_of, valve_places
-from penstock.model.boxes import (
-    ConnectionPoint,
-    Join,
-    Keys,
-    Node,
-    Output,
-    Resample,
-    Source,
-    Trait,
-    View,
-    Windowed,
-)
+from penstock.model.boxes import Join, Kept, Keys, Node, Output, Source, Trait, Windowed
 from penstock.model.checks.shedding import NEVER, has_time_windows, needs_whole_keys
 from penstock.model.durations import Time
 from penstock.model.writing.network import Network
@@ -134,7 +123,7 @@ def _judged(network: Network, sub: SubNetwork, at: str, grains: Mapping[str, Val
     tail, _, head = at.partition("->")
     starts = [head] if head else list(sub.network.readers(tail))
     nodes = [network.nodes[name] for name in _behind(network, starts)]
-    outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or getattr(n, "qos", None) is not None)
+    outputs = frozenset(n.name for n in nodes if isinstance(n, Output) or n.qos is not None)
     inputs = _roots_above(sub.network, at, sub.inputs)
     # Places below one source share its lot: what one keeps is then a part of what another keeps.
     lot = lot_of(inputs[0] if len(inputs) == 1 else at)
@@ -178,8 +167,8 @@ def _behind(network: Network, starts: Iterable[str]) -> list[str]:
 
 def _refusal(node: Node) -> str:
     """Why nothing may be shed in front of a node; empty: it may."""
-    qos, name = getattr(node, "qos", None), f"{node.kind.replace('_', ' ')} '{node.name}'"
-    if isinstance(node, ConnectionPoint | View) and not node.shed:
+    qos, name = node.qos, f"{node.kind.replace('_', ' ')} '{node.name}'"
+    if isinstance(node, Kept) and not node.shed:
         return f"{name} promises its whole history (shed: true allows it)"
     if (isinstance(node, Output) or qos is not None) and (qos is None or not qos.may_be_shed):
         return f"{name} has no loss graph"
@@ -358,17 +347,7 @@ def memory_behind(network: Network, at: str, output: str) -> int | None:
     for name in (name for name in network.nodes if name in between):
         node = network.nodes[name]
         before = [longest[up] for up in node.inputs if up in longest]
-        own = _memory(node)
+        own = node.memory
         known = [each for each in before if each is not None]
         longest[name] = None if own is None or len(known) < len(before) else max(known, default=0) + own
     return longest.get(output, 0)
-
-
-def _memory(node: Node) -> int | None:
-    if Trait.STATEFUL not in node.traits:
-        return 0
-    if isinstance(node, Windowed) and isinstance(node.size, Time):
-        return node.size.us
-    if isinstance(node, Join):
-        return max(node.within)
-    return node.limit if isinstance(node, Resample) else None

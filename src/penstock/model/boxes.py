@@ -124,6 +124,16 @@ class Node:
         """True if tuples may go elsewhere than the hash of their key says: only some joins."""
         return False
 
+    @property
+    def qos(self) -> QoS | None:
+        """The quality of service that it is to give: only outputs and views state one."""
+        return None
+
+    @property
+    def memory(self) -> int | None:
+        """How long a tuple stays in its state, in microseconds; None: nobody can say."""
+        return 0 if Trait.STATELESS in self.traits else None
+
     def partition_keys(self, index: int, stream_keys: Keys) -> Keys | None:
         """Tuples of input `index` that agree in these columns must meet in one task; None: none need meet."""
         del index
@@ -275,6 +285,10 @@ class Windowed(Node):
         """How far apart two windows begin."""
         return self.size
 
+    @property
+    def memory(self) -> int | None:
+        return self.size.us if isinstance(self.size, Time) else None
+
     def promise(self, horizon: int) -> int:
         """Open windows hold tuples back, as far as the oldest tuple in them."""
         return _behind_windows(self.size, self.stamp, horizon, aligned=self.kind == "tumble")
@@ -370,6 +384,10 @@ class Resample(Node):
     limit: int = 10_000_000
     columns: tuple[str, ...] = ()
 
+    @property
+    def memory(self) -> int:
+        return self.limit
+
     def promise(self, horizon: int) -> int:
         """Between two actual tuples lie synthetic ones, up to `limit` old."""
         return horizon - self.limit
@@ -403,6 +421,10 @@ class Join(Node):
         """True if the join has servers of its own: then the hash of a key does not decide where it goes."""
         return self.distribution != "hash" or (self.servers is not None and bool(self.on))
 
+    @property
+    def memory(self) -> int:
+        return max(self.within)
+
     def partition_keys(self, index: int, stream_keys: Keys) -> Keys:
         """The columns of `on`, whatever the streams are grouped by."""
         del stream_keys
@@ -418,30 +440,34 @@ class Join(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionPoint(Node):
-    """An arc where boxes come and go while it runs; it keeps its tuples for a time (A25, A26, A70).
+class Kept(Node):
+    """What connection points and views share: they keep their tuples for a time, for readers to come (A26).
 
-    It promises all of them, so nothing above it is ever shed, unless it says `shed`.
+    They promise all of them, so nothing above is ever shed, unless they say `shed`.
     """
 
-    kind: ClassVar[str] = "connection_point"
     traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
 
     keep: int = 7_200_000_000
-    key: str | None = None
     shed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class View(Node):
+class ConnectionPoint(Kept):
+    """An arc where boxes come and go while it runs (A25, A70)."""
+
+    kind: ClassVar[str] = "connection_point"
+
+    key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class View(Kept):
     """A path with no application yet (A28): one may connect at any time; its QoS tells its importance."""
 
     kind: ClassVar[str] = "view"
-    traits: ClassVar[Trait] = Trait.STATELESS | Trait.KEPT
 
-    keep: int = 7_200_000_000
     qos: QoS | None = None
-    shed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ def approximate_ways(sub: SubNetwork) -> tuple[ApproximateWay, ...]:
 def _ways(sub: SubNetwork) -> Iterator[ApproximateWay]:
     net = sub.network
     for name in sub.outputs:
-        qos = getattr(net.nodes[name], "qos", None)
+        qos = net.nodes[name].qos
         box = _window_above(net, name) if qos is not None and qos.approximate else None
         if box is None or not isinstance(box.size, Time) or not isinstance(box.step, Time):
             continue

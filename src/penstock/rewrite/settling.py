@@ -8,24 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from penstock.model.boxes import Filter, Join, Node, Resample, Trait, Windowed
-from penstock.model.durations import Time
+from penstock.model.boxes import Filter, Trait
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import reaching
-
-
-def memory_of(box: Node) -> int | None:
-    """How long a tuple stays in the state of a box, in microseconds; None: nobody can say.
-
-    >>> from penstock.model.boxes import Join, Latch
-    >>> memory_of(Join(name="pairs", within=(5, 3))), memory_of(Latch(name="latest"))
-    (5, None)
-    """
-    if isinstance(box, Windowed):
-        return box.size.us if isinstance(box.size, Time) else None
-    if isinstance(box, Join):
-        return max(box.within)
-    return box.limit if isinstance(box, Resample) else None
 
 
 def stateful(network: Network) -> frozenset[str]:
@@ -67,7 +52,6 @@ def _span(network: Network, box: str) -> int | None:
 
     A box may stamp its answers that much later, and its own promise lags as far behind: hence twice.
     """
-    nodes = [network.nodes[name] for name in reaching(network, [box])]
-    memories = [memory_of(node) for node in nodes if Trait.STATEFUL in node.traits]
+    memories = [network.nodes[name].memory for name in reaching(network, [box])]
     known = [memory for memory in memories if memory is not None]
     return 2 * sum(known) if len(known) == len(memories) else None

@@ -45,7 +45,7 @@ def value_ways(sub: SubNetwork) -> tuple[ValueWay, ...]:
 
 def _ways_of(sub: SubNetwork, output: str) -> Iterator[ValueWay]:
     net = sub.network
-    qos: QoS | None = getattr(net.nodes[output], "qos", None)
+    qos = net.nodes[output].qos
     if qos is None or not qos.value or not qos.may_be_shed:
         return
     end = net.nodes[output].inputs[0]

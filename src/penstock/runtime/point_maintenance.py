@@ -10,7 +10,6 @@ from typing import Protocol, Self
 
 from penstock.engine.spark.entry.points import PointInput
 from penstock.engine.spark.trains.query import SubnetworkQuery
-from penstock.model.boxes import ConnectionPoint, View
 from penstock.model.errors import one_line
 from penstock.store.errors import LeaseLostError
 from penstock.store.points.retention import maintain
@@ -86,10 +85,9 @@ class PointMaintenance:
         return True
 
     def _maintain(self, query: SubnetworkQuery, name: str) -> None:
-        node = query.sub.network.nodes[name]
-        assert isinstance(node, ConnectionPoint | View)
+        keep = query.sub.network.points[name].keep
         try:
-            maintain(self._runtime.checkpoint, name, node.keep)
+            maintain(self._runtime.checkpoint, name, keep)
         except Exception as error:
             _tell(f"maintenance of connection point '{name}'", error)
 

@@ -88,9 +88,8 @@ def diagram_of(network: Network) -> Diagram:
 
 def card_of(node: Node) -> Card:
     """The card of a node."""
-    qos = node.qos if isinstance(node, Output | View) else None
     look = _LOOKS.get(type(node), "box")
-    graph = () if qos is None else qos.delay
+    graph = () if node.qos is None else node.qos.delay
     return Card(node.name, kind(node), look, argument(node), node.about.group, graph)
 
 

@@ -59,9 +59,8 @@ def _lines(network: Network, node: Node) -> list[str]:
     lines += _gives(network, node)
     if node.shed_by or getattr(node, "shed", False):
         lines.append(f"shed: {node.shed_by or 'its history may have gaps under overload'}")
-    qos = getattr(node, "qos", None)
-    if qos is not None:
-        lines.append(qos_text(qos))
+    if node.qos is not None:
+        lines.append(qos_text(node.qos))
     about = node.about
     texts = (f"[{about.tag}]" if about.tag else "", about.description, *about.manual.splitlines())
     return lines + [text for text in texts if text.strip()]

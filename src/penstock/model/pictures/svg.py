@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from penstock.model.boxes import ConnectionPoint, Node, Output, View
+from penstock.model.boxes import Node, Trait
 from penstock.model.pictures.box_line import argument, kind
 from penstock.model.pictures.diagram import card_of, diagram_of, short
 from penstock.model.pictures.layout import Point, Rect, arrow_points, curve, lay_out
@@ -44,10 +44,6 @@ def to_svg(network: Network) -> str:
     )
 
 
-def _qos(node: Node) -> QoS | None:
-    return node.qos if isinstance(node, Output | View) else None
-
-
 def _group(name: str, rect: Rect) -> str:
     return (
         f'<g><rect class="group" {_frame(rect)} rx="10"/>'
@@ -57,17 +53,16 @@ def _group(name: str, rect: Rect) -> str:
 
 
 def _node(network: Network, node: Node, rect: Rect) -> str:
-    lid = 8 if isinstance(node, ConnectionPoint | View) else 0
+    lid = 8 if Trait.KEPT in node.traits else 0
     x, y = rect.x + 12, rect.y + lid
     about, columns = node.about, network.types[node.name].schema.ddl()
     tip = "\n".join(filter(None, (about.description, about.manual, argument(node), columns)))
-    graph = _qos(node)
     return (
         f'<g data-node="{escape(node.name)}"><title>{escape(tip)}</title>{_shape(node, rect)}'
         f'<text class="kind" x="{x:.1f}" y="{y + 16:.1f}">{escape(kind(node))}</text>'
         f'<text class="name" x="{x:.1f}" y="{y + 32:.1f}">{escape(short(node.name))}</text>'
         f'<text class="arg" x="{x:.1f}" y="{y + 47:.1f}">{escape(short(argument(node)))}</text>'
-        + (_graph(graph, x, rect.y + rect.height - 34) if graph else "")
+        + (_graph(node.qos, x, rect.y + rect.height - 34) if node.qos else "")
         + "</g>"
     )
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
-from penstock.model.boxes import About, Arrow, ConnectionPoint, Node, Output, Source, View
+from penstock.model.boxes import About, Arrow, Kept, Node, Output, Source, View
 from penstock.model.checks.arguments import check_arguments
 from penstock.model.checks.shedding import check_shedding
 from penstock.model.checks.stream_types import output_type
@@ -23,8 +23,6 @@ from penstock.model.qos import QoS
 from penstock.model.types import Schema, StreamType
 from penstock.model.writing.box_builder import BoxBuilder, Duration, QoSLike
 from penstock.model.writing.stream import Stream
-
-Point = ConnectionPoint | View
 
 
 class Network:
@@ -115,9 +113,9 @@ class Network:
         return {name: node for name, node in self._nodes.items() if isinstance(node, Output)}
 
     @property
-    def points(self) -> dict[str, Point]:
+    def points(self) -> dict[str, Kept]:
         """Connection points and views: where tuples are kept and readers may come."""
-        return {name: node for name, node in self._nodes.items() if isinstance(node, ConnectionPoint | View)}
+        return {name: node for name, node in self._nodes.items() if isinstance(node, Kept)}
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The nodes that `name` feeds."""

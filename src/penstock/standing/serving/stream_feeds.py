@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable
 
 from penstock.engine.spark.trains.query import SubnetworkQuery
-from penstock.model.boxes import ConnectionPoint, Source, View
+from penstock.model.boxes import Source
 from penstock.model.writing.network import Network
 from penstock.rewrite.subnetworks import SubNetwork, at_point
 from penstock.runtime import Runtime
@@ -48,8 +48,7 @@ class StreamFeeds:
 
     def _info(self, name: str) -> StreamInfo:
         network, point = self.runtime.network, self._points[name]
-        node = network.nodes[point] if point is not None else None
-        keep = node.keep if isinstance(node, ConnectionPoint | View) else self.keep
+        keep = self.keep if point is None else network.points[point].keep
         return StreamInfo(name, network.types[name].schema, network.types[name].timestamp is not None, keep)
 
     def add_new(self, engine: QueryEngine) -> None:

@@ -385,8 +385,7 @@ class Catalog:
 def _insert_node(db: sqlite3.Connection, version: int, position: int, node: Node, subnetwork: str) -> None:
     about = node.about
     group = json.dumps(about.group)
-    qos: QoS | None = getattr(node, "qos", None)
-    graphs = None if qos is None else json.dumps(asdict(qos))
+    graphs = None if node.qos is None else json.dumps(asdict(node.qos))
     row = (version, position, node.name, node.kind, subnetwork, about.tag, about.description, group, graphs)
     db.execute("INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     arrows = [(version, tail, node.name, index) for index, tail in enumerate(node.inputs)]

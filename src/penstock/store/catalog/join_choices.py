@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.model.boxes import Join
 from penstock.model.json_types import JsonMapping
 from penstock.model.writing.network import Network
 from penstock.store.catalog.catalog import Catalog
@@ -16,7 +15,7 @@ def join_choices_text(network: Network, checkpoint: Path) -> str:
         return f"chosen in {checkpoint}\n  no train has run yet"
     catalog = Catalog(checkpoint / "catalog.db")
     try:
-        joins = [n.name for n in network.nodes.values() if isinstance(n, Join) and n.spread]
+        joins = [n.name for n in network.nodes.values() if n.spread]
         lines = [f"chosen in {checkpoint}"]
         for name in joins:
             events = catalog.events("diffusion", name)

@@ -50,16 +50,12 @@ def _changes(old: Node, new: Node) -> Iterator[str]:
         )
     if old.inputs != new.inputs:
         yield f"{named} reads {_list(new.inputs)} instead of {_list(old.inputs)}"
-    if getattr(old, "qos", None) != getattr(new, "qos", None):
+    if old.qos != new.qos:
         yield f"{named}: its QoS changes"
     if old.about != new.about:
         yield f"{named}: its notes or its group change"
-    if before == after and old.inputs == new.inputs and old.about == new.about and _same_qos(old, new):
+    if before == after and old.inputs == new.inputs and old.about == new.about and old.qos == new.qos:
         yield f"{named}: other options change"
-
-
-def _same_qos(old: Node, new: Node) -> bool:
-    return getattr(old, "qos", None) == getattr(new, "qos", None)
 
 
 def _list(names: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from penstock.model.boxes import ConnectionPoint, Node, Output, Trait, View
+from penstock.model.boxes import Kept, Node, Trait
 from penstock.model.json_types import JsonObject
 from penstock.model.pictures.diagram import Card, Diagram, DiagramArrow, closed, diagram_of, group_name
 from penstock.model.pictures.layout import Picture, Rect, arrow_points, curve, lay_out
@@ -197,8 +197,8 @@ def _node_facts(network: Network, node: Node, homes: Mapping[str, str]) -> JsonO
         "tag": about.tag,
         "description": about.description,
         "manual": about.manual,
-        "qos": qos_json(node.qos) if isinstance(node, Output | View) and node.qos is not None else None,
-        "keep": node.keep / 1e6 if isinstance(node, ConnectionPoint | View) else None,
+        "qos": None if node.qos is None else qos_json(node.qos),
+        "keep": node.keep / 1e6 if isinstance(node, Kept) else None,
     }
 
 

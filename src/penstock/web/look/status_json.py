@@ -9,7 +9,6 @@ from typing import Any
 
 from penstock.control.report import REPORT
 from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
-from penstock.model.boxes import Output, View
 from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.qos import QoS
 from penstock.runtime import Runtime
@@ -205,8 +204,7 @@ def graphs_of(watched: Watched) -> dict[str, QoS]:
     """The QoS of each output and view that has one."""
     network = watched.network()
     if network is not None:
-        nodes = [node for node in network.nodes.values() if isinstance(node, Output | View)]
-        return {node.name: node.qos for node in nodes if node.qos is not None}
+        return {name: node.qos for name, node in network.nodes.items() if node.qos is not None}
     topology = watched.catalog.topology()
     records = () if topology is None else topology.nodes
     return {node.name: node.qos for node in records if node.qos is not None}
@@ -216,7 +214,7 @@ def _ends(watched: Watched) -> Sequence[str]:
     """Outputs, and views with a QoS."""
     network = watched.network()
     if network is not None:
-        rated = [name for name, node in network.points.items() if getattr(node, "qos", None) is not None]
+        rated = [name for name, node in network.points.items() if node.qos is not None]
         return [*network.outputs, *rated]
     topology = watched.catalog.topology()
     return [node.name for node in (topology.nodes if topology else ()) if node.kind == "output" or node.qos]

@@ -78,9 +78,7 @@ class SubnetworkQuery:
         self.trains.here = self._here
         self._planner = TicketPlanner(sub, self.inputs, steering, self.settings.partitions)
         nodes = sub.network.nodes
-        self.rated_points = tuple(
-            name for name in sub.points if getattr(nodes[name], "qos", None) is not None
-        )
+        self.rated_points = tuple(name for name in sub.points if nodes[name].qos is not None)
         self._direct = frozenset(
             name
             for name in (*sub.outputs, *sub.points)

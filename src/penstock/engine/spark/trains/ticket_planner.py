@@ -281,5 +281,4 @@ def _must_be_used_up(taken: Mapping[str, Taken]) -> None:
 
 def _qos(sub: SubNetwork) -> dict[str, QoS]:
     """The QoS of the outputs and views that have one."""
-    stated = {name: getattr(node, "qos", None) for name, node in sub.network.nodes.items()}
-    return {name: qos for name, qos in stated.items() if qos is not None}
+    return {name: node.qos for name, node in sub.network.nodes.items() if node.qos is not None}
