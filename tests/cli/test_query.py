@@ -108,7 +108,7 @@ def test_dead_letters(spark, checkpoint):
         ("DELETE FROM minutes", (), "a query is one SELECT from connection points"),
         ("SELECT 1", (), "the query reads no connection point"),
         ("SELECT * FROM minutes a JOIN minutes b ON a.k = b.k", ("--follow",), "and JOIN does not"),
-        ("SELECT * FROM minutes", ("--format", "xml"), "no format 'xml'; use table, csv or json"),
+        ("SELECT * FROM minutes", ("--format", "xml"), "no format 'xml'\n  expected: table, csv or json"),
         ("SELECT count(*) FROM minutes", ("--follow",), "--follow goes tuple by tuple"),
         (
             "SELECT try_sum(n) FROM minutes",

@@ -18,7 +18,7 @@ def quiet(monkeypatch):
 def test_a_refusal_is_text_without_a_traceback():
     shown = CliRunner().invoke(penstock_app(["check"]), ["check", "no.py"])
     assert shown.exit_code == 2
-    assert shown.stderr == "there is no file no.py; NET is file.py:name or a YAML file\n"
+    assert shown.stderr == "there is no file no.py\n  expected: file.py:name or a YAML file\n"
 
 
 def test_verbose_adds_the_traceback_to_the_same_refusal():
@@ -26,7 +26,7 @@ def test_verbose_adds_the_traceback_to_the_same_refusal():
     shown = CliRunner().invoke(penstock_app(words), words)
     assert shown.exit_code == 2
     assert shown.stderr.startswith("Traceback")
-    assert shown.stderr.endswith("there is no file no.py; NET is file.py:name or a YAML file\n")
+    assert shown.stderr.endswith("there is no file no.py\n  expected: file.py:name or a YAML file\n")
 
 
 def test_options_before_the_command_do_not_import_the_other_commands():

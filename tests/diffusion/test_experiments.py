@@ -71,10 +71,10 @@ def test_the_command_writes_pictures_table_and_figures(tmp_path):
     ("words", "message"),
     [
         (("--only", "SE9"), "no experiment 'SE9'"),
-        (("--servers", "1,x"), "--servers is '1,x'; expected: whole numbers"),
-        (("--servers", "200"), "--servers has 200; expected: 1 to 100"),
+        (("--servers", "1,x"), "--servers is '1,x'\n  expected: whole numbers"),
+        (("--servers", "200"), "--servers has 200\n  expected: 1 to 100"),
         (("--seconds", "0"), "--seconds is 0"),
-        (("--when-full", "explode"), "when_full is 'explode'; expected: one of drop, replace"),
+        (("--when-full", "explode"), "when_full is 'explode'\n  expected: one of drop, replace"),
     ],
 )
 def test_bad_options_say_what_is_wrong(tmp_path, words, message):

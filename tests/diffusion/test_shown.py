@@ -105,10 +105,10 @@ def test_what_auto_chose_is_in_the_catalog_and_in_explain(tmp_path, spark):
         policy=AsSoonAsPossible(50),
         partitions=2,
     ) as run:
-        with pytest.raises(PenstockError, match="no diffused join 'pears'; did you mean 'pairs'"):
+        with pytest.raises(PenstockError, match="no diffused join 'pears'\n  hint:     did you mean 'pairs'"):
             run.set_master("pears", "left")
         with pytest.raises(
-            PenstockError, match="cannot be spread by 'up'; expected one of: left, right, hash"
+            PenstockError, match="cannot be spread by 'up'\n  expected: one of: left, right, hash"
         ):
             run.set_master("pairs", "up")
         assert run.wait(240)

@@ -111,8 +111,8 @@ def test_llf_gives_each_join_a_server_of_its_own_while_there_are_any():
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Scheme("fastest"), "master is 'fastest'; expected: one of higher, lower, static"),
-        (lambda: random_hosts(2, 9, 8, 1), "9 servers a join; expected: 1 to 8"),
+        (lambda: Scheme("fastest"), "master is 'fastest'\n  expected: one of higher, lower, static"),
+        (lambda: random_hosts(2, 9, 8, 1), "9 servers a join\n  expected: 1 to 8"),
         (lambda: heterogeneous(0, 1), "a cluster of 0 nodes"),
     ],
 )

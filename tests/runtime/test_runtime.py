@@ -107,7 +107,7 @@ def test_attach_and_detach_history_then_live(spark, tmp_path):
         assert other.query.isActive
         with pytest.raises(NetworkError, match="the name 'first' is taken"):
             running.attach("first", "kept", lambda s: s, to=ps.memory())
-        with pytest.raises(PenstockError, match=r"nothing named 'frist' is running; did you mean 'first'"):
+        with pytest.raises(PenstockError, match=r"'frist' is running\n  hint:     did you mean 'first'"):
             running.detach("frist")
         assert [e.kind for e in running.records.catalog.events(subject="first")].count("attach") == 2
 
@@ -242,9 +242,9 @@ def test_steering_takes_effect_from_one_train_to_the_next(spark, tmp_path):
         until(running, lambda: running.status().boxes["cars"].rows_in == 240)
         assert running.wait_idle(timeout=60)
         assert running.queries[name].query is query  # no restart
-        with pytest.raises(PenstockError, match=r"no drop box 'shedd'; did you mean 'shed'"):
+        with pytest.raises(PenstockError, match=r"no drop box 'shedd'\n  hint:     did you mean 'shed'"):
             running.set_drop_rate("shedd", 0.5)
-        with pytest.raises(PenstockError, match=r"a drop rate of 1.5 is out of range; expected 0 to 1"):
+        with pytest.raises(PenstockError, match=r"a drop rate of 1.5 is out of range\n  expected: 0 to 1"):
             running.set_drop_rate("shed", 1.5)
         events = running.records.catalog.events("drop_rate", "shed")
         assert sorted(e.detail["rate"] for e in events) == [0.5, 1.0]

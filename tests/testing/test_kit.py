@@ -113,9 +113,9 @@ def test_run_network_and_its_sinks(engine):
 
 def test_engines_are_chosen_by_name():
     assert chosen_engines({}) == ("local",)
-    with pytest.raises(PenstockError, match="names no engine 'sparc'; did you mean 'spark'"):
+    with pytest.raises(PenstockError, match="names no engine 'sparc'\n  hint:     did you mean 'spark'"):
         chosen_engines({"PENSTOCK_ENGINES": "sparc"})
-    with pytest.raises(PenstockError, match="no engine 'lokal'; did you mean 'local'"):
+    with pytest.raises(PenstockError, match="no engine 'lokal'\n  hint:     did you mean 'local'"):
         run_network(_network(collect()), [], engine="lokal")
 
 

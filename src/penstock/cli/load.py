@@ -14,6 +14,7 @@ from penstock.model.text.yaml_form import from_yaml
 from penstock.model.writing.network import Network
 
 NET_HELP = "A network: `file.py:name`, `file.py` with one Network in it, or a YAML file."
+_NET = "file.py:name or a YAML file"
 
 
 def load_network(net: str) -> Network:
@@ -21,13 +22,13 @@ def load_network(net: str) -> Network:
     file, name = _file_and_name(net)
     path = Path(file)
     if not path.exists():
-        raise PenstockError(f"there is no file {file}; NET is file.py:name or a YAML file")
+        raise PenstockError(f"there is no file {file}", expected=_NET)
     if path.suffix in (".yaml", ".yml"):
         return from_yaml(path)
     if path.suffix != ".py":
-        raise PenstockError(f"{file} is neither a Python nor a YAML file; NET is file.py:name or a YAML file")
+        raise PenstockError(f"{file} is neither a Python nor a YAML file", expected=_NET)
     if path.is_dir():
-        raise PenstockError(f"{file} is a directory; NET is file.py:name or a YAML file")
+        raise PenstockError(f"{file} is a directory", expected=_NET)
     return _from_python(path, name)
 
 
@@ -63,9 +64,10 @@ def _from_python(path: Path, name: str) -> Network:
 
 def _no_network(path: Path, name: str, known: list[str]) -> PenstockError:
     if name:
-        hint = did_you_mean(name, known)
         has = ", ".join(known) or "none"
-        return PenstockError(f"{path} has no Network named '{name}'; it has: {has}. {hint}".rstrip(". "))
+        return PenstockError(
+            f"{path} has no Network named '{name}'", found=has, hint=did_you_mean(name, known)
+        )
     if known:
         return PenstockError(
             f"{path} has several Networks: {', '.join(known)}", expected=f"{path}:{known[0]}"

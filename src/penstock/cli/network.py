@@ -115,6 +115,6 @@ def draw(
         check_network(network)
         forms = {".svg": network.to_svg, ".mmd": network.to_mermaid, ".html": network._repr_html_}
         if out.suffix not in forms:
-            raise PenstockError(f"cannot draw to '{out.suffix}'; use one of: {', '.join(forms)}")
+            raise PenstockError(f"cannot draw to '{out.suffix}'", expected=f"one of: {', '.join(forms)}")
         out.write_text(forms[out.suffix]())
         typer.echo(f"wrote {out}")

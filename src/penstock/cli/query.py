@@ -56,7 +56,7 @@ def query(
     """
     with refusals():
         if form not in _FORMS:
-            raise PenstockError(f"no format '{form}'; use table, csv or json")
+            raise PenstockError(f"no format '{form}'", expected="table, csv or json")
         try:
             _ask(checkpoint, parse(checkpoint, sql), follow=follow, limit=limit, form=form)
         except BrokenPipeError:
@@ -67,12 +67,12 @@ def query(
 
 def _ask(checkpoint: Path, asked: Asked, *, follow: bool, limit: int | None, form: str) -> None:
     if follow and DEAD in asked.points:
-        raise PenstockError("dead letters cannot be followed; leave out --follow")
+        raise PenstockError("dead letters cannot be followed", hint="leave out --follow")
     if follow and asked.whole:
         raise PenstockError(
-            f"--follow goes tuple by tuple, and {asked.whole} does not, or is not known to: "
-            "leave out GROUP BY, ORDER BY, LIMIT, DISTINCT, joins and aggregates, "
-            "or put the windows into the network"
+            f"--follow goes tuple by tuple, and {asked.whole} does not, or is not known to",
+            hint="leave out GROUP BY, ORDER BY, LIMIT, DISTINCT, joins and aggregates, "
+            "or put the windows into the network",
         )
     from penstock.engine.spark.session import local_session
 

@@ -100,7 +100,7 @@ def parse(checkpoint: Path, sql: str) -> Asked:
     known = [*sorted(p.name for p in (checkpoint / "points").glob("*") if p.is_dir()), DEAD]
     points = tuple(dict.fromkeys(_points(tree, known, checkpoint)))
     if not points:
-        raise PenstockError(f"the query reads no connection point; {did_you_mean('', known)}")
+        raise PenstockError("the query reads no connection point", hint=did_you_mean("", known))
     return Asked(sql, points, _stored_condition(tree), "JOIN" if len(points) > 1 else _whole(tree, sql))
 
 
@@ -113,7 +113,7 @@ def _points(tree: exp.Query, known: list[str], checkpoint: Path) -> Iterator[str
             yield by_lower[name]
         elif name not in own:
             raise PenstockError(
-                f"no connection point '{table.name}' in {checkpoint}; {did_you_mean(table.name, known)}"
+                f"no connection point '{table.name}' in {checkpoint}", hint=did_you_mean(table.name, known)
             )
 
 

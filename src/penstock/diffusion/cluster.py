@@ -42,7 +42,7 @@ def heterogeneous(nodes: int, seed: int) -> Cluster:
     3100.0
     """
     if nodes < 1:
-        raise PenstockError(f"a cluster of {nodes} nodes; expected: one node or more")
+        raise PenstockError(f"a cluster of {nodes} nodes", expected="one node or more")
     dice = np.random.default_rng([seed, 1])
     return Cluster(dice.uniform(1000, 5000, nodes), dice.integers(1000, 2001, nodes))
 

@@ -48,7 +48,7 @@ class Scheme:
             ("expiry", self.expiry, EXPIRY),
         ):
             if value not in known:
-                raise PenstockError(f"{name} is '{value}'; expected: one of {', '.join(known)}")
+                raise PenstockError(f"{name} is '{value}'", expected=f"one of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SimulatedRun:
 def random_hosts(joins: int, servers: int, nodes: int, seed: int) -> np.ndarray:
     """`servers` random servers for each join, as in the paper."""
     if not 1 <= servers <= nodes:
-        raise PenstockError(f"{servers} servers a join; expected: 1 to {nodes}, the nodes of the cluster")
+        raise PenstockError(f"{servers} servers a join", expected=f"1 to {nodes}, the nodes of the cluster")
     dice = np.random.default_rng([seed, 4])
     return np.array([dice.permutation(nodes)[:servers] for _ in range(joins)], np.int64)
 

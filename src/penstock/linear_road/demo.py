@@ -109,7 +109,7 @@ def _make_folder(out: Path) -> None:
     if (out / _MARK).is_file():
         shutil.rmtree(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} holds something else than an earlier demo.", hint="choose another --out")
+        raise InputError(f"{out} holds something else than an earlier demo", hint="choose another --out")
     make_directory(out)
     (out / _MARK).touch()
 
@@ -144,7 +144,7 @@ def _lines(city: Path) -> Iterator[str]:
 def _drive(demo: Demo) -> RunRecord:
     record = run_with_live_view(RunPlan(demo.rows, demo.run, demo.history, speed=demo.speed))
     if not record["finished"]:
-        raise RunError("The demo was stopped before all was driven.")
+        raise RunError("the demo was stopped before all was driven")
     return record
 
 

@@ -44,4 +44,4 @@ class RunStopped(LinearRoadError):  # noqa: N818 - somebody asked for it
     """A run that was stopped before anything was driven; the same call continues it."""
 
     def __init__(self) -> None:
-        super().__init__("Stopped before anything was driven; the same command goes on.")
+        super().__init__("stopped before anything was driven", hint="the same command goes on")

@@ -18,6 +18,8 @@ from pathlib import Path
 ENDED_WITH_PARENT = 9
 """Exit code of a child whose parent is gone."""
 
+_PARTS = ("  found:", "  expected:", "  hint:")  # as `model/errors.py` writes them
+
 
 def run_child(command: Sequence[str], log: Path, *, patience: float = 120.0) -> int:
     """Run a command and return its exit code; if this process is interrupted, the child ends first."""
@@ -52,12 +54,22 @@ def _end(process: subprocess.Popen[bytes], patience: float) -> None:
 
 
 def last_said(log: Path) -> str:
-    """The last line of a log that holds anything; empty if there is none."""
+    """The last message of a log in one line; empty if there is none.
+
+    It is the last line that holds anything. A refusal's last lines are its parts, so its first one belongs
+    to them.
+    """
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    parts: list[str] = []
+    for line in reversed(lines):
+        if line.strip():
+            parts.insert(0, " ".join(line.split()))
+            if not line.startswith(_PARTS):
+                break
+    return "; ".join(parts)
 
 
 def when_parent_is_gone(end: Callable[[], None]) -> None:

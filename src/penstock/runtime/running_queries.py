@@ -93,7 +93,8 @@ class RunningQueries:
     def running(self, name: str) -> SubnetworkQuery:
         """The query of a sub-network, by name."""
         if name not in self.queries:
-            raise PenstockError(f"nothing named '{name}' is running; {did_you_mean(name, self.queries)}")
+            hint = did_you_mean(name, self.queries)
+            raise PenstockError(f"nothing named '{name}' is running", hint=hint)
         return self.queries[name]
 
     def on_train(self, listener: TrainListener) -> None:

@@ -49,9 +49,9 @@ class Steered(RunningQueries):
         nodes = [node for query in self.queries.values() for node in query.sub.network.nodes.values()]
         drops = [node.name for node in nodes if isinstance(node, Drop)]
         if box not in drops:
-            raise PenstockError(f"no drop box '{box}'; {did_you_mean(box, drops)}")
+            raise PenstockError(f"no drop box '{box}'", hint=did_you_mean(box, drops))
         if not 0 <= rate <= 1:
-            raise PenstockError(f"a drop rate of {rate} is out of range; expected 0 to 1")
+            raise PenstockError(f"a drop rate of {rate} is out of range", expected="0 to 1")
         self.drop_rates[box] = float(rate)
         if self.records is not None:
             self.records.event("drop_rate", box, rate=rate)
@@ -90,7 +90,7 @@ class Steered(RunningQueries):
             node.name: node for node in self.network.nodes.values() if isinstance(node, Join) and node.spread
         }
         if join not in joins:
-            raise PenstockError(f"no diffused join '{join}'; {did_you_mean(join, joins)}")
+            raise PenstockError(f"no diffused join '{join}'", hint=did_you_mean(join, joins))
         _check_scheme(joins[join], scheme)
         for steering in self._steering.values():
             if scheme is None:
@@ -180,8 +180,8 @@ def _check_places(sub: SubNetwork, valves: Iterable[Valve]) -> None:
 def _check_scheme(join: Join, scheme: str | None) -> None:
     schemes = ("left", "right", *(["hash"] if join.on else []))
     if scheme is not None and scheme not in schemes:
-        expected = f"expected one of: {', '.join(schemes)}"
-        raise PenstockError(f"join '{join.name}' cannot be spread by '{scheme}'; {expected}")
+        expected = f"one of: {', '.join(schemes)}"
+        raise PenstockError(f"join '{join.name}' cannot be spread by '{scheme}'", expected=expected)
 
 
 def _changed_policy(policy: TrainPolicy, changes: Mapping[str, float | None]) -> TrainPolicy:

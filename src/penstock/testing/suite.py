@@ -37,7 +37,7 @@ def run_network(
     if engine == "local":
         return LocalEngine(network).run(trains, final=final, drop_rates=drop_rates)
     if engine != "spark":
-        raise PenstockError(f"no engine '{engine}'; {did_you_mean(engine, ENGINES)}")
+        raise PenstockError(f"no engine '{engine}'", hint=did_you_mean(engine, ENGINES))
     # Spark is loaded only where it is asked for
     run_on_spark = importlib.import_module("penstock.testing.spark_run").run_on_spark
     result: LocalResult = run_on_spark(network, trains, spark, final=final, drop_rates=drop_rates)
@@ -66,7 +66,7 @@ def chosen_engines(environment: Mapping[str, str] | None = None) -> tuple[str, .
     for name in names:
         if name not in ENGINES:
             raise PenstockError(
-                f"{VARIABLE}='{text}' names no engine '{name}'; {did_you_mean(name, ENGINES)}"
+                f"{VARIABLE}='{text}' names no engine '{name}'", hint=did_you_mean(name, ENGINES)
             )
     return names
 

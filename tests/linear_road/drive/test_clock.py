@@ -73,7 +73,7 @@ def test_maximum_speed_has_no_clock(tmp_path):
     clock.save(tmp_path / "c.json")
     loaded = Clock.load(tmp_path / "c.json")
     assert not loaded.ticks
-    with pytest.raises(ClockError, match="maximum speed has no clock; stamp Emit = Time"):
+    with pytest.raises(ClockError, match="maximum speed has no clock\n  hint:     stamp Emit = Time"):
         loaded.now()
 
 
@@ -91,5 +91,5 @@ def test_a_broken_clock_file_is_said_to_be_broken(tmp_path, text):
 
 
 def test_a_missing_clock_is_said_to_be_missing(tmp_path):
-    with pytest.raises(ClockError, match="There is no clock at"):
+    with pytest.raises(ClockError, match="there is no clock at"):
         Clock.load(tmp_path)

@@ -76,7 +76,7 @@ def test_what_is_no_half_is_refused(tmp_path: Path) -> None:
     slices = stored(tmp_path, town())
     with pytest.raises(InputError, match=r"--xways 1.3 is no number of half expressways"):
         feed_of(DrivePlan(slices.path, expressways=1.3), slices)
-    with pytest.raises(InputError, match=r"--groups 3 is out of range; expected 1..2"):
+    with pytest.raises(InputError, match=r"--groups 3 is out of range\n  expected: 1..2"):
         half_plan(4, 2, 3)
 
 

@@ -113,7 +113,8 @@ def test_copies_by_the_number_of_expressways():
     assert copies_of(span, expressways=2).count == 4
     assert copies_of(span, count=1) == Copies()
     with pytest.raises(
-        InputError, match=r"--xways 2\.7 is no multiple of the 0\.5 expressways .* take --xways 2\.5"
+        InputError,
+        match=r"--xways 2\.7 is no multiple of the 0\.5 expressways .*\n  hint:     take --xways 2\.5",
     ):
         copies_of(span, expressways=2.7)
     with pytest.raises(InputError, match="--copies 0 is too few"):
@@ -126,7 +127,7 @@ def test_units_are_spread_evenly():
     sizes = [len(units) for units in group_plan(stored=2, copies=5, groups=4)]
     assert sum(sizes) == 10
     assert max(sizes) - min(sizes) <= 1
-    with pytest.raises(InputError, match=r"--groups 11 is out of range; expected 1\.\.10"):
+    with pytest.raises(InputError, match=r"--groups 11 is out of range\n  expected: 1\.\.10"):
         group_plan(2, 5, 11)
 
 
@@ -285,7 +286,9 @@ def test_bad_rows_are_refused_with_place_reason_and_hint(tmp_path):
     rows[4] = [0, 0, 5]
     source = write(tmp_path, rows)
     with pytest.raises(
-        InputError, match=r"row 5 of rows\.dat breaks the format: not 15 integers, found '0,0,5'; --lenient"
+        InputError,
+        match=r"row 5 of rows\.dat breaks the format: not 15 integers\n"
+        r"  found:    '0,0,5'\n  hint:     --lenient",
     ):
         prepare(PreparePlan(source), tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())

@@ -208,7 +208,7 @@ def test_parquet_gives_the_same_rows(tmp_path):
 
 def test_parquet_without_a_column_is_refused_by_name(tmp_path):
     pq.write_table(pa.table({"Type": pa.array([0], pa.int32())}), tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match="lacks the column Time; expected Type, Time"):
+    with pytest.raises(InputError, match="lacks the column Time\n  expected: Type, Time"):
         list(reading.seconds_of(open_input(tmp_path / "rows.parquet")))
 
 
@@ -219,7 +219,8 @@ def test_a_parquet_row_with_an_empty_value_is_no_row_and_cannot_be_passed_on(tmp
     source = open_input(tmp_path / "rows.parquet")
     assert reasons(source) == ["accepted", "not 15 integers", "accepted"]
     with pytest.raises(
-        InputError, match=r"row 2 of rows.parquet .* found 'a row with empty values'; --lenient"
+        InputError,
+        match=r"row 2 of rows.parquet .*\n  found:    'a row with empty values'\n  hint:     --lenient",
     ):
         prepare(PreparePlan(source), tmp_path / "slices")
     with pytest.raises(
@@ -231,8 +232,8 @@ def test_a_parquet_row_with_an_empty_value_is_no_row_and_cannot_be_passed_on(tmp
 def test_the_driver_says_what_it_expected(tmp_path):
     with pytest.raises(
         InputError,
-        match=r"row 2 of rows.dat breaks the format: speed out of range, "
-        r"found '0,30,7,101,.*; expected Spd 0..100; --lenient",
+        match=r"row 2 of rows.dat breaks the format: speed out of range\n"
+        r"  found:    '0,30,7,101,.*\n  expected: Spd 0..100\n  hint:     --lenient",
     ):
         prepare(PreparePlan(write(tmp_path, [REPORT, changed(Spd=101)])), tmp_path / "slices")
 

@@ -55,10 +55,10 @@ def test_in_full_mode_the_winner_carries_all_three_hours(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "quick"}, "--mode quick is not known; expected peak or full"),
+        ({"mode": "quick"}, "--mode quick is not known\n  expected: peak or full"),
         ({"begin": 0.3}, "--from 0.3 is no size"),
         ({"end": 2}, "--to 2 is below --from 4"),
-        ({"minutes": 0}, "--minutes and --trial-minutes are 1 or more"),
+        ({"minutes": 0}, "--minutes and --trial-minutes of 1 or more"),
         ({"minutes": 180}, "do not fit into the 180 minutes"),
     ],
 )
@@ -125,7 +125,7 @@ def test_an_interrupted_rating_goes_on_with_its_trials_and_no_other(tmp_path: Pa
 
 
 def test_a_second_rating_in_the_same_folder_is_refused(tmp_path: Path) -> None:
-    with owned(plan(tmp_path).out), pytest.raises(InputError, match="Another rating still works in"):
+    with owned(plan(tmp_path).out), pytest.raises(InputError, match="another rating still works in"):
         rating.rate(plan(tmp_path))
 
 

@@ -256,7 +256,7 @@ def test_a_comparison_has_ratios_and_marks_other_ground():
     assert (lines["cpu_s per million tuples"].a, lines["cpu_s per million tuples"].b) == (1500.0, 750.0)
     assert lines["machine: cores"].differs
     assert not lines["mode"].differs
-    with pytest.raises(CompareError, match="A rating cannot be compared with a run"):
+    with pytest.raises(CompareError, match="a rating cannot be compared with a run"):
         compare(RATING, RUN)
 
 

@@ -24,4 +24,17 @@ def test_a_refused_plan_says_why(tmp_path: Path) -> None:
     slices = prepare(PreparePlan(open_input(rows), format="parquet"), tmp_path / "slices")
     log = tmp_path / "log"
     assert run_in_child(RunPlan(slices.path, tmp_path / "out"), log) == REFUSED
-    assert "prepare them with --format csv" in last_said(log)
+    said = last_said(log)
+    assert "are parquet, which the network does not read; hint: prepare them with --format csv" in said
+
+
+def test_of_a_log_the_last_message_counts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for text, said in (
+        ("", ""),
+        ("begun\n\nkilled\n\n", "killed"),
+        ("begun\nno clock\n  found:    0\n  hint:     start it\n", "no clock; found: 0; hint: start it"),
+        ("Error: heap\n  at somewhere\n", "at somewhere"),
+    ):
+        log.write_text(text)
+        assert last_said(log) == said

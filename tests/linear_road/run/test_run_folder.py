@@ -49,7 +49,7 @@ def test_an_out_without_its_checkpoint_is_refused(tmp_path: Path, rows: Path) ->
 
 def test_another_run_with_the_same_checkpoint_is_refused(tmp_path: Path, rows: Path) -> None:
     open_run_folder(RunPlan(rows, tmp_path / "out", speed=2))
-    with pytest.raises(InputError, match=r"belongs to a run with --speed 2, not 1.0; give the same options"):
+    with pytest.raises(InputError, match=r"belongs to a run with --speed 2, not 1.0\n  hint:     give"):
         open_run_folder(RunPlan(rows, tmp_path / "out"))
     with pytest.raises(InputError, match="--until left out, not 60"):
         open_run_folder(RunPlan(rows, tmp_path / "out", speed=2, end=60))
@@ -61,7 +61,7 @@ def test_an_empty_directory_may_be_there_already(tmp_path: Path, rows: Path) -> 
 
 
 def test_what_cannot_be_a_run_is_told_at_once(tmp_path: Path, rows: Path) -> None:
-    with pytest.raises(InputError, match=r"Input .*absent does not exist"):
+    with pytest.raises(InputError, match=r"input .*absent does not exist"):
         RunPlan(tmp_path / "absent", tmp_path / "out")
     with pytest.raises(InputError, match=r"--speed 0 is not above 0"):
         RunPlan(rows, tmp_path / "out", speed=0)
@@ -111,5 +111,5 @@ def test_a_checkpoint_whose_out_is_gone(tmp_path: Path, rows: Path) -> None:
     assert place.resumed
     assert (tmp_path / "out").is_dir()
     place.note("finished")
-    with pytest.raises(InputError, match=r"is finished, but its .*run.json is gone; remove the checkpoint"):
+    with pytest.raises(InputError, match=r"is finished, but its .*run.json is gone\n  hint:     remove the"):
         run(plan)

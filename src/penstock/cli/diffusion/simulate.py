@@ -82,17 +82,17 @@ def simulate(
 def _positive(**values: float) -> None:
     for name, value in values.items():
         if value <= 0:
-            raise PenstockError(f"--{name} is {value:g}; expected: a number above 0")
+            raise PenstockError(f"--{name} is {value:g}", expected="a number above 0")
 
 
 def _numbers(text: str, nodes: int) -> tuple[int, ...]:
     try:
         numbers = tuple(sorted({int(word) for word in text.split(",") if word.strip()}))
     except ValueError:
-        raise PenstockError(f"--servers is '{text}'; expected: whole numbers, as in 1,5,15,30") from None
+        raise PenstockError(f"--servers is '{text}'", expected="whole numbers, as in 1,5,15,30") from None
     for k in numbers:
         if not 1 <= k <= nodes:
-            raise PenstockError(f"--servers has {k}; expected: 1 to {nodes}, the nodes of the cluster")
+            raise PenstockError(f"--servers has {k}", expected=f"1 to {nodes}, the nodes of the cluster")
     return numbers
 
 

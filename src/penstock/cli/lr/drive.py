@@ -94,12 +94,12 @@ def _check_json(file: Path | None) -> None:
     """Check before the drive that the report can be written after it."""
     if file is not None and (file.is_dir() or not file.parent.is_dir()):
         what = "it is a directory" if file.is_dir() else f"there is no directory {file.parent}"
-        raise InputError(f"--json {file} cannot be written: {what}.")
+        raise InputError(f"--json {file} cannot be written: {what}")
 
 
 def _drive(plan: DrivePlan, prepare: Path | None, to: str | None) -> DriveReport | None:
     if prepare is None and to is None:
-        raise InputError("Nothing to do; give --to TARGET, --prepare DIR, or both.")
+        raise InputError("nothing to do", hint="give --to TARGET, --prepare DIR, or both")
     if prepare is not None:
         with bars(_console, "preparing slices") as (progress,):
             slices = prepare_for(plan, prepare, progress)
@@ -137,7 +137,9 @@ def _speed(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(f"--speed {text} is no number; expected a factor such as 1 or 60, or max.") from None
+        raise InputError(
+            f"--speed {text} is no number", expected="a factor such as 1 or 60, or max"
+        ) from None
 
 
 def _form(text: str | None) -> Literal["csv", "parquet"] | None:
@@ -146,7 +148,7 @@ def _form(text: str | None) -> Literal["csv", "parquet"] | None:
         None: None, "text": "csv", "csv": "csv", "packed": "csv", "parquet": "parquet",
     }  # fmt: skip
     if text not in forms:
-        raise InputError(f"--format {text} is not known; expected text, packed or parquet.")
+        raise InputError(f"--format {text} is not known", expected="text, packed or parquet")
     return forms[text]
 
 

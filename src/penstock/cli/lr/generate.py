@@ -25,6 +25,7 @@ from rich.progress import (
 )
 
 from penstock.cli.refusals import FAILED, refusals, refuse
+from penstock.model.errors import refusal_text
 
 
 @contextmanager
@@ -39,9 +40,10 @@ def _failures() -> Iterator[None]:
         except OSError as error:
             # numpy's errors carry neither a file name nor the system's message.
             reason = error.strerror or f"it is cut short ({error}); is the disk full"
-            refuse(f"{error.filename or 'the output'} cannot be read or written: {reason}.", FAILED)
+            refuse(f"{error.filename or 'the output'} cannot be read or written: {reason}", FAILED)
         except BrokenProcessPool:
-            refuse("A worker process was killed; run the same command again to go on.", FAILED)
+            hint = "run the same command again to go on"
+            refuse(refusal_text("a worker process was killed", hint=hint), FAILED)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from penstock.linear_road.rows.inputs import known_delivery
 from penstock.linear_road.run.plan import RECOVERY
 from penstock.linear_road.run.rating_record import Rating, Trial
 from penstock.linear_road.run.response_times import NAMES, ResponseFigures
+from penstock.model.errors import refusal_text
 from penstock.process.stop_signal import sigterm_as_ctrl_c
 
 PAGE = "rating.html"
@@ -118,7 +119,8 @@ def _rated(plan: RatePlan) -> Rating:
         with sigterm_as_ctrl_c(), _watched() as watcher:
             return rate_machine(plan, watcher)
     except KeyboardInterrupt:
-        refuse("stopped; the same command goes on with the trials made so far", STOPPED)
+        hint = "the same command goes on with the trials made so far"
+        refuse(refusal_text("stopped", hint=hint), STOPPED)
 
 
 def _or_less(given: float | None, usual: float, most: float | None) -> float:

@@ -23,7 +23,7 @@ from penstock.cli.console.options import (
     TokenOption,
 )
 from penstock.cli.console.run_server import console_beside
-from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals, refuse
+from penstock.cli.refusals import BAD_INPUT, FAILED, NOT_VALID, STOPPED, refusals
 from penstock.cli.shared_options import Durability, HeadroomOption, QosOption, RecoveryOption
 from penstock.linear_road import RunPlan
 from penstock.linear_road.errors import InputError, RunStopped
@@ -96,10 +96,10 @@ def run(
     The same command resumes. With --qos, whole groups of expressways are left out under overload, so that
     the others are answered in time; run.json names them.
     """
-    if max_speed and speed != 1.0:
-        refuse("--speed and --max-speed contradict each other; give one of them.")
     codes = {InputError: BAD_INPUT, RunStopped: STOPPED, PenstockError: FAILED}
     with refusals(codes, files=out):
+        if max_speed and speed != 1.0:
+            raise InputError("--speed and --max-speed contradict each other", hint="give one of them")
         plan = RunPlan(
             source,
             out,

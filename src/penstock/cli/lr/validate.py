@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from penstock.cli.refusals import refusals, refuse
 from penstock.linear_road import validate_answers
+from penstock.linear_road.errors import InputError
 from penstock.linear_road.validate import show
 from penstock.linear_road.validate.oracle import Progress as Step
 from penstock.linear_road.validate.validation import STEPS
@@ -44,9 +45,10 @@ def validate(
     ] = None,
 ) -> None:
     """Check any system's answers to a Linear Road input; exit 0 only if every answer is right."""
-    if not (answers or expected or why):
-        refuse("Nothing to do: give --answers FILE|DIR, --expected FILE or --why VID,TIME.")
-    ask = _vid_and_time(why) if why else None
+    with refusals():
+        if not (answers or expected or why):
+            raise InputError("nothing to do", hint="give --answers, --expected or --why")
+        ask = _vid_and_time(why) if why else None
     with refusals(files=expected or json or input), _oracle_failures(), _progress() as step:
         verdict = validate_answers(
             input,
@@ -72,14 +74,16 @@ def _oracle_failures() -> Iterator[None]:
     try:
         yield
     except (duckdb.OutOfMemoryException, duckdb.IOException, duckdb.TransactionException) as error:
-        refuse(f"The oracle ran out of memory or disk: {str(error).splitlines()[0]}")
+        refuse(f"the oracle ran out of memory or disk: {str(error).splitlines()[0]}")
 
 
 def _vid_and_time(text: str) -> tuple[int, int]:
     try:
         vid, time = (int(part) for part in text.split(","))
     except ValueError:
-        refuse(f"--why {text!r} is not VID,TIME: expected two whole numbers such as 107,330.")
+        raise InputError(
+            f"--why {text!r} is not VID,TIME", expected="two whole numbers such as 107,330"
+        ) from None
     return vid, time
 
 

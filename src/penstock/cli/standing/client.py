@@ -147,7 +147,7 @@ def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> An
 
 def _show(columns: list[str], rows: list[JsonObject], form: str) -> None:
     if form not in ("table", "csv", "json"):
-        raise PenstockError(f"no format '{form}'; use table, csv or json")
+        raise PenstockError(f"no format '{form}'", expected="table, csv or json")
     if form == "json":
         for row in rows:
             typer.echo(json.dumps(row))

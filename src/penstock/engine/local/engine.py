@@ -190,7 +190,7 @@ class LocalEngine:
         for name in given:
             if name not in known:
                 raise PenstockError(
-                    f"network '{self.network.name}' has no {what} '{name}'; {did_you_mean(name, known)}"
+                    f"network '{self.network.name}' has no {what} '{name}'", hint=did_you_mean(name, known)
                 )
 
     def _logic(self, node: Node) -> Logic:

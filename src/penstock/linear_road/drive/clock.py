@@ -57,7 +57,7 @@ class Clock:
 
     def __post_init__(self) -> None:
         if not self.speed > 0:
-            raise ClockError(f"The speed of a clock is above 0; found {self.speed:g}.")
+            raise ClockError(f"a clock of speed {self.speed:g}", expected="a speed above 0")
 
     @property
     def ticks(self) -> bool:
@@ -72,7 +72,7 @@ class Clock:
     def reading(self, wall: float) -> float:
         """What this clock shows at a wall-clock time; T0 before the start."""
         if not self.ticks:
-            raise ClockError("A run at maximum speed has no clock; stamp Emit = Time instead.")
+            raise ClockError("a run at maximum speed has no clock", hint="stamp Emit = Time instead")
         if self.paused_at is not None:
             return self.paused_at
         return self.t0 + max(0.0, wall - self.start_wall) * self.speed
@@ -110,9 +110,11 @@ class Clock:
         try:
             return cls._from_json(json.loads(file.read_text(encoding="utf-8")))
         except FileNotFoundError as error:
-            raise ClockError(f"There is no clock at {file}; a driver writes it when it starts.") from error
+            raise ClockError(
+                f"there is no clock at {file}", hint="a driver writes it when it starts"
+            ) from error
         except (OSError, ValueError, KeyError, TypeError, ClockError) as error:
-            raise ClockError(f"The clock {file} cannot be read: {error!r}.") from error
+            raise ClockError(f"the clock {file} cannot be read: {error!r}") from error
 
     @classmethod
     def _from_json(cls, figures: ClockFigures) -> Clock:

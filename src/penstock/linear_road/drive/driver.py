@@ -79,20 +79,20 @@ class DrivePlan:
     def __post_init__(self) -> None:
         if not self.speed > 0:
             raise InputError(
-                f"--speed {self.speed:g} is not above 0; expected a factor such as 1 or 60, or max."
+                f"--speed {self.speed:g} is not above 0", expected="a factor such as 1 or 60, or max"
             )
         if self.begin is not None and self.begin < 0:
-            raise InputError(f"--from {self.begin} is below 0; expected a second of the run.")
+            raise InputError(f"--from {self.begin} is below 0", expected="a second of the run")
         if self.begin is not None and self.end is not None and self.end <= self.begin:
-            raise InputError(f"--until {self.end} is not after --from {self.begin}.")
+            raise InputError(f"--until {self.end} is not after --from {self.begin}")
         if self.copies is not None and self.expressways is not None:
-            raise InputError("--copies and --xways say the same thing; give one of them.")
+            raise InputError("--copies and --xways say the same thing", hint="give one of them")
         if not self.most_late >= 0:
             raise InputError(
-                f"--most-late {self.most_late:g} is not 0 or more; expected seconds of the clock."
+                f"--most-late {self.most_late:g} is not 0 or more", expected="seconds of the clock"
             )
         if self.groups is not None and self.groups < 1:
-            raise InputError(f"--groups {self.groups} is too few; expected 1 or more.")
+            raise InputError(f"--groups {self.groups} is too few", expected="1 or more")
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def prepare_for(plan: DrivePlan, out: Path, progress: Progress = silent) -> Slic
     """`--prepare`: write the slices of an input, copies included, for driving them later."""
     if is_slices(plan.source):
         raise InputError(
-            f"{plan.source} already holds slices; --prepare needs the input that they come from."
+            f"{plan.source} already holds slices", hint="--prepare needs the input that they come from"
         )
     source = open_input(plan.source)
     span = span_of(source)
@@ -207,10 +207,11 @@ def _slices_of(plan: DrivePlan, progress: Progress, say: Say) -> Iterator[Slices
     """The prepared slices, or slices made for this drive and removed after it."""
     if is_slices(plan.source):
         slices = open_slices(plan.source)
-        if slices.manifest["refused_rows_passed_on"] and not plan.lenient:
+        broken = slices.manifest["refused_rows_passed_on"]
+        if broken and not plan.lenient:
             raise InputError(
-                f"The slices {plan.source} hold {slices.manifest['refused_rows_passed_on']} rows that break "
-                "the format; --lenient passes them on."
+                f"the slices {plan.source} hold {broken} rows that break the format",
+                hint="--lenient passes them on",
             )
         yield slices
         return
@@ -236,20 +237,24 @@ def feed_of(plan: DrivePlan, slices: Slices) -> Feed:
     """What a drive delivers from prepared slices."""
     if plan.format is not None and plan.format != slices.format:
         raise InputError(
-            f"The slices {plan.source} are {slices.format}; --format {plan.format} needs another --prepare."
+            f"the slices {plan.source} are {slices.format}",
+            hint=f"--format {plan.format} needs another --prepare",
         )
     if plan.delivery == "packed" and slices.format != "csv":
-        raise InputError(f"The slices {plan.source} are {slices.format}; only text can be packed.")
+        raise InputError(
+            f"the slices {plan.source} are {slices.format}", expected="text: nothing else can be packed"
+        )
     copies, units = _copies_and_units(plan, slices)
     if copies.count > 1 and slices.manifest["unparsed_rows_passed_on"]:
         raise InputError(
-            f"The slices {plan.source} hold rows that are not 15 integers; such rows cannot be shifted."
+            f"the slices {plan.source} hold rows that are not 15 integers, which cannot be shifted"
         )
     begin = slices.t0 if plan.begin is None else plan.begin
     end = slices.t1 if plan.end is None else min(plan.end, slices.t1)
     if begin < slices.t0 or begin >= end:
         raise InputError(
-            f"The slices {plan.source} hold seconds {slices.t0}..{slices.t1 - 1}; --from {begin} is outside."
+            f"--from {begin} is outside of the slices {plan.source}",
+            expected=f"a second of {slices.t0}..{slices.t1 - 1}",
         )
     return Feed(slices, copies, units, begin, end, plan.delivery)
 
@@ -260,7 +265,7 @@ def _copies_and_units(plan: DrivePlan, slices: Slices) -> tuple[Copies, list[lis
     if plan.copies is not None or plan.expressways is not None:
         if slices.span is None:
             raise InputError(
-                f"The slices {plan.source} do not know their span; prepare them again to make copies."
+                f"the slices {plan.source} do not know their span", hint="prepare them again to make copies"
             )
         if slices.halves and plan.expressways is not None:
             return _halves(plan.expressways, plan.groups, slices)
@@ -272,7 +277,7 @@ def _halves(expressways: float, groups: int | None, slices: Slices) -> tuple[Cop
     assert slices.span is not None
     if expressways <= 0 or 2 * expressways != round(2 * expressways):
         raise InputError(
-            f"--xways {expressways:g} is no number of half expressways; expected 0.5, 1, 1.5 and so on."
+            f"--xways {expressways:g} is no number of half expressways", expected="0.5, 1, 1.5 and so on"
         )
     copies = copies_of(slices.span, count=math.ceil(expressways / slices.span.expressways))
     return copies, half_plan(slices.groups, expressways, groups or 1)
@@ -324,7 +329,8 @@ class _Delivery:
             clock = Clock.load(path)
             if clock.speed != self.plan.speed:
                 raise InputError(
-                    f"The drive to {path} runs at speed {clock.speed:g}; --resume needs the same --speed."
+                    f"the drive to {path} runs at speed {clock.speed:g}",
+                    hint="--resume needs the same --speed",
                 )
             # While the clock was paused, nothing fell due. What was overdue before the stop still is.
             paused = 0.0 if clock.paused_at is None else self.plan.most_late / self.plan.speed

@@ -37,7 +37,7 @@ from penstock.linear_road.rows.csv_rows import DIR_FIELD, TYPE_FIELD, VID_FIELD,
 from penstock.linear_road.rows.fields import POSITION_REPORT
 from penstock.linear_road.rows.inputs import MANIFEST, Format, Input
 from penstock.linear_road.rows.progress import Progress, silent
-from penstock.linear_road.rows.read_blocks import Rows, describe_refused, seconds_of, size_of
+from penstock.linear_road.rows.read_blocks import Rows, refused_error, seconds_of, size_of
 from penstock.store.durable import make_directory, open_file, sync_file, whole_file, write_text
 
 VERSION = 1
@@ -90,7 +90,9 @@ def prepare(plan: PreparePlan, out: Path, progress: Progress = silent) -> Slices
     Finished slices are left as they are.
     """
     if plan.groups > 1 and plan.span is None:
-        raise InputError("Groups of expressways need the span of the input; measure it with span_of first.")
+        raise InputError(
+            "groups of expressways need the span of the input", hint="measure it with span_of first"
+        )
     finished = _finished(plan, out)
     if finished is not None:
         return finished
@@ -124,12 +126,14 @@ def _finished(plan: PreparePlan, out: Path) -> Slices | None:
         slices = open_slices(out)
         if {key: slices.manifest.get(key) for key in plan.as_json()} == plan.as_json():
             return slices
-        raise InputError(f"{out} holds slices of another input or other options; choose another directory.")
+        raise InputError(
+            f"{out} holds slices of another input or other options", hint="choose another directory"
+        )
     # Until `finish` names the packed files, an attempt has only names with a dot. Its other names are ours
     # only beside the progress file, which stays until the manifest is there.
     ours = _final_names(plan.groups) if (out / _PROGRESS).is_file() else set()
     if any(not entry.name.startswith(".") and entry.name not in ours for entry in out.iterdir()):
-        raise InputError(f"{out} is not empty and holds no slices; choose another directory.")
+        raise InputError(f"{out} is not empty and holds no slices", hint="choose another directory")
     return None
 
 
@@ -149,14 +153,10 @@ def _final_names(groups: int) -> set[str]:
 def _check(plan: PreparePlan, rows: Rows) -> None:
     assert rows.reasons is not None
     if not plan.lenient and rows.reasons.any():
-        what = describe_refused(plan.source, rows)
-        raise InputError(f"Input {plan.source.path}: {what}; --lenient passes such rows on.")
+        raise refused_error(plan.source, rows, "--lenient passes such rows on")
     if not rows.whole.all() and ("parquet" in (plan.format, plan.source.format) or plan.copies.count > 1):
-        what = describe_refused(plan.source, rows)
-        raise InputError(
-            f"Input {plan.source.path}: {what}; such a row can neither be shifted nor go into or come out "
-            "of parquet."
-        )
+        limits = "such a row can neither be shifted nor go into or come out of parquet"
+        raise refused_error(plan.source, rows, limits)
 
 
 class _PackProgress(TypedDict):
@@ -202,7 +202,8 @@ class _Packer:
             # JSON makes lists of tuples, so the plan goes through it too before the two are compared.
             if progress["plan"] != json.loads(json.dumps(plan.as_json())):
                 raise InputError(
-                    f"{out} holds an unfinished preparation with other options; remove it or choose another."
+                    f"{out} holds an unfinished preparation with other options",
+                    hint="remove it or choose another",
                 )
             # The two tables may hold more than the progress file knows of: they are written before it.
             table = np.load(out / _INDEX_SO_FAR)[: len(progress["seconds"])]
@@ -343,7 +344,7 @@ class _Packer:
         """Give the packed files their names, write the indexes, and finally the manifest."""
         if not self.seconds:
             raise InputError(
-                f"Input {self.plan.source.path} has no rows to deliver in the asked range of seconds."
+                f"input {self.plan.source.path} has no rows to deliver in the asked range of seconds"
             )
         t0 = self.seconds[0] if self.plan.begin is None else self.plan.begin
         index = self._index(t0, self.seconds[-1] + 1)

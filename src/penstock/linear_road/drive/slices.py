@@ -164,12 +164,12 @@ def open_slices(path: Path) -> Slices:
     """Open a prepared directory."""
     if not is_slices(path):
         raise InputError(
-            f"{path} holds no prepared slices; expected the directory of a finished `drive --prepare`."
+            f"{path} holds no prepared slices", expected="the directory of a finished `drive --prepare`"
         )
     slices = Slices(path, json.loads((path / MANIFEST).read_text(encoding="utf-8")))
     for name in [*slices.manifest["slices"], *slices.manifest["indexes"]]:
         if not (path / name).is_file():
-            raise InputError(f"The prepared directory {path} lacks its file {name}; prepare it again.")
+            raise InputError(f"the prepared directory {path} lacks its file {name}", hint="prepare it again")
     return slices
 
 
@@ -181,7 +181,7 @@ def group_plan(stored: int, copies: int, groups: int) -> list[list[Unit]]:
     """
     units = [(k, b) for k in range(copies) for b in range(stored)]
     if not 1 <= groups <= len(units):
-        raise InputError(f"--groups {groups} is out of range; expected 1..{len(units)} for this input.")
+        raise InputError(f"--groups {groups} is out of range", expected=f"1..{len(units)} for this input")
     plan: list[list[Unit]] = [[] for _ in range(groups)]
     for u, unit in enumerate(units):
         # Equal shares in order: two groups never differ by more than one unit.
@@ -202,7 +202,7 @@ def half_plan(stored: int, expressways: float, groups: int) -> list[list[Unit]]:
     roads = [units[u : u + 2] for u in range(0, len(units), 2)]
     if not 1 <= groups <= len(roads):
         raise InputError(
-            f"--groups {groups} is out of range; expected 1..{len(roads)} for {expressways:g} expressways."
+            f"--groups {groups} is out of range", expected=f"1..{len(roads)} for {expressways:g} expressways"
         )
     plan: list[list[Unit]] = [[] for _ in range(groups)]
     for r, road in enumerate(roads):

@@ -125,8 +125,8 @@ class TcpTarget:
             connection = socket.create_connection((host, port), timeout=10)
         except OSError as error:
             raise TargetError(
-                f"Nothing takes the connection at tcp://{host}:{port} ({error.strerror or error}); start "
-                "the receiver first."
+                f"nothing takes the connection at tcp://{host}:{port} ({error.strerror or error})",
+                hint="start the receiver first",
             ) from error
         connection.settimeout(None)
         # A second goes out in one burst. Waiting for more bytes would only make it late.
@@ -175,15 +175,16 @@ def open_target(name: str, form: str, *, resume: bool = False, sync: bool = Fals
     """Open what `--to` names: a directory path, tcp://HOST:PORT, or - for standard output."""
     if name.startswith("kafka:"):
         raise TargetError(
-            f"--to {name}: Kafka targets come later; use a directory, tcp://HOST:PORT or - today."
+            f"--to {name}: Kafka targets come later", expected="a directory, tcp://HOST:PORT or -"
         )
     if "://" not in name and name != "-":
         return _open_directory(Path(name), form, resume=resume, sync=sync)
     if form != "csv":
-        raise TargetError(f"--to {name} takes text only; {form} can be driven to a directory.")
+        raise TargetError(f"--to {name} takes text only", hint=f"{form} can be driven to a directory")
     if resume:
         raise TargetError(
-            f"--resume goes on with a directory only; {name} does not tell what it has received."
+            f"--resume cannot go on with {name}, which does not tell what it has received",
+            expected="a directory",
         )
     return StreamTarget(sys.stdout.buffer) if name == "-" else _connect(name)
 
@@ -195,23 +196,23 @@ def _connect(name: str) -> TcpTarget:
     except ValueError:
         port = None
     if parts.scheme != "tcp" or not parts.hostname or port is None:
-        raise TargetError(f"--to {name} is no target; expected a directory, tcp://HOST:PORT or -.")
+        raise TargetError(f"--to {name} is no target", expected="a directory, tcp://HOST:PORT or -")
     return TcpTarget.connect(parts.hostname, port)
 
 
 def _open_directory(path: Path, form: str, *, resume: bool, sync: bool) -> DirectoryTarget:
     if path.exists() and not path.is_dir():
-        raise TargetError(f"--to {path} is a file; expected a directory, tcp://HOST:PORT or -.")
+        raise TargetError(f"--to {path} is a file", expected="a directory, tcp://HOST:PORT or -")
     try:
         make_directory(path)
     except OSError as error:
-        raise TargetError(f"--to {path} cannot be made: {error.strerror}.") from error
+        raise TargetError(f"--to {path} cannot be made: {error.strerror}") from error
     target = DirectoryTarget(path, form, sync)
     delivered = target.delivered()
     if delivered and not resume:
         raise TargetError(
-            f"--to {path} already holds {len(delivered)} delivered seconds; choose an empty directory, or "
-            "--resume to go on."
+            f"--to {path} already holds {len(delivered)} delivered seconds",
+            hint="choose an empty directory, or --resume to go on",
         )
     for leftover in path.glob(".t*.tmp"):
         leftover.unlink()

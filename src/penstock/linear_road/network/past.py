@@ -78,7 +78,9 @@ def load_history(history: Path) -> Path:
     that the columns were made from, so whoever has its path never finds those of another history there.
     """
     if not history.is_dir():
-        raise InputError(f"History {history} is not a directory with TollHistory and SegmentHistory files.")
+        raise InputError(
+            f"history {history} is not a directory", expected="one with TollHistory and SegmentHistory files"
+        )
     files = {name: _file(history, name) for name in (TOLLS, SEGMENTS_FILE)}
     facts: ColumnFacts = {
         "version": _VERSION,
@@ -138,7 +140,9 @@ def _columns_folder(history: Path, facts: ColumnFacts) -> Path:
 def _file(directory: Path, name: str) -> Path | None:
     files = [file for suffix in (".parquet", ".csv") if (file := directory / f"{name}{suffix}").exists()]
     if len(files) > 1:
-        raise InputError(f"History {directory} holds both {files[0].name} and {files[1].name}; expected one.")
+        raise InputError(
+            f"history {directory} holds both {files[0].name} and {files[1].name}", expected="one of them"
+        )
     return files[0] if files else None
 
 
@@ -150,7 +154,7 @@ def _copies(directory: Path) -> Offsets:
         given = json.loads(file.read_text(encoding="utf-8")).get("copies") or ALONE
         return {"count": int(given["count"]), "vid": int(given["vid"]), "xway": int(given["xway"])}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"The manifest {file} of the history cannot be read: {error!r}.") from error
+        raise InputError(f"the manifest {file} of the history cannot be read: {error!r}") from error
 
 
 def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Int32s]]:
@@ -170,7 +174,7 @@ def _batches(file: Path, columns: tuple[str, ...]) -> Iterator[list[Int32s]]:
     except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"History {file} cannot be read with the columns {', '.join(columns)}: {reason}"
+            f"history {file} cannot be read with the columns {', '.join(columns)}: {reason}"
         ) from error
 
 
@@ -308,7 +312,7 @@ def _mapped(columns: Path, name: str, road: int) -> Grid | None:
         # Columns that somebody removes lose their note first. No answer is better than a wrong one.
         if _note(columns) is None:
             raise InputError(
-                f"The columns {columns} of a history were removed while they were in use; start again."
+                f"the columns {columns} of a history were removed while they were in use", hint="start again"
             ) from None
         return None
     return grid
@@ -358,7 +362,7 @@ def open_past(columns: Path) -> Past:
     """The mapped columns, once for each worker."""
     facts = _note(columns)
     if facts is None:
-        raise InputError(f"{columns} holds no columns of a history; expected what `load_history` makes.")
+        raise InputError(f"{columns} holds no columns of a history", expected="what `load_history` makes")
     return Past(columns, facts["copies"])
 
 

@@ -50,19 +50,22 @@ class RatePlan:
         known_delivery(self.delivery)
         known_recovery(self.recovery)
         if not 0 < self.speed < math.inf:
-            raise InputError(f"--speed {self.speed:g} is no factor; expected a number such as 1 or 3.")
+            raise InputError(f"--speed {self.speed:g} is no factor", expected="a number such as 1 or 3")
         if self.mode not in MODES:
-            raise InputError(f"--mode {self.mode} is not known; expected peak or full.")
+            raise InputError(f"--mode {self.mode} is not known", expected="peak or full")
         for name, value in (("--to", self.end), ("--from", self.begin), ("--base", self.base)):
             if value is not None and (value < 0.5 or 2 * value != round(2 * value)):
-                raise InputError(f"{name} {value:g} is no size; expected 0.5, 1, 1.5 and so on.")
+                raise InputError(f"{name} {value:g} is no size", expected="0.5, 1, 1.5 and so on")
         if self.end is not None and self.end < self.begin:
-            raise InputError(f"--to {self.end:g} is below --from {self.begin:g}.")
+            raise InputError(f"--to {self.end:g} is below --from {self.begin:g}")
         if min(self.minutes, self.trial_minutes) < 1 or self.warm_up < 0:
-            raise InputError("--minutes and --trial-minutes are 1 or more, --warm-up is 0 or more.")
+            raise InputError(
+                "--minutes, --trial-minutes or --warm-up is too short",
+                expected="--minutes and --trial-minutes of 1 or more, --warm-up of 0 or more",
+            )
         if self.warm_up + 60 * max(self.minutes, self.trial_minutes) > 60 * self.traffic_minutes:
             raise InputError(
-                f"Warm-up and scored minutes do not fit into the {self.traffic_minutes} minutes of traffic."
+                f"warm-up and scored minutes do not fit into the {self.traffic_minutes} minutes of traffic"
             )
 
     @property

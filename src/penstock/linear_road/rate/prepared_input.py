@@ -149,4 +149,4 @@ def _reaches(file: Path, cut: Window) -> bool:
         _, first, last = file.stem.split("-")
         return int(first) < cut.end and int(last) >= cut.begin
     except ValueError:
-        raise InputError(f"{file} is not named like a file of `penstock lr generate`.") from None
+        raise InputError(f"{file} is not named like a file of `penstock lr generate`") from None

@@ -75,7 +75,7 @@ def rate(plan: RatePlan, watcher: Watcher | None = None) -> Rating:
             return _rate(plan, watcher or Watcher())
     except OwnedError:
         raise InputError(
-            f"Another rating still works in --out {plan.out}; wait for it, or choose another --out."
+            f"another rating still works in --out {plan.out}", hint="wait for it, or choose another --out"
         ) from None
 
 
@@ -97,7 +97,7 @@ def _rate(plan: RatePlan, watcher: Watcher) -> Rating:
 def _raise_if_hopeless(trial: Trial, before: list[Trial]) -> None:
     """Raise, recording nothing, if the smallest load crashed: the installation is at fault, not L."""
     if trial.get("crashed") and trial["L"] <= _SMALL and not any(t["pass"] for t in before):
-        raise RateError(f"The trial at L = {trial['L']:g} failed, so no L can be tried: {trial['crashed']}")
+        raise RateError(f"the trial at L = {trial['L']:g} failed, so no L can be tried: {trial['crashed']}")
 
 
 @dataclass
@@ -118,8 +118,8 @@ class _Trials:
         for name, value in plan.as_json().items():
             if saved["plan"].get(name) != value:
                 raise InputError(
-                    f"--out {plan.out} holds a rating with {name} {saved['plan'].get(name)}, not {value}; "
-                    "give the same options to go on, or another --out."
+                    f"--out {plan.out} holds a rating with {name} {saved['plan'].get(name)}, not {value}",
+                    hint="give the same options to go on, or another --out",
                 )
         return cls(file, saved["plan"], saved["trials"])
 
@@ -185,7 +185,7 @@ class TrialRun:
         """Handle a run that left no record: too much for this machine, unless the command itself is wrong."""
         said = last_said(self.log) or "it said nothing"
         if code == REFUSED:
-            raise RateError(f"The trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
+            raise RateError(f"the trial at L = {self.step.expressways:g} was refused ({self.log}): {said}")
         trial = crashed(self.step, self.window, f"exit code {code}: {said}", seconds)
         if code == STOPPED:
             # Somebody stopped it before it drove anything.

@@ -46,13 +46,13 @@ def load(file: Path) -> JsonObject:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CompareError(f"{file} cannot be read: {error.strerror}.") from error
+        raise CompareError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise CompareError(f"{file} is not JSON: {error}.") from error
+        raise CompareError(f"{file} is not JSON: {error}") from error
     if not isinstance(result, dict) or kind_of(result) is None:
         raise CompareError(
-            f"{file} is neither a rating.json nor a run.json of Linear Road; expected `kind` to be one of "
-            f"{', '.join(KINDS)}."
+            f"{file} is neither a rating.json nor a run.json of Linear Road",
+            expected=f"`kind` to be one of {', '.join(KINDS)}",
         )
     return result
 
@@ -82,7 +82,7 @@ def compare(a: JsonObject, b: JsonObject) -> list[Line]:
     """
     if kind_of(a) != kind_of(b):
         raise CompareError(
-            f"A {kind_of(a)} cannot be compared with a {kind_of(b)}; give two of the same kind."
+            f"a {kind_of(a)} cannot be compared with a {kind_of(b)}", hint="give two of the same kind"
         )
     lines = [*_ground(a, b), *_figures(a, b)]
     return [line for line in lines if line.a is not None or line.b is not None]

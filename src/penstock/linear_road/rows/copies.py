@@ -115,18 +115,18 @@ def copies_of(span: Span, *, count: int | None = None, expressways: float | None
     Copies(count=3, vid=1000, qid=50, xway=2)
     """
     if not span.expressways and (expressways is not None or count not in (None, 1)):
-        raise InputError("An input without position reports has no expressways that could be copied.")
+        raise InputError("an input without position reports has no expressways that could be copied")
     if expressways is not None:
         count = _count_for(span, expressways)
     count = 1 if count is None else count
     if count < 1:
-        raise InputError(f"--copies {count} is too few; expected 1 or more.")
+        raise InputError(f"--copies {count} is too few", expected="1 or more")
     if count == 1:
         return Copies()
     if max(span.vids, span.qids, span.xways) * count > _INT32:
         raise InputError(
-            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold; take fewer "
-            "copies."
+            f"{count} copies need VIDs, QIDs or XWays above {_INT32}, which a row cannot hold",
+            hint="take fewer copies",
         )
     return Copies(count, span.vids, span.qids, span.xways)
 
@@ -136,8 +136,8 @@ def _count_for(span: Span, expressways: float) -> int:
     count = round(expressways / span.expressways)
     if count < 1 or count * span.expressways != expressways:
         raise InputError(
-            f"--xways {expressways:g} is no multiple of the {span.expressways:g} expressways of the input; "
-            f"take --xways {max(1, count) * span.expressways:g}, or generate another input."
+            f"--xways {expressways:g} is no multiple of the {span.expressways:g} expressways of the input",
+            hint=f"take --xways {max(1, count) * span.expressways:g}, or generate another input",
         )
     return count
 
@@ -172,7 +172,7 @@ def _measured(source: Input, between: Callable[[], None]) -> Span:
             wanderers.add(reports)
         between()
     if largest[0] < 0:
-        raise InputError(f"Input {source.path} has no row that keeps to the format.")
+        raise InputError(f"input {source.path} has no row that keeps to the format")
     # Requests alone are an input too: one group without a size.
     xways = max(roads, default=0) // 2 + 1
     vids, qids = int(largest[VID_FIELD]) + 1, int(largest[QID_FIELD]) + 1

@@ -30,7 +30,7 @@ def known_delivery(text: str) -> Delivery:
     'packed'
     """
     if text not in ("text", "packed"):
-        raise InputError(f"--format {text} is not known; expected text or packed.")
+        raise InputError(f"--format {text} is not known", expected="text or packed")
     return "packed" if text == "packed" else "text"
 
 
@@ -74,7 +74,7 @@ def open_input(path: Path) -> Input:
     """
     path = Path(path)
     if not path.exists():
-        raise InputError(f"Input {path} does not exist.")
+        raise InputError(f"input {path} does not exist")
     if not path.is_dir():
         return _open_file(path)
     only = None if (path / MANIFEST).is_file() else _only_file(path)
@@ -116,19 +116,19 @@ def format_of(path: Path) -> Format:
 
 def _open_file(path: Path) -> Input:
     if not path.is_file():
-        raise InputError(f"Input {path} is neither a directory nor a regular file.")
+        raise InputError(f"input {path} cannot be used", expected="a directory or a regular file")
     try:
         with path.open("rb") as file:
             head = file.read(4)
     except OSError as error:
-        raise InputError(f"Input {path} cannot be read: {error.strerror}.") from error
+        raise InputError(f"input {path} cannot be read: {error.strerror}") from error
     # A wrong suffix would otherwise show much later, as thousands of refused rows.
     named = format_of(path)
     content: Format = "parquet" if head == b"PAR1" else "csv"
     if content != named:
         raise InputError(
-            f"Input {path} is named as {named} but its content is "
-            f"{'not ' if named == 'parquet' else ''}parquet."
+            f"input {path} is named as {named} but its content is "
+            f"{'not ' if named == 'parquet' else ''}parquet",
         )
     return Input(path=path, files=(path,), format=named)
 
@@ -138,7 +138,7 @@ def _open_directory(path: Path) -> Input:
     files = tuple(_listed(path, name) for name in manifest["files"])
     formats = {format_of(file) for file in files} or {"csv"}
     if len(formats) > 1:
-        raise InputError(f"The manifest of {path} mixes csv and parquet files; expected one format.")
+        raise InputError(f"the manifest of {path} mixes csv and parquet files", expected="one format")
     return Input(path=path, files=files, format=formats.pop(), manifest=manifest)
 
 
@@ -146,15 +146,18 @@ def _manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not file.is_file():
         raise InputError(
-            f"Directory {path} has no {MANIFEST}; expected the output of a finished `penstock lr generate`, "
-            "or one flat file (in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)."
+            f"directory {path} has no {MANIFEST}",
+            expected=(
+                "the output of a finished `penstock lr generate`, or one flat file "
+                "(in a directory: the only one, or named rows.dat, rows.csv or rows.parquet)"
+            ),
         )
     try:
         manifest: Manifest = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"The manifest {file} cannot be read: {error}.") from error
+        raise InputError(f"the manifest {file} cannot be read: {error}") from error
     if not isinstance(manifest, dict) or not _is_list_of_names(manifest.get("files")):
-        raise InputError(f"The manifest {file} has no list `files` of the row files in time order.")
+        raise InputError(f"the manifest {file} has no list `files` of the row files in time order")
     return manifest
 
 
@@ -165,7 +168,7 @@ def _is_list_of_names(value: object) -> bool:
 def _listed(path: Path, name: str) -> Path:
     file = path / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise InputError(f"The manifest of {path} lists {name!r}, which lies outside the directory.")
+        raise InputError(f"the manifest of {path} lists {name!r}, which lies outside the directory")
     if not file.is_file():
-        raise InputError(f"The manifest of {path} lists {name!r}, but there is no such file.")
+        raise InputError(f"the manifest of {path} lists {name!r}, but there is no such file")
     return file

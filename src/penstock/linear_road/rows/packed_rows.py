@@ -106,7 +106,7 @@ def unpacked(chunk: bytes | memoryview) -> PackedRows:
     head = data[len(MARK) : _HEAD]
     packed, requests, lines, text = head.view(np.int32).tolist() if len(head) == 4 * 4 else [-1] * 4
     if min(packed, requests, lines, text) < 0 or len(data) != _size(packed, requests, lines, text):
-        raise InputError(f"Packed rows of {len(data)} bytes do not have the length that their head says.")
+        raise InputError(f"packed rows of {len(data)} bytes do not have the length that their head says")
     return _columns(data, packed, requests, lines)
 
 
@@ -201,7 +201,7 @@ def join_shifted(parts: Sequence[PackedRows], shifts: Sequence[tuple[int, int, i
     offsets = np.array(shifts, np.int64).reshape(len(parts), 3)
     # An expressway has 16 bits here. A shift beyond them would wrap around to another road.
     if len(parts) and int(offsets[:, 2].max()) + int(base[3].max(initial=0)) > _MOST_XWAY:
-        raise InputError(f"Packed rows hold expressways up to {_MOST_XWAY}; deliver so many as text.")
+        raise InputError(f"packed rows hold expressways up to {_MOST_XWAY}", hint="deliver so many as text")
     _copy(order, offsets, (row_ends, request_ends), base, out.columns)
     _join_text(parts, texts, out)
     return data, out.rows

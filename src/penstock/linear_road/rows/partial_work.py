@@ -108,9 +108,11 @@ def _base(where: Path | None) -> Path:
         # Not `stat`: a link that somebody else has put there must not be followed.
         facts = base.lstat()
     except OSError as error:
-        raise InputError(f"The work directory {base} cannot be made: {error.strerror}.") from error
+        raise InputError(f"the work directory {base} cannot be made: {error.strerror}") from error
     if where is None and (not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid()):
-        raise InputError(f"The work directory {base} belongs to somebody else; name another one with --work.")
+        raise InputError(
+            f"the work directory {base} belongs to somebody else", hint="name another one with --work"
+        )
     return base
 
 

@@ -134,13 +134,17 @@ def _refused(source: Input, rows: Rows, i: int) -> RefusedRow:
     return RefusedRow(file.name, line, REASONS[int(rows.reasons[i])], rows.raw(i))
 
 
-def describe_refused(source: Input, rows: Rows) -> str:
-    """Describe the first refused row of a block: where, why, what was found and what was expected."""
+def refused_error(source: Input, rows: Rows, hint: str) -> InputError:
+    """The error about the first refused row of a block: where, why, what was found and what was expected."""
     assert rows.reasons is not None
     (row,) = refused_rows(source, rows, 1)
     code = int(rows.reasons[rows.reasons > 0][0])
-    expected = f"; expected {EXPECTED[code]}" if code in EXPECTED else ""
-    return f"row {row.line} of {row.file} breaks the format: {row.why}, found {row.raw[:_SHOWN]!r}{expected}"
+    return InputError(
+        f"input {source.path}: row {row.line} of {row.file} breaks the format: {row.why}",
+        found=repr(row.raw[:_SHOWN]),
+        expected=EXPECTED.get(code, ""),
+        hint=hint,
+    )
 
 
 def _decide(held: Rows | None, undecided: Rows, seen: Seen, *, final: bool) -> tuple[Rows, Rows]:
@@ -262,10 +266,10 @@ def _open_parquet(file: Path) -> pq.ParquetFile:
     try:
         parquet = pq.ParquetFile(file)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"Input {file} cannot be read as parquet: {_first_line(error)}.") from error
+        raise InputError(f"input {file} cannot be read as parquet: {_first_line(error)}") from error
     lacking = [name for name in COLUMNS if name not in parquet.schema_arrow.names]
     if lacking:
-        raise InputError(f"Input {file} lacks the column {lacking[0]}; expected {', '.join(COLUMNS)}.")
+        raise InputError(f"input {file} lacks the column {lacking[0]}", expected=", ".join(COLUMNS))
     return parquet
 
 
@@ -284,7 +288,7 @@ def _matrix(batch: pa.RecordBatch, file: Path) -> tuple[Int32s, Bools]:
             values[:, j] = column.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
         except pa.ArrowException as error:
             raise InputError(
-                f"Input {file} has a column {name} that is not whole numbers: {_first_line(error)}."
+                f"input {file} has a column {name} that is not whole numbers: {_first_line(error)}"
             ) from error
     values[~whole] = -1
     return values, whole

@@ -23,7 +23,7 @@ def known_recovery(text: str) -> str:
     except ExpressionError:
         known = False
     if not known:
-        raise InputError(f"--recovery {text} is not known; expected for example '10 seconds', or 'off'.")
+        raise InputError(f"--recovery {text} is not known", expected="for example '10 seconds', or 'off'")
     return text
 
 
@@ -63,22 +63,23 @@ class RunPlan:
         known_delivery(self.delivery)
         known_recovery(self.recovery)
         if not self.speed > 0:
-            raise InputError(f"--speed {self.speed:g} is not above 0; expected a factor such as 1 or 60.")
+            raise InputError(f"--speed {self.speed:g} is not above 0", expected="a factor such as 1 or 60")
         self._check_qos()
         if not self.source.exists():
-            raise InputError(f"Input {self.source} does not exist.")
+            raise InputError(f"input {self.source} does not exist")
         if self.history is not None and not self.history.is_dir():
             raise InputError(
-                f"--history {self.history} is no directory; expected one with TollHistory and SegmentHistory."
+                f"--history {self.history} is no directory",
+                expected="one with TollHistory and SegmentHistory files",
             )
 
     def _check_qos(self) -> None:
         if self.headroom is not None and not self.qos:
-            raise InputError("--headroom has no effect without --qos; add --qos.")
+            raise InputError("--headroom has no effect without --qos", hint="add --qos")
         if self.headroom is not None and not 0 < self.headroom <= 1:
-            raise InputError(f"--headroom {self.headroom:g} is no part of the capacity; expected 0 to 1.")
+            raise InputError(f"--headroom {self.headroom:g} is no part of the capacity", expected="0 to 1")
         if self.qos and not self.ticks:
-            raise InputError("--qos needs a clock: at maximum speed nothing is late.")
+            raise InputError("--qos needs a clock: at maximum speed nothing is late")
 
     @property
     def past(self) -> Path | None:

@@ -98,8 +98,8 @@ class RunFolder:
         file = self.out / RUN
         if not file.is_file():
             raise InputError(
-                f"The run of checkpoint {self.checkpoint} is finished, but its {file} is gone; remove the "
-                "checkpoint to run again."
+                f"the run of checkpoint {self.checkpoint} is finished, but its {file} is gone",
+                hint="remove the checkpoint to run again",
             )
         record: RunRecord = json.loads(file.read_text(encoding="utf-8"))
         return record
@@ -124,18 +124,21 @@ def open_run_folder(plan: RunPlan) -> RunFolder:
     file = checkpoint / "run-plan.json"
     for name, path in (("--out", plan.out), ("--checkpoint", checkpoint)):
         if path.exists() and not path.is_dir():
-            raise InputError(f"{name} {path} is a file; expected a directory.")
+            raise InputError(f"{name} {path} is a file", expected="a directory")
     if file.is_file():
         _same_run(plan, checkpoint, json.loads(file.read_text(encoding="utf-8")))
         make_directory(plan.out)
         return RunFolder(plan.out, checkpoint, resumed=True)
     if _has_entries(plan.out):
         raise InputError(
-            f"--out {plan.out} already holds files, but its checkpoint is not at {checkpoint}; a run goes "
-            "on only with its own checkpoint: name it with --checkpoint, or choose another --out."
+            f"--out {plan.out} already holds files, but its checkpoint is not at {checkpoint}",
+            hint=(
+                "a run goes on only with its own checkpoint: name it with --checkpoint, "
+                "or choose another --out"
+            ),
         )
     if _has_entries(checkpoint):
-        raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road.")
+        raise InputError(f"--checkpoint {checkpoint} is not empty and belongs to no run of Linear Road")
     paths = (plan.out, checkpoint)
     folder = RunFolder(plan.out, checkpoint, created=tuple(path for path in paths if not path.exists()))
     for path in paths:
@@ -150,8 +153,9 @@ def _same_run(plan: RunPlan, checkpoint: Path, begun: dict[str, str | float | No
     for name, option in _OPTIONS.items():
         if asked[name] != begun.get(name):
             raise InputError(
-                f"The checkpoint {checkpoint} belongs to a run with {option} {_shown(begun.get(name))}, not "
-                f"{_shown(asked[name])}; give the same options to go on, or another --out and --checkpoint."
+                f"the checkpoint {checkpoint} belongs to a run with {option} {_shown(begun.get(name))}, "
+                f"not {_shown(asked[name])}",
+                hint="give the same options to go on, or another --out and --checkpoint",
             )
 
 

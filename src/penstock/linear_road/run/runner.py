@@ -118,8 +118,8 @@ def _slices(plan: RunPlan, folder: RunFolder, shown: Bar, stop: threading.Event)
         slices = open_slices(plan.source)
         if slices.format != "csv":
             raise InputError(
-                f"The slices {plan.source} are {slices.format}, which the network does not read; prepare "
-                "them with --format csv."
+                f"the slices {plan.source} are {slices.format}, which the network does not read",
+                hint="prepare them with --format csv",
             )
         return slices
     source = open_input(plan.source)
@@ -326,7 +326,7 @@ class _NetworkRun:
         if failure is None and (reached := driver.note().get("next", 0)) < self.feed.end:
             failure = f"it got to second {reached}, not to {self.feed.end}"
         if failure is not None:
-            raise RunError(f"The driver ended before its time: {failure}")
+            raise RunError(f"the driver ended before its time: {failure}")
         runtime.finish()
         while not runtime.wait(timeout=_LOOK_EVERY):
             self._look(progress)

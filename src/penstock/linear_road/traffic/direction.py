@@ -150,7 +150,7 @@ def _minutes(
         # Compiled code checks no bounds, so the room is checked here. All that enter may share one phase.
         if int(bucket_size.max()) + entering > _SLOTS:
             raise GenerateError(
-                f"More than {_SLOTS} vehicles share a phase at second {start}: the road has jammed."
+                f"more than {_SLOTS} vehicles share a phase at second {start}: the road has jammed"
             )
         # A vehicle reports at most twice a minute, so this is enough room.
         reports = np.zeros(2 * (int(bucket_size.sum()) + entering), movement.REPORT)

@@ -61,15 +61,15 @@ class TrafficPlan:
         half = 2 * self.xways
         if not math.isfinite(half) or half != int(half) or not 1 <= half <= 2 * MOST_XWAYS:
             raise GenerateError(
-                f"The number of expressways is {self.xways}; expected a multiple of 0.5 from 0.5 to "
-                f"{MOST_XWAYS}."
+                f"the number of expressways is {self.xways}",
+                expected=f"a multiple of 0.5 from 0.5 to {MOST_XWAYS}",
             )
         if not 1 <= self.minutes <= MOST_MINUTES:
-            raise GenerateError(f"The run is {self.minutes} minutes long; expected 1 to {MOST_MINUTES}.")
+            raise GenerateError(f"the run is {self.minutes} minutes long", expected=f"1 to {MOST_MINUTES}")
         if not 0 <= self.seed < 2**63:
-            raise GenerateError(f"The seed is {self.seed}; expected a whole number from 0 to 2^63 - 1.")
+            raise GenerateError(f"the seed is {self.seed}", expected="a whole number from 0 to 2^63 - 1")
         if self.format not in ("csv", "parquet"):
-            raise GenerateError(f"The format is {self.format!r}; expected csv or parquet.")
+            raise GenerateError(f"the format is {self.format!r}", expected="csv or parquet")
 
     @property
     def seconds(self) -> int:
@@ -99,7 +99,7 @@ def generate(
     """
     plan = TrafficPlan(float(xways), minutes, seed, cast("Format", form))
     if jobs < 1:
-        raise GenerateError(f"The number of jobs is {jobs}; expected at least 1.")
+        raise GenerateError(f"the number of jobs is {jobs}", expected="at least 1")
     out = Path(out)
     finished = _finished(out, plan)
     if finished is not None:
@@ -129,7 +129,7 @@ def _finished(out: Path, plan: TrafficPlan) -> Manifest | None:
         same = whole = False
     if not (same and whole):
         raise GenerateError(
-            f"{out} already holds another or a damaged input; choose another directory or remove it."
+            f"{out} already holds another or a damaged input", hint="choose another directory or remove it"
         )
     return cast("Manifest", manifest)
 
@@ -137,16 +137,17 @@ def _finished(out: Path, plan: TrafficPlan) -> Manifest | None:
 def _begin(out: Path, plan: TrafficPlan) -> None:
     """Make the directory, or recognise one that the same plan has begun."""
     if out.exists() and not out.is_dir():
-        raise GenerateError(f"{out} is a file; expected a directory to write to.")
+        raise GenerateError(f"{out} is a file", expected="a directory to write to")
     marker = out / PARTS / _PLAN
     if marker.is_file():
         if json.loads(marker.read_text(encoding="utf-8")) != asdict(plan):
             raise GenerateError(
-                f"{out} holds the beginning of another run; remove {out / PARTS} and the rows-* files first."
+                f"{out} holds the beginning of another run",
+                hint=f"remove {out / PARTS} and the rows-* files first",
             )
     elif out.is_dir() and any(out.glob("rows-*")):
         raise GenerateError(
-            f"{out} holds row files of unknown origin; choose another directory or remove them."
+            f"{out} holds row files of unknown origin", hint="choose another directory or remove them"
         )
     else:
         make_directory(marker.parent)

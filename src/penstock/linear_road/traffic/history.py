@@ -105,13 +105,13 @@ class HistoryPlan:
 
     def __post_init__(self) -> None:
         if not 1 <= self.days <= MOST_DAYS:
-            raise InputError(f"--days {self.days} is out of range; expected 1..{MOST_DAYS}.")
+            raise InputError(f"--days {self.days} is out of range", expected=f"1..{MOST_DAYS}")
         if self.format not in {"csv", "parquet"}:
-            raise InputError(f"--format {self.format} is not known; expected csv or parquet.")
+            raise InputError(f"--format {self.format} is not known", expected="csv or parquet")
         if self.seed < 0:
-            raise InputError(f"--seed {self.seed} is below 0; expected a whole number from 0 on.")
+            raise InputError(f"--seed {self.seed} is below 0", expected="a whole number from 0 on")
         if self.copies < 1:
-            raise InputError(f"--copies {self.copies} is too few; expected 1 or more.")
+            raise InputError(f"--copies {self.copies} is too few", expected="1 or more")
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ def history(
     What an earlier, interrupted run finished is kept.
     """
     if workers is not None and workers < 1:
-        raise InputError(f"--workers {workers} is too few; expected 1 or more.")
+        raise InputError(f"--workers {workers} is too few", expected="1 or more")
     if plan.out.exists() and not plan.out.is_dir():
-        raise InputError(f"--out {plan.out} is a file; expected a directory to write to.")
+        raise InputError(f"--out {plan.out} is a file", expected="a directory to write to")
     source = open_input(plan.source)
     config = _config(plan, source)
     done = _finished(plan, config)
@@ -192,7 +192,7 @@ def read_fleet(source: Input, progress: Progress = silent) -> Fleet:
     # One pass serves all: `stretches` pulls the blocks, and the other figures are taken on the way.
     vehicles = stretches(blocks())
     if not vehicles:
-        raise InputError(f"Input {source.path} has no position report that keeps to the format.")
+        raise InputError(f"input {source.path} has no position report that keeps to the format")
     directions = {xway: tuple(d for d in (0, 1) if xway * 2 + d in roads) for xway in vehicles}
     vids, qids = int(largest[csv_rows.VID_FIELD]) + 1, int(largest[csv_rows.QID_FIELD]) + 1
     span = stated_span(source) or Span(vids, qids, max(vehicles) + 1, len(roads) / 2)
@@ -230,7 +230,9 @@ def _finished(plan: HistoryPlan, config: HistoryConfig) -> HistoryManifest | Non
         and (manifest["copies"] or {"count": 1})["count"] == plan.copies
     ):
         return manifest
-    raise InputError(f"{plan.out} already holds something else (see its {MANIFEST}); choose another --out.")
+    raise InputError(
+        f"{plan.out} already holds something else (see its {MANIFEST})", hint="choose another --out"
+    )
 
 
 def _open_parts(out: Path, config: HistoryConfig) -> Path:

@@ -52,7 +52,7 @@ def _own_names(direction: Direction, trips: int) -> Int32s:
     """Odd numbers go east, even ones west, so that the numbers of an expressway are dense."""
     vids = direction.xway * STRIDE + 2 * np.arange(trips, dtype=np.int64) + direction.dir + 1
     if 2 * trips >= STRIDE or vids[-1:].max(initial=0) >= 2**31:
-        raise GenerateError(f"Expressway {direction.xway} has more vehicles than there are numbers for it.")
+        raise GenerateError(f"expressway {direction.xway} has more vehicles than there are numbers for it")
     return vids.astype(np.int32)
 
 

@@ -80,10 +80,10 @@ def answer_files(path: Path) -> list[Path]:
     if (path / RUN).is_file() and (path / ANSWERS).is_file():
         return [path / ANSWERS]
     if not path.is_dir():
-        raise InputError(f"Answers {path} do not exist.")
+        raise InputError(f"answers {path} do not exist")
     files = sorted(file for file in path.rglob("*") if file.is_file() and _is_answer(file.relative_to(path)))
     if not files:
-        raise InputError(f"Answers {path} hold no file named .csv, .dat, .txt or without a suffix.")
+        raise InputError(f"answers {path} hold no file named .csv, .dat, .txt or without a suffix")
     return files
 
 
@@ -155,7 +155,7 @@ def _run(path: Path) -> RunFacts:
     try:
         run: RunFacts = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"The run description {file} cannot be read: {error}.") from error
+        raise InputError(f"the run description {file} cannot be read: {error}") from error
     if not isinstance(run, dict):
-        raise InputError(f"The run description {file} is no JSON object.")
+        raise InputError(f"the run description {file} is no JSON object")
     return run

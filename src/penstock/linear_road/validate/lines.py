@@ -102,7 +102,7 @@ def _parquet_chunks(file: Path, position: Position) -> Iterator[Chunk]:
     except (pa.ArrowException, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"Input {file} cannot be read as parquet with the columns {COLUMNS}: {reason}"
+            f"input {file} cannot be read as parquet with the columns {COLUMNS}: {reason}"
         ) from error
 
 
@@ -143,7 +143,7 @@ def blocks(file: Path, size: int | None = None, begin: int = 0) -> Iterator[byte
             if rest:
                 yield rest
     except OSError as error:
-        raise InputError(f"File {file} cannot be read: {error.strerror}.") from error
+        raise InputError(f"file {file} cannot be read: {error.strerror}") from error
 
 
 def read_rows(block: bytes) -> tuple[Int32s, Bools, Int64s]:

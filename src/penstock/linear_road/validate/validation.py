@@ -77,9 +77,9 @@ def _check(answers: Path | None, expected: Path | None, json_file: Path | None) 
         answer_files(answers)
     for file in (expected, json_file):
         if file and not file.parent.is_dir():
-            raise InputError(f"{file} cannot be written: there is no directory {file.parent}.")
+            raise InputError(f"{file} cannot be written: there is no directory {file.parent}")
         if file and file.is_dir():
-            raise InputError(f"{file} cannot be written: it is a directory.")
+            raise InputError(f"{file} cannot be written: it is a directory")
 
 
 def _judge(oracle: Oracle, verdict: Verdict, path: Path, progress: Progress, *, response_times: bool) -> None:

@@ -30,7 +30,10 @@ CREATE OR REPLACE MACRO home_vid(v, x) AS v - copy_of(x) * {vid}"""
 def open_history(con: duckdb.DuckDBPyConnection, directory: Path | None) -> None:
     """Make `toll_history` and `segment_history`, empty where there is no file."""
     if directory is not None and not directory.is_dir():
-        raise InputError(f"History {directory} is not a directory with TollHistory and SegmentHistory files.")
+        raise InputError(
+            f"history {directory} is not a directory",
+            expected="one with TollHistory and SegmentHistory files",
+        )
     con.execute(HOME.format(**_copies(directory)))
     for table, (name, columns) in TABLES.items():
         _open(con, table, columns, _file(directory, name))
@@ -58,10 +61,10 @@ def _copies(directory: Path | None) -> dict[str, int]:
         copies = json.loads(manifest.read_text(encoding="utf-8")).get("copies") or alone
         numbers = {name: int(copies[name]) for name in alone}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"The manifest {manifest} of the history cannot be read: {error!r}.") from error
+        raise InputError(f"the manifest {manifest} of the history cannot be read: {error!r}") from error
     if min(numbers["count"], numbers["xway"]) < 1:
         raise InputError(
-            f"The manifest {manifest} of the history has copies {numbers}; count and xway must be above 0."
+            f"the manifest {manifest} of the history has copies {numbers}", expected="count and xway above 0"
         )
     return numbers
 
@@ -72,7 +75,7 @@ def _file(directory: Path | None, name: str) -> Path | None:
     files = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
     if len(files) > 1:
         raise InputError(
-            f"History {directory} holds both {files[0].name} and {files[1].name}; expected one of them."
+            f"history {directory} holds both {files[0].name} and {files[1].name}", expected="one of them"
         )
     return files[0] if files else None
 
@@ -88,7 +91,7 @@ def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], 
         con.execute(f"CREATE {kind} {table} AS SELECT {listed} FROM {_reader(file, columns)}")
     except duckdb.Error as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"History {file} cannot be read with the columns {listed}: {reason}") from error
+        raise InputError(f"history {file} cannot be read with the columns {listed}: {reason}") from error
 
 
 def _reader(file: Path, columns: tuple[str, ...]) -> str:
