@@ -40,10 +40,10 @@ def track(batch: pa.Table, state: pa.Table) -> tuple[pa.Table, pa.Table]:
     where = np.argsort(known_vid)
     if len(known_vid):
         at = np.minimum(np.searchsorted(known_vid[where], sorted_vid), len(known_vid) - 1)
-        found = np.where(known_vid[where][at] == sorted_vid, known_seg[where][at], -1)
+        remembered = np.where(known_vid[where][at] == sorted_vid, known_seg[where][at], -1)
     else:
-        found = np.full(len(vid), -1)
-    before = np.where(first, found, before)
+        remembered = np.full(len(vid), -1)
+    before = np.where(first, remembered, before)
     previous = np.empty(len(vid), np.int32)
     previous[order] = before
     last = np.append(np.flatnonzero(first)[1:] - 1, len(vid) - 1) if len(vid) else np.array([], np.int64)
@@ -101,5 +101,5 @@ def main(rows: str | None, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp(prefix="penstock-crossings-"))
-    main(sys.argv[1] if len(sys.argv) > 1 else None, place)
+    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(tempfile.mkdtemp(prefix="penstock-crossings-"))
+    main(sys.argv[1] if len(sys.argv) > 1 else None, folder)

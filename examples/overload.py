@@ -123,7 +123,7 @@ def warm_up(running: ps.Runtime, driver: Driver, seconds: float) -> float:
     Returns how many tuples a second fit. Longer trains are needed to find that out: what a short one costs
     does not depend on its tuples.
     """
-    began, found = time.monotonic(), list[float]()
+    began, rates = time.monotonic(), list[float]()
     while (passed := time.monotonic() - began) < 180:
         moment = watch(running, 2.0, print, began)[-1]
         late = (moment.report.sources[0].age or 0.0) > 1
@@ -133,9 +133,9 @@ def warm_up(running: ps.Runtime, driver: Driver, seconds: float) -> float:
         if driver.rate < 0.4 * fits:
             driver.rate = int(min(1.5 * driver.rate, 0.5 * fits))
         else:
-            found.append(fits)
-        if passed > seconds and len(found) > 4:
-            return float(np.median(found[-5:]))
+            rates.append(fits)
+        if passed > seconds and len(rates) > 4:
+            return float(np.median(rates[-5:]))
     raise SystemExit("after three minutes it is still late, at half of what should fit: too much else runs")
 
 

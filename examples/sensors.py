@@ -63,11 +63,11 @@ def write_minute(folder: Path, minute: int, dice: random.Random) -> int:
     rows[dice.randrange(len(rows))] = f"{START + minute * 60},sensor 3,cold"
     for name, lines in (("readings", rows), ("doors", opened)):
         if lines:
-            place = folder / name / f"minute-{minute:04d}.csv"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            aside = place.with_name("." + place.name)
+            file = folder / name / f"minute-{minute:04d}.csv"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            aside = file.with_name("." + file.name)
             aside.write_text("\n".join(lines) + "\n")
-            aside.rename(place)
+            aside.rename(file)
     return len(rows) + len(opened)
 
 

@@ -220,7 +220,7 @@ def bars(rows: list[dict[str, Any]]) -> dict[str, int]:
     }
 
 
-def told(contests: list[Contest]) -> dict[str, Any]:
+def all_figures(contests: list[Contest]) -> dict[str, Any]:
     """All figures so far."""
     rows = [figures_of(each.pair, each.measured) for each in contests]
     runs = {
@@ -249,7 +249,7 @@ def main() -> int:
                 break
             for contest in contests:
                 contest.round(number, record)
-        record.figures = told(contests)
+        record.figures = all_figures(contests)
         if spark is not None:
             spark.stop()
         show("CPU-seconds a million tuples", record.figures["networks"])

@@ -58,17 +58,17 @@ def ids(folder: Path, names: list[str]) -> pa.Array:
 
 def differences(observed: Observed, exact: Path, due: Due) -> dict[str, int]:
     """By output, answers that are missing, too many or others than the exact ones."""
-    found = {}
+    wrong = {}
     for output in (name for name in OUTPUTS if name != WINDOWED):
         names = [name for each, name, at in observed.seen if each == output and at <= observed.deadline]
         mine, theirs = ids(observed.out / output, names), ids(exact / output, _parquet(exact / output))
-        found[output] = 0 if mine.equals(theirs) else max(1, abs(len(mine) - len(theirs)))
+        wrong[output] = 0 if mine.equals(theirs) else max(1, abs(len(mine) - len(theirs)))
     delivered = delivered_in(observed.out, observed.seen, due, len(observed.arrivals))
     came = sum(each.amount for each in delivered.by_output[WINDOWED])
     missing = sum(due.by_output[WINDOWED].values()) - came
     unasked = len(too_many(due.by_output[WINDOWED], delivered.by_output[WINDOWED]))
-    found[WINDOWED] = round(abs(missing)) + delivered.wrong + unasked
-    return found
+    wrong[WINDOWED] = round(abs(missing)) + delivered.wrong + unasked
+    return wrong
 
 
 def _parquet(folder: Path) -> list[str]:
@@ -137,13 +137,13 @@ def main() -> int:
     with recording("qos-no-overload", chosen, **config) as record, scratch() as root:
         spark = session()
         bench = Bench(spark, root, chosen.seed, PERMUTATIONS[0])
-        found = capacity.find(bench, chosen.hold)
-        record.figures = {"x1": found.rate, "x1_trials": found.trials}
+        x1 = capacity.find(bench, chosen.hold)
+        record.figures = {"x1": x1.rate, "x1_trials": x1.trials}
         if chosen.part in (None, "bursts"):
-            told = record.figures["bursts"] = bursts(bench, found.rate, chosen.seconds, record)
+            told = record.figures["bursts"] = bursts(bench, x1.rate, chosen.seconds, record)
             show("Bursts at 0.7 of x1", [{name: told[name] for name in ("shed", "valves_set", "load")}])
         if chosen.part in (None, "pairs"):
-            rows = record.figures["pairs"] = pairs(bench, found.rate, chosen.pair_seconds, chosen.pairs)
+            rows = record.figures["pairs"] = pairs(bench, x1.rate, chosen.pair_seconds, chosen.pairs)
             record.figures["cpu_ratio"] = statistics.median(row["ratio"] for row in rows)
             show("CPU-seconds a second at half load", rows)
         spark.stop()

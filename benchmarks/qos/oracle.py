@@ -40,12 +40,12 @@ def best_shares(nodes: Sequence[LoadNode], qos: Mapping[str, QoS], capacity: flo
         gain[index] = qos[name].weight * slope
         rows.append(_row(size, {index: 1.0}))
         limits.append(width)
-    for place, node in enumerate(nodes):
+    for position, node in enumerate(nodes):
         for name in sorted(node.outputs & set(qos)):
             parts = {index: 1.0 for index, piece in enumerate(pieces) if piece[0] == name}
-            rows.append(_row(size, {**parts, count + place: -1.0}))
+            rows.append(_row(size, {**parts, count + position: -1.0}))
             limits.append(0.0)
-    rows.append(_row(size, {count + place: node.load for place, node in enumerate(nodes)}))
+    rows.append(_row(size, {count + position: node.load for position, node in enumerate(nodes)}))
     limits.append(capacity)
     best = maximise(gain, np.array(rows), np.array(limits))
     shares = {

@@ -58,26 +58,26 @@ def plan_of(rate: float, factor: float, chosen: argparse.Namespace) -> TrafficPl
     )
 
 
-def oracle(found: Capacity, factor: float, bench: Bench) -> dict[str, Any]:
+def oracle(x1: Capacity, factor: float, bench: Bench) -> dict[str, Any]:
     """The bound at this factor: the load grows with the rate, what may be used stays that of x1."""
-    offered = [replace(node, load=factor * node.load) for node in found.nodes]
-    bound = best_shares(offered, graphs(bench.assignment), sum(node.load for node in found.nodes))
+    offered = [replace(node, load=factor * node.load) for node in x1.nodes]
+    bound = best_shares(offered, graphs(bench.assignment), sum(node.load for node in x1.nodes))
     return {"utility": bound.utility, "shares": bound.shares}
 
 
-def compete(bench: Bench, found: Capacity, factor: float, chosen: argparse.Namespace) -> dict[str, Any]:
+def compete(bench: Bench, x1: Capacity, factor: float, chosen: argparse.Namespace) -> dict[str, Any]:
     """All chosen contenders at one factor, on the same files, in an order drawn by the seed."""
-    plan = plan_of(found.rate, factor, chosen)
+    plan = plan_of(x1.rate, factor, chosen)
     prepared = bench.prepared(plan)
     due = bench.due(prepared, plan)
-    bound = oracle(found, factor, bench)
+    bound = oracle(x1, factor, bench)
     order = list(chosen.contenders)
     random.Random(chosen.seed * 1000 + factor).shuffle(order)
     results: dict[str, Any] = {}
     for name in order:
         if time.monotonic() - bench.began + plan.seconds + _AROUND > chosen.budget:
             continue
-        results[name] = one(bench, name, factor, prepared, plan, due, found)
+        results[name] = one(bench, name, factor, prepared, plan, due, x1)
         results[name]["of_oracle"] = results[name]["utility"] / bound["utility"]
         tell(name, factor, results[name])
     return {
@@ -106,7 +106,7 @@ def overloaded(results: dict[str, Any]) -> bool | None:
 
 
 def one(  # noqa: PLR0917 - what a trial is made of
-    bench: Bench, name: str, factor: float, prepared: Any, plan: TrafficPlan, due: Due, found: Capacity
+    bench: Bench, name: str, factor: float, prepared: Any, plan: TrafficPlan, due: Due, x1: Capacity
 ) -> dict[str, Any]:
     """One contender: run it, judge it, forget its files."""
     qos = graphs(bench.assignment)
@@ -115,7 +115,7 @@ def one(  # noqa: PLR0917 - what a trial is made of
     observed = bench.run(name, prepared, control, patience=max(thresholds))
     begin, end = plan.span("overload")
     net = network(observed.folder / "in", observed.out, bench.assignment)
-    kept = kept_load(observed, places(net), found.nodes, begin, end)
+    kept = kept_load(observed, places(net), x1.nodes, begin, end)
     return {
         **figures(observed, due, plan, qos),
         "valves_open_s": all_open_after(observed, end),
@@ -194,23 +194,23 @@ def main() -> int:
     with recording("qos-overload", chosen, **config) as record, scratch() as root:
         spark = session()
         bench = Bench(spark, root, chosen.seed, assignment)
-        found = capacity.find(bench, chosen.hold)
+        x1 = capacity.find(bench, chosen.hold)
         record.figures = {
-            "x1": found.rate,
-            "saturated": found.saturated,
-            "x1_trials": found.trials,
+            "x1": x1.rate,
+            "saturated": x1.saturated,
+            "x1_trials": x1.trials,
             "nodes": [
                 {**asdict(node), "outputs": sorted(node.outputs), "paid": sorted(node.paid)}
-                for node in found.nodes
+                for node in x1.nodes
             ],
             "pieces": [],
         }
         for factor in chosen.factors:
-            piece = compete(bench, found, factor, chosen)
+            piece = compete(bench, x1, factor, chosen)
             record.figures["pieces"].append(piece)
             check(record, piece)
             show(
-                f"x{factor:g} of {found.rate:,.0f} tuples/s; oracle {piece['oracle']['utility']:.3f}",
+                f"x{factor:g} of {x1.rate:,.0f} tuples/s; oracle {piece['oracle']['utility']:.3f}",
                 table(piece),
             )
         spark.stop()

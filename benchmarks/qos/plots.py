@@ -46,15 +46,15 @@ def by_load(
     >>> by_load([piece], ["state", "oracle", "fifo"])
     {'state': [(2.0, 0.8)], 'oracle': [(2.0, 0.9)]}
     """
-    found: dict[str, dict[float, list[float]]] = {name: defaultdict(list) for name in names}
+    utilities: dict[str, dict[float, list[float]]] = {name: defaultdict(list) for name in names}
     for piece in pieces:
         told = {**piece["contenders"], "oracle": piece["oracle"]}
         for name in names:
             if name in told:
-                found[name][piece["factor"]].append(told[name]["utility"])
+                utilities[name][piece["factor"]].append(told[name]["utility"])
     return {
         name: [(factor, fmean(values)) for factor, values in sorted(points.items())]
-        for name, points in found.items()
+        for name, points in utilities.items()
         if points
     }
 

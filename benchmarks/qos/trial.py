@@ -158,11 +158,11 @@ def valve_events(checkpoint: Path) -> list[tuple[float, str, Mapping[str, float]
         events = catalog.events("valves", last=100_000)
     finally:
         catalog.close()
-    found = [
+    settings = [
         (each.time, each.subject, {valve["at"]: valve["share"] for valve in each.detail["valves"]})
         for each in events
     ]
-    return sorted(found, key=lambda event: event[0])
+    return sorted(settings, key=lambda event: event[0])
 
 
 def decisions_in(checkpoint: Path) -> list[str]:

@@ -24,8 +24,8 @@ def watch(folder: Path, log: Path) -> None:
     changed: dict[str, int] = {}
     with log.open("w") as stamps:
         while True:
-            for found in new_files(folder, seen, changed):
-                stamps.write(f"{found[0]} {found[1]} {time.time():.6f}\n")
+            for output, file in new_files(folder, seen, changed):
+                stamps.write(f"{output} {file} {time.time():.6f}\n")
             stamps.flush()
             ready, _, _ = select.select([sys.stdin], [], [], EVERY)
             if ready:

@@ -21,7 +21,7 @@ def outcome(case: ET.Element) -> str:
     return next((_MARKS[child.tag] for child in case if child.tag in _MARKS), "passed")
 
 
-def told(case: ET.Element) -> dict[str, str]:
+def recorded(case: ET.Element) -> dict[str, str]:
     """What a test recorded about itself (`record_property`), as text."""
     return {str(item.get("name")): str(item.get("value")) for item in case.iter("property")}
 
@@ -38,7 +38,7 @@ def what_was_done(cases: Sequence[ET.Element]) -> dict[str, int]:
     """
     total: Counter[str] = Counter()
     for case in cases:
-        for name, value in told(case).items():
+        for name, value in recorded(case).items():
             if value.isdigit() and not name.startswith("megabytes"):
                 total[name] += int(value)
     return dict(sorted(total.items()))
@@ -54,7 +54,7 @@ def summary(cases: Sequence[ET.Element]) -> dict[str, Any]:
                 "test": f"{case.get('classname')}::{case.get('name')}",
                 "outcome": outcome(case),
                 "seconds": float(case.get("time", 0)),
-                **({"told": told(case)} if told(case) else {}),
+                **({"told": recorded(case)} if recorded(case) else {}),
             }
             for case in cases
         ],

@@ -62,9 +62,9 @@ def main() -> int:
         name: value for name, value in vars(chosen).items() if name not in ("quick", "seed", "no_result")
     }
     with recording("web-console", chosen, **config) as record, sync_playwright() as playwright:
-        found = subprocess.run([ROOT / "scripts/chromium.sh"], capture_output=True, text=True, check=True)
+        chromium = subprocess.run([ROOT / "scripts/chromium.sh"], capture_output=True, text=True, check=True)
         browser = playwright.chromium.launch(
-            executable_path=found.stdout.strip(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium.stdout.strip(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         record.figures = {}
         if "frames" in chosen.parts:
@@ -112,9 +112,9 @@ def frame_times(browser: Browser, boxes: int, frames: int) -> dict[str, Any]:
         page.get_by_role("button", name="Show all").click()
         shown = page.locator("[data-node]").count()
         assert shown == boxes, f"{shown} boxes are on the page"
-        found: dict[str, Any] = page.evaluate(_MOVE, frames)
+        times: dict[str, Any] = page.evaluate(_MOVE, frames)
         page.close()
-    return found
+    return times
 
 
 def network_of(boxes: int) -> ps.Network:

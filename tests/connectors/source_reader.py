@@ -35,7 +35,7 @@ class Reader:
         values = [v for s in taken.slices for v in values_of(self.src, s)]
         return values, [(r["reason"], r["tuples"]) for r in taken.refused]
 
-    def all(self):
+    def drain(self):
         values, letters = [], []
         while True:
             more, lost = self.look()

@@ -52,7 +52,7 @@ def test_a_header_that_lacks_a_column_refuses_its_file(tmp_path, folder, caplog)
     put(folder / "a.csv", "k,speed\na,1\n\na,2\n", at=1_000_000)
     put(folder / "b.csv", "v,k,v\n1,a,2\n", at=1_000_001)
     put(folder / "c.csv", "v,k,extra\n7,a,2\n", at=1_000_002)
-    values, letters = Reader(source(csv(str(folder), TEXT, header=True)), tmp_path / "p").all()
+    values, letters = Reader(source(csv(str(folder), TEXT, header=True)), tmp_path / "p").drain()
     assert values == [7]
     assert letters == [
         ("column 'v' is missing in the header, which is 'k, speed'", 2),
@@ -90,7 +90,7 @@ def test_archives_are_read(tmp_path, folder, monkeypatch, end, kept):
 def test_unpacked_text_is_deleted_when_it_is_committed(tmp_path, folder):
     put(folder / "a.json.gz", gzip.compress(b'{"k": "a", "v": 1}\n{"k": "a", "v": 2}\n'))
     reader = Reader(source(json_lines(str(folder), TEXT)), tmp_path / "p")
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])
     assert len(list((tmp_path / "p" / "unpacked").iterdir())) == 1
     reader.input.committed(reader.position)
     assert list((tmp_path / "p" / "unpacked").iterdir()) == []
@@ -103,18 +103,18 @@ def test_a_broken_archive_is_a_dead_letter(tmp_path, folder, end):
     put(folder / f"b.csv.{end}", b"a,1\na,2\n", at=1_000_001)
     put(folder / f"c.csv.{end}", PACK[end](b"a,1\n"), at=1_000_002)
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    values, letters = reader.all()
+    values, letters = reader.drain()
     assert values == [1]
     assert [tuples for _, tuples in letters] == [1, 1]
     assert all(reason.startswith("the file was refused: not a sound ") for reason, _ in letters)
     put(folder / f"a.csv.{end}", whole, at=1_000_003)  # it was still being written
-    assert reader.all() == (list(range(5000)), [])
+    assert reader.drain() == (list(range(5000)), [])
 
 
 def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path, folder, monkeypatch):
     monkeypatch.setattr(text_file, "_LARGE", 1 << 20)
     put(folder / "bomb.csv.gz", gzip.compress(b"0" * (4 << 20)))
-    values, [(reason, tuples)] = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    values, [(reason, tuples)] = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").drain()
     assert (values, tuples) == ([], 1)
     assert reason == "the file was refused: it unpacks to more than 1,048,576 bytes, 200 times its size"
 
@@ -123,7 +123,7 @@ def test_a_line_without_end_is_refused(tmp_path, folder, monkeypatch):
     monkeypatch.setattr(line_cut, "MAX_SLICE_BYTES", 100)
     monkeypatch.setattr(line_cut, "MAX_LINE_BYTES", 1000)
     put(folder / "a.csv", "a,1\n" + "x" * 5000 + "\na,2\n")
-    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").drain()
     assert (values, letters) == ([1], [("a line is longer than 1,000 bytes", 1)])
 
 
@@ -139,24 +139,24 @@ def test_a_growing_file_is_followed_by_complete_lines(tmp_path, folder):
     add(folder / "a.csv", "v,k\n1,a\n2,b\n3")
     src = source(csv(str(folder / "a.csv"), TEXT, header=True, tail=True))
     reader = Reader(src, tmp_path / "p")
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])
     add(folder / "a.csv", ",c\n")
-    assert reader.all() == ([3], [])
+    assert reader.drain() == ([3], [])
     add(folder / "a.csv", "4,d\n5")
     again = Reader(
         src, tmp_path / "p", type(reader.position)(**json.loads(json.dumps(vars(reader.position))))
     )
-    assert again.all() == ([4], [])
+    assert again.drain() == ([4], [])
 
 
 def test_a_header_is_read_when_its_line_is_whole(tmp_path, folder):
     add(folder / "a.csv", "# made by hand\n")
     reader = Reader(source(csv(str(folder), TEXT, header=True, comment="#", tail=True)), tmp_path / "p")
-    assert reader.all() == ([], [])
+    assert reader.drain() == ([], [])
     add(folder / "a.csv", "v")
-    assert reader.all() == ([], [])
+    assert reader.drain() == ([], [])
     add(folder / "a.csv", ",k\n7,a\n")
-    assert reader.all() == ([7], [])
+    assert reader.drain() == ([7], [])
 
 
 def test_several_growing_files_are_followed(tmp_path, folder):
@@ -168,7 +168,7 @@ def test_several_growing_files_are_followed(tmp_path, folder):
         expected += [number, number + 100]
         reader.position = (taken := reader.input.take(reader.position, 1)).position
         values += [v for s in taken.slices for v in values_of(reader.src, s)]
-    values += reader.all()[0]
+    values += reader.drain()[0]
     assert sorted(values) == sorted(expected)
 
 
@@ -176,13 +176,13 @@ def test_several_growing_files_are_followed(tmp_path, folder):
 def test_a_followed_file_that_is_replaced_is_told_and_read_anew(tmp_path, folder, text, what):
     add(folder / "a.csv", "a,1\na,2\n")
     reader = Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     put(tmp_path / "new", text)
     (tmp_path / "new").rename(folder / "a.csv")
-    values, letters = reader.all()
+    values, letters = reader.drain()
     assert values == [7, 8, 9][: text.count("\n")]
     assert letters == [(f"the file {what} after 2 lines were read; it is read from its beginning now", 1)]
-    assert reader.all() == ([], [])
+    assert reader.drain() == ([], [])
 
 
 def test_too_many_files_to_follow(tmp_path, folder, monkeypatch):
@@ -190,4 +190,4 @@ def test_too_many_files_to_follow(tmp_path, folder, monkeypatch):
     for number in range(3):
         add(folder / f"{number}.csv", "a,1\n")
     with pytest.raises(NetworkError, match="too many files to follow"):
-        Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p").all()
+        Reader(source(csv(str(folder), TEXT, tail=True)), tmp_path / "p").drain()

@@ -76,9 +76,9 @@ def test_names_that_are_left_alone(tmp_path, folder):
     for name in (".a.csv", "_a.csv", "a.csv.tmp", "b.tmp"):
         put(folder / name, "a,1\n")
     put(folder / "a.csv", "a,2\n")
-    assert Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all() == ([2], [])
+    assert Reader(source(csv(str(folder), TEXT)), tmp_path / "p").drain() == ([2], [])
     # a file that the source itself names is taken, whatever it is called
-    assert Reader(source(csv(str(folder / "_a.csv"), TEXT)), tmp_path / "q").all() == ([1], [])
+    assert Reader(source(csv(str(folder / "_a.csv"), TEXT)), tmp_path / "q").drain() == ([1], [])
 
 
 def test_a_parquet_file_is_whole_when_it_has_a_footer(tmp_path, folder, clock):
@@ -101,13 +101,13 @@ def test_a_parquet_file_without_a_footer_is_refused_and_read_if_it_gets_one(tmp_
     assert values == []
     assert letters[0][0].startswith("not a readable Parquet file")
     put(folder / "a.parquet", whole, at=1_000_009)
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])
 
 
 def test_a_refused_parquet_file_counts_its_rows(tmp_path, folder):
     pq.write_table(pa.table({"k": ["a"] * 7}), folder / "a.parquet")
     (folder / "b.parquet").write_bytes(b"junk")
-    values, letters = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p").all()
+    values, letters = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p").drain()
     assert values == []
     assert sorted(tuples for _, tuples in letters) == [1, 7]
 
@@ -118,24 +118,24 @@ def test_a_refused_parquet_file_counts_its_rows(tmp_path, folder):
 def test_a_file_that_grows_after_it_was_read(tmp_path, folder):
     put(folder / "a.csv", "a,1\na,2\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])
     with (folder / "a.csv").open("a") as file:
         file.write("a,3\n\na,4\n")
-    values, letters = reader.all()
+    values, letters = reader.drain()
     assert values == []
     grew = "the file grew after it was read, from 8 to 17 bytes; what was added is not read"
     assert letters == [(f"{grew} (tail=True follows a growing file)", 2)]
-    assert Reader(reader.src, tmp_path / "p", reader.position).all() == ([], [])  # once, restarts included
+    assert Reader(reader.src, tmp_path / "p", reader.position).drain() == ([], [])  # once, restarts included
 
 
 @pytest.mark.parametrize("text", ["b,9\nb,8\nb,7\n", "b,9\nb,8\n", "b,9\n"])
 def test_a_file_that_is_replaced_after_it_was_read(tmp_path, folder, text):
     put(folder / "a.csv", "a,1\na,2\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     put(folder / "a.csv", text, at=2_000_000)
     again = Reader(reader.src, tmp_path / "p", reader.position)
-    values, [(reason, tuples)] = again.all()
+    values, [(reason, tuples)] = again.drain()
     assert (values, tuples) == ([], text.count("\n"))
     assert reason == "the file was changed after it was read; what it holds now is not read"
 
@@ -143,9 +143,9 @@ def test_a_file_that_is_replaced_after_it_was_read(tmp_path, folder, text):
 def test_a_parquet_file_that_is_replaced_after_it_was_read(tmp_path, folder):
     put(folder / "a.parquet", parquet_bytes([1, 2]))
     reader = Reader(source(parquet(str(folder), TEXT)), tmp_path / "p")
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])
     put(folder / "a.parquet", parquet_bytes([3, 4, 5]), at=2_000_000)
-    values, [(reason, tuples)] = reader.all()
+    values, [(reason, tuples)] = reader.drain()
     assert (values, tuples) == ([], 3)
     assert reason.startswith("the file was changed after it was read")
 
@@ -155,10 +155,10 @@ def test_a_file_that_is_copied_touched_or_deleted_after_it_was_read(tmp_path, fo
     put(folder / "a", "a,1\n" if form is csv else parquet_bytes([1]))
     put(folder / "b", "a,2\n" if form is csv else parquet_bytes([2]))
     reader = Reader(source(form(str(folder), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     os.utime(folder / "a")
     (folder / "b").unlink()
-    assert reader.all() == ([], [])
+    assert reader.drain() == ([], [])
 
 
 def test_a_file_that_changes_before_it_is_read_is_read_as_it_is(tmp_path, folder):
@@ -167,7 +167,7 @@ def test_a_file_that_changes_before_it_is_read_is_read_as_it_is(tmp_path, folder
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
     reader.input.take(None, 1)
     put(folder / "1.csv", "a,11\na,12\n", at=2_000_000)
-    assert reader.all() == ([0, 2, 11, 12], [])
+    assert reader.drain() == ([0, 2, 11, 12], [])
 
 
 def test_a_file_that_counts_as_new_still_does_after_a_restart(tmp_path):
@@ -184,7 +184,7 @@ def test_a_file_that_is_deleted_before_it_is_read(tmp_path, folder):
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
     reader.input.take(None, 1)
     (folder / "1.csv").unlink()
-    assert reader.all() == ([0, 2], [("the file was deleted before it was read", 1)])
+    assert reader.drain() == ([0, 2], [("the file was deleted before it was read", 1)])
 
 
 @pytest.mark.parametrize("text", ["a,1\n", "b,1\nb,2\nb,3\nb,4\n"])
@@ -194,7 +194,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, folder, text):
     reader.position = reader.input.take(None, 2).position
     put(folder / "a.csv", text, at=2_000_000)
     reason = "the file was changed while it was read; its first 2 lines were read, the rest is lost"
-    assert reader.all() == ([], [(reason, 1)])
+    assert reader.drain() == ([], [(reason, 1)])
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path, folder):
@@ -202,7 +202,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path, folder):
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
     reader.position = reader.input.take(None, 2).position
     put(folder / "a.csv", "a,1\na,2\na,3\na,4\n", at=2_000_000)
-    values, [(reason, tuples)] = reader.all()
+    values, [(reason, tuples)] = reader.drain()
     assert (values, tuples) == ([3], 1)
     assert reason.startswith("the file grew after it was read, from 12 to 16 bytes")
 
@@ -225,7 +225,7 @@ def test_a_symlink_loop_and_a_file_that_may_not_be_read(tmp_path, folder):
     (folder / "a").symlink_to(folder / "b")
     (folder / "b").symlink_to(folder / "a")
     put(folder / "c.csv", "a,1\n")
-    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").all()
+    values, letters = Reader(source(csv(str(folder), TEXT)), tmp_path / "p").drain()
     assert values == [1]
     assert letters == [("the file cannot be read: Too many levels of symbolic links", 1)] * 2
 
@@ -243,14 +243,14 @@ def test_a_folder_spelt_differently_is_the_same(tmp_path, folder, monkeypatch):
                  "in/*.csv", "in/a.csv", "link/a.csv"):  # fmt: skip
         reader = Reader(source(csv(path, TEXT)), tmp_path / "p", position)
         expected = [1] if position is None else []
-        assert reader.all() == (expected, []), path
+        assert reader.drain() == (expected, []), path
         position = reader.position
 
 
 def test_a_moved_folder_is_told(tmp_path, folder):
     put(folder / "a.csv", "a,1\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     folder.rename(tmp_path / "moved")
     put(tmp_path / "moved" / "b.csv", "a,2\n")
     with pytest.raises(NetworkError) as caught:
@@ -259,7 +259,7 @@ def test_a_moved_folder_is_told(tmp_path, folder):
     assert f"moved_from='{folder}'" in caught.value.hint
     for _ in range(2):  # it may stay there
         again = source(csv(str(tmp_path / "moved"), TEXT, moved_from=str(folder)))
-        values, letters = Reader(again, tmp_path / "p", reader.position).all()
+        values, letters = Reader(again, tmp_path / "p", reader.position).drain()
         assert (values, letters) == ([2], [])
     with pytest.raises(NetworkError):
         Reader(source(csv(str(tmp_path), TEXT, moved_from="elsewhere")), tmp_path / "p")
@@ -278,11 +278,11 @@ def test_a_ticket_from_before_a_move_is_read_where_the_folder_is_now(tmp_path, f
 def test_a_moved_file_is_told(tmp_path, folder):
     put(folder / "a.csv", "a,1\n")
     reader = Reader(source(csv(str(folder / "a.csv"), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     (tmp_path / "else").mkdir()
     (folder / "a.csv").rename(tmp_path / "else" / "b.csv")
     moved = csv(str(tmp_path / "else" / "b.csv"), TEXT, moved_from=str(folder / "a.csv"))
-    assert Reader(source(moved), tmp_path / "p", reader.position).all() == ([], [])
+    assert Reader(source(moved), tmp_path / "p", reader.position).drain() == ([], [])
 
 
 def test_a_missing_folder_is_refused_unless_the_source_waits(tmp_path):
@@ -290,10 +290,10 @@ def test_a_missing_folder_is_refused_unless_the_source_waits(tmp_path):
         with pytest.raises(NetworkError, match=r"there is no .*nowhere"):
             Reader(source(csv(str(tmp_path / path), TEXT)), tmp_path / "p")
     reader = Reader(source(csv(str(tmp_path / "nowhere"), TEXT, wait=True)), tmp_path / "p")
-    assert reader.all() == ([], [])
+    assert reader.drain() == ([], [])
     (tmp_path / "nowhere").mkdir()
     put(tmp_path / "nowhere" / "a.csv", "a,1\n")
-    assert reader.all() == ([1], [])
+    assert reader.drain() == ([1], [])
 
 
 def test_a_run_over_a_missing_folder_ends_before_anything_is_started(tmp_path):
@@ -312,7 +312,7 @@ def test_a_log_that_was_tampered_with_is_refused(tmp_path, folder, harm):
     for number in range(3):
         put(folder / f"{number}.csv", f"a,{number}\n", at=1_000_000 + number)
     src = source(csv(str(folder), TEXT))
-    Reader(src, tmp_path / "p").all()
+    Reader(src, tmp_path / "p").drain()
     log = tmp_path / "p" / "files.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     match harm:
@@ -332,10 +332,10 @@ def test_a_log_that_was_tampered_with_is_refused(tmp_path, folder, harm):
 def test_a_log_that_was_lost_is_refused(tmp_path, folder):
     put(folder / "a.csv", "a,1\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     (tmp_path / "p" / "files.jsonl").unlink()
     with pytest.raises(CorruptFileError, match="the list of files that were read is lost"):
-        Reader(reader.src, tmp_path / "p", reader.position).all()
+        Reader(reader.src, tmp_path / "p", reader.position).drain()
 
 
 def test_a_look_at_a_large_folder_costs_little(tmp_path, folder, monkeypatch):
@@ -343,7 +343,7 @@ def test_a_look_at_a_large_folder_costs_little(tmp_path, folder, monkeypatch):
     for number in range(50):
         put(folder / f"{number}.csv", "a,1\n")
     reader = Reader(source(csv(str(folder), TEXT)), tmp_path / "p")
-    reader.all()
+    reader.drain()
     monkeypatch.setattr(source_files, "_COARSE", -1e9)
     monkeypatch.setattr(source_files, "_WATCH_FILES", 10)
     looked = []
@@ -363,7 +363,7 @@ def test_a_file_of_the_same_size_and_time_does_not_go_on_for_another(tmp_path, f
     put(folder / ".a", "a,8\na,9\n")
     (folder / ".a").replace(folder / "a.csv")
     again = Reader(reader.src, tmp_path / "p", first.position)
-    values, ((reason, _),) = again.all()
+    values, ((reason, _),) = again.drain()
     assert values == []
     assert reason.startswith("the file was changed while it was read")
 
@@ -396,4 +396,4 @@ def test_a_good_file_stays_good_while_descriptors_are_short(
                 patch.setattr(module, opener, short, raising=False)
         with pytest.raises(OSError, match="too many open files"):
             reader.look()
-    assert reader.all() == ([1, 2], [])
+    assert reader.drain() == ([1, 2], [])

@@ -55,7 +55,7 @@ class Files:
         found = pa.concat_tables(self.trains[stream][: through + 1])
         return Archived(found.filter((pc.field("_ts") >= begin) & (pc.field("_ts") <= end)))
 
-    def all(self) -> dict[str, pa.Table]:
+    def tables(self) -> dict[str, pa.Table]:
         empty = {name: arrow_schema(schema).empty_table() for name, schema in SCHEMAS.items()}
         return {name: pa.concat_tables([empty[name], *trains]) for name, trains in self.trains.items()}
 
@@ -92,7 +92,7 @@ def play(
         if handle is not None:
             for at in {None, None if past is None else past * SECOND}:
                 found = rows_of(engine.invoke(handle, at=at))
-                assert found == expected(case, asked, files.all(), CON, at)
+                assert found == expected(case, asked, files.tables(), CON, at)
 
 
 _MODES = st.sampled_from([None, "P", "C", "NoMat"])

@@ -123,8 +123,8 @@ def learned(folder: Path, way: str, skew: float, rows: int, seed: int) -> ValueB
     net, book = network(folder, way), ValueBook()
     ran(folder, net, (), book, length=2_000)
     structure = Structure(split(net))
-    found = book.look(structure.subs, Places.of(net, structure), 0.0, busy=True)
-    assert set(found) <= {"rated_cars"}
+    cuts = book.look(structure.subs, Places.of(net, structure), 0.0, busy=True)
+    assert set(cuts) <= {"rated_cars"}
     return book
 
 

@@ -106,17 +106,17 @@ def _as_origin(network: Network, sub: SubNetwork, place: ValvePlace) -> ValvePla
 
 def _roots_above(network: Network, at: str, roots: Collection[str]) -> list[str]:
     """Those of these nodes whose tuples come here; none if a box with memory lies between."""
-    todo, found = [at.partition("->")[0]], []
+    todo, reached = [at.partition("->")[0]], []
     while todo:
         name = todo.pop()
         node = network.nodes[name]
         if name in roots:
-            found.append(name)
+            reached.append(name)
         elif Trait.STATEFUL not in node.traits:
             todo += node.inputs
         else:
             return []
-    return found
+    return reached
 
 
 def _judged(network: Network, sub: SubNetwork, at: str, grains: Mapping[str, ValvePlace]) -> ValvePlace:

@@ -106,5 +106,5 @@ def _form_body(error: RequestValidationError) -> dict[str, str]:
     """What is wrong with the form of a request, without the values that were sent."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-    problem, found = f"the request has a wrong form at {where}", str(first["msg"])
-    return {"error": f"{problem}\n  found:    {found}", "kind": "refused", "problem": problem, "found": found}
+    problem, fault = f"the request has a wrong form at {where}", str(first["msg"])
+    return {"error": f"{problem}\n  found:    {fault}", "kind": "refused", "problem": problem, "found": fault}

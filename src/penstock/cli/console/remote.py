@@ -79,9 +79,9 @@ def _refused(error: HTTPError) -> PenstockError:
         told = {}
     position = f"line {told['line']}, column {told.get('column', 1)}: " if told.get("line") else ""
     more = "; ".join(told.get("difference", ()))
-    found = "; ".join(part for part in (told.get("found", ""), more) if part)
+    details = "; ".join(part for part in (told.get("found", ""), more) if part)
     problem = position + told.get("problem", f"the console answered {error.code}")
-    return PenstockError(problem, found=found, expected=told.get("expected", ""), hint=told.get("hint", ""))
+    return PenstockError(problem, found=details, expected=told.get("expected", ""), hint=told.get("hint", ""))
 
 
 def attach(

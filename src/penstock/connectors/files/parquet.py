@@ -234,7 +234,7 @@ class ParquetFiles(Input[ParquetPosition]):
         """The bytes before a position; inside a file, by the share of its rows."""
         number, rows = self._opened_rows
         share = at.row / rows if at.row and number == at.file and rows else 0.0
-        return self._backlog.place(
+        return self._backlog.bytes_before(
             at.file, int(share * self._log.known[at.file].signature.size) if share else 0
         )
 

@@ -228,7 +228,7 @@ class TextFiles(Input[TextPosition]):
     def _place(self, at: TextPosition) -> int:
         """The bytes on disk before a position. Inside an archive, bytes are those of the unpacked text."""
         packed = at.byte and codec_of(self._log.path(at.file))
-        return self._backlog.place(at.file, 0 if packed else at.byte)
+        return self._backlog.bytes_before(at.file, 0 if packed else at.byte)
 
     def here(self, piece: TicketPart) -> TicketPart:
         return replace(piece, path=self._log.path(piece.file)) if isinstance(piece, ByteRange) else piece

@@ -61,12 +61,12 @@ def kept_worth(
 
 def _choices(valves: Iterable[Valve]) -> dict[str, _Choice]:
     """By place, how its valve chooses, if others may choose alike; not if several stand there."""
-    found: dict[str, _Choice] = {}
+    choices: dict[str, _Choice] = {}
     for valve in valves:
         alike = valve.grain == "windows" or (valve.grain == "keys" and bool(valve.keys))
         choice = replace(valve, at="", share=1.0, steps=()) if alike else valve.at
-        found[valve.at] = valve.at if valve.at in found else choice
-    return found
+        choices[valve.at] = valve.at if valve.at in choices else choice
+    return choices
 
 
 def _along(

@@ -144,7 +144,7 @@ class LocalEngine:
         logic = self.logics[node.name]
         # Valves come anew with the ticket of each train, so the box must not keep those of the last one.
         if isinstance(logic, TimeWindows):
-            logic.told = self.valves.telling(node.name)
+            logic.delivers = self.valves.telling(node.name)
         answer = logic.process(rows, horizons, final=final)
         self._bury(answer, self._source_of(node), node.name)
         if node.traits & (Trait.KEPT | Trait.LEAVES):

@@ -32,14 +32,14 @@ class Valve:
         self.predicate = compile_row(plain["predicate"], schema) if self.grain == "values" else None
         self.partly = compile_row(plain["partly"], schema) if plain.get("partly") else None
 
-    def block(self, place: int) -> int:
+    def block(self, seq: int) -> int:
         """What is shed at once with the tuple at this place: a block, or the tuple alone."""
-        return place >> (self.bits or 0)
+        return seq >> (self.bits or 0)
 
-    def lets_in(self, place: int, row: Row | None) -> bool:
+    def lets_in(self, seq: int, row: Row | None) -> bool:
         """Whether what came at this place stays; None: it is no tuple, so only its place is known."""
         if self.bits is not None:
-            return self._below(drop_hash(self.lot, place >> self.bits), self.bar)
+            return self._below(drop_hash(self.lot, seq >> self.bits), self.bar)
         return row is None or self._lets_row_in(row)
 
     def _lets_row_in(self, row: Row) -> bool:

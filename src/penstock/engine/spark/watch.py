@@ -96,7 +96,7 @@ class Watch:
             self._fetched[name] = self._fetch(self._on[name])
         return {**self._fetched.get(name, {}), **self._known.get(name, {})}
 
-    def told(self, name: str) -> dict[str, Any] | None:
+    def counts_by_now(self, name: str) -> dict[str, Any] | None:
         """The counts, if Spark has told them by now; they are not worth waiting for."""
         observed = self._on.get(name)
         if observed is None or observed.observation._jo is None:

@@ -164,7 +164,7 @@ def _waiting(trips: Trips) -> Records:
     vehicles = np.zeros(len(trips), movement.VEHICLE)
     for name in ("entry_time", "exit_place", "temper"):
         vehicles[name] = getattr(trips, name)
-    vehicles["place"], vehicles["speed"] = trips.entry_place, trips.entry_speed
+    vehicles["feet"], vehicles["speed"] = trips.entry_place, trips.entry_speed
     vehicles["exit_time"] = vehicles["held_by"] = -1
     return vehicles
 
@@ -193,7 +193,7 @@ def _accident(direction: Direction, row: np.void) -> Accident:
         xway=direction.xway,
         dir=direction.dir,
         lane=int(row["lane"]),
-        pos=int(_position(direction, int(row["place"]))),
+        pos=int(_position(direction, int(row["feet"]))),
         trip1=int(row["first"]),
         trip2=int(row["second"]),
         stopped=stopped,

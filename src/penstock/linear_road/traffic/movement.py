@@ -64,7 +64,7 @@ VEHICLE = np.dtype(
     [
         ("exit_place", "f8"),  # places in feet along the direction of travel
         ("temper", "f8"),  # the speed this driver takes where others drive 1
-        ("place", "f8"),
+        ("feet", "f8"),
         ("speed", "f8"),
         ("entry_time", "i4"),
         ("exit_time", "i4"),
@@ -81,7 +81,7 @@ ACCIDENT = np.dtype(
         ("segment", "i8"),
         ("cleared_after", "i8"),
         ("phase", "i8"),
-        ("place", "f8"),
+        ("feet", "f8"),
         ("lane", "i8"),
         ("first", "i8"),
         ("second", "i8"),
@@ -114,7 +114,7 @@ class Vehicle(Protocol):
     exit_time: int
     exit_place: float
     temper: float
-    place: float
+    feet: float
     speed: float
     lane: int
     held_by: int
@@ -127,7 +127,7 @@ class Accident(Protocol):
     segment: int
     cleared_after: int
     phase: int
-    place: float
+    feet: float
     lane: int
     first: int
     second: int
@@ -226,11 +226,11 @@ def _choose_lane(cells: Records, speed_of: Floats, random: Random, lane: int, ce
 def _put(cells: Records, car: Vehicle, lane: int, feet: float) -> None:
     """Move a vehicle to another lane and position, and update the count of each cell."""
     if FIRST_LANE <= car.lane <= LAST_LANE:
-        cells[car.lane, _cell(car.place)].crowd -= 1
+        cells[car.lane, _cell(car.feet)].crowd -= 1
     if FIRST_LANE <= lane <= LAST_LANE:
         cells[lane, _cell(feet)].crowd += 1
     car.lane = lane
-    car.place = feet
+    car.feet = feet
 
 
 @_compiled
@@ -244,14 +244,14 @@ def _next_speed(car: Vehicle, wanted: float, random: Random) -> float:
 @_compiled
 def _drive(cells: Records, speed_of: Floats, random: Random, car: Vehicle) -> None:
     """Move a vehicle by 30 s: lane, speed, place, and the exit ramp once it is reached."""
-    cell = _cell(car.place)
+    cell = _cell(car.feet)
     if car.lane == ENTRANCE_LANE:
         lane = 1 + int(3.0 * _uniform(random))
     else:
         lane = _choose_lane(cells, speed_of, random, car.lane, cell)
     speed = _next_speed(car, _lane_speed(cells, speed_of, lane, cell), random)
     # Drive 30 s at the mean of the old and new speed.
-    feet = car.place + 0.5 * (car.speed + speed) * FEET_PER_MPH
+    feet = car.feet + 0.5 * (car.speed + speed) * FEET_PER_MPH
     if feet >= car.exit_place:
         # The ramp lies in its segment, so the last report must come from there, on lane 4 and at ramp speed.
         speed = min(speed, RAMP_SPEED - 10.0 * _uniform(random))
@@ -265,7 +265,7 @@ def _drive(cells: Records, speed_of: Floats, random: Random, car: Vehicle) -> No
 @_compiled
 def _hold(cells: Records, car: Vehicle, accident: Accident, which: int) -> None:
     """Stop a vehicle at the accident's place and lane."""
-    _put(cells, car, accident.lane, accident.place)
+    _put(cells, car, accident.lane, accident.feet)
     car.speed = 0.0
     car.held_by = which
 
@@ -276,7 +276,7 @@ def _limit_behind(cells: Records, accident: Accident, closed: bool) -> None:
 
     For two miles all lanes slow down.
     """
-    at = _cell(accident.place)
+    at = _cell(accident.feet)
     for lane in range(FIRST_LANE, LAST_LANE + 1):
         for cell in range(max(at - QUEUE_CELLS, 0), at + 1):
             limit = PASSING_SPEED + QUEUE_GAIN * (at - cell)
@@ -304,21 +304,21 @@ def _may_stop_first(car: Vehicle, accident: Accident, t: int) -> bool:
     if accident.phase != PLANNED or t < accident.start or not FIRST_LANE <= car.lane <= LAST_LANE:
         return False
     reach = 0.5 + (t - accident.start) / 20.0
-    near = abs(car.place / FEET_PER_SEGMENT - accident.segment - 0.5) < reach
-    return bool(near and car.exit_place > car.place + 2 * FEET_PER_SEGMENT)
+    near = abs(car.feet / FEET_PER_SEGMENT - accident.segment - 0.5) < reach
+    return bool(near and car.exit_place > car.feet + 2 * FEET_PER_SEGMENT)
 
 
 @_compiled
 def _may_stop_second(car: Vehicle, accident: Accident, before: float) -> bool:
     """Whether a vehicle has just passed the stopped one: it runs into it instead."""
-    passed = before < accident.place <= car.place
+    passed = before < accident.feet <= car.feet
     return bool(accident.phase == ONE_STOPPED and passed and FIRST_LANE <= car.lane <= LAST_LANE)
 
 
 @_compiled
 def _stop_first(cells: Records, car: Vehicle, accident: Accident, which: int, trip: int) -> None:
     # A whole foot: positions are reported in feet, and both vehicles must report the same one.
-    accident.place = np.floor(car.place)
+    accident.feet = np.floor(car.feet)
     accident.lane = car.lane
     accident.first = trip
     accident.phase = ONE_STOPPED
@@ -383,7 +383,7 @@ def _move(
     # A held vehicle does not move, but still reports: that is how an accident is detected.
     if car.held_by >= 0 and not _let_go(cells, car, accidents, t):
         return
-    before = car.place
+    before = car.feet
     _drive(cells, speed_of, random, car)
     for which in range(len(accidents)):
         accident = accidents[which]
@@ -400,7 +400,7 @@ def _move(
 def _report(report: Report, car: Vehicle, random: Random, trip: int, t: int) -> None:
     report.time = t
     report.trip = trip
-    report.pos = int(car.place)
+    report.pos = int(car.feet)
     report.speed = int(car.speed)
     report.lane = car.lane
     report.request = _request(random)

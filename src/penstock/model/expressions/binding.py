@@ -64,8 +64,8 @@ def parse(text: str) -> exp.Expression:
             "the expression is empty", expected="a Spark SQL expression", hint="for example 'speed < 40'"
         )
     if len(text) > LONGEST:
-        found = f"{len(text):,} characters"
-        raise ExpressionError("the expression is too long", found=found, expected=f"at most {LONGEST:,}")
+        length = f"{len(text):,} characters"
+        raise ExpressionError("the expression is too long", found=length, expected=f"at most {LONGEST:,}")
     try:
         tree = sqlglot.parse_one(text, dialect=Dialect)
     except RecursionError:

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import IO
 
 from penstock.model.errors import PenstockError
@@ -26,16 +25,6 @@ from penstock.standing.limits import Limits
 
 _NICE = 5  # whoever sends long texts takes no processor from those who ask
 _STARTING = 60.0  # seconds that a new process may take more than one that runs
-
-
-@dataclass(frozen=True)
-class _Refused:
-    """The parts of an error: exceptions with arguments of their own do not travel."""
-
-    problem: str
-    found: str
-    expected: str
-    hint: str
 
 
 class ParserProcess:
@@ -54,8 +43,8 @@ class ParserProcess:
             except BaseException:
                 self._kill()
                 raise
-        if isinstance(answer, _Refused):
-            raise QueryError(answer.problem, found=answer.found, expected=answer.expected, hint=answer.hint)
+        if isinstance(answer, QueryError):
+            raise answer
         assert isinstance(answer, StandingQuery)
         return answer
 
@@ -124,6 +113,7 @@ def answer_questions() -> None:
         try:
             answer: object = parse(text, streams, limits)
         except PenstockError as error:
-            answer = _Refused(error.problem, error.found, error.expected, error.hint)
+            parts = {"found": error.found, "expected": error.expected, "hint": error.hint}
+            answer = QueryError(error.problem, **parts)
         pickle.dump(answer, answers)
         answers.flush()

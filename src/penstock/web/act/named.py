@@ -56,14 +56,14 @@ def _check_end(name: str, box: JsonObject, known: dict[str, JsonObject]) -> None
         )
 
 
-def _beside(place: object, known: dict[str, JsonObject]) -> bool:
+def _beside(path: object, known: dict[str, JsonObject]) -> bool:
     """Whether a path lies in the same folder as the path of an output of the network."""
-    if not isinstance(place, str):
+    if not isinstance(path, str):
         return False
     outputs = [box["output"] for box in known.values() if isinstance(box.get("output"), dict)]
     paths = [next(iter(output.values()), None) for output in outputs]
     parents = {Path(path).resolve().parent for path in paths if isinstance(path, str)}
-    return Path(place).resolve().parent in parents
+    return Path(path).resolve().parent in parents
 
 
 def _functions(box: JsonObject) -> Iterator[str]:
@@ -81,8 +81,8 @@ def _boxes(text: str) -> JsonObject:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark is not None else 1
-        found = str(getattr(error, "problem", error))
-        raise NetworkError("not YAML", where=Where("<edit>", line), found=found) from None
+        fault = str(getattr(error, "problem", error))
+        raise NetworkError("not YAML", where=Where("<edit>", line), found=fault) from None
     except RecursionError:
         raise NetworkError("the text is nested too deeply", where=Where("<edit>", 1)) from None
 

@@ -21,8 +21,8 @@ def qos_of(given: JsonObject) -> QoS:
     """
     odd = sorted(set(given) - {*_KEYS, "threshold"})
     if odd or "delay" not in given:
-        found = f"unknown: {', '.join(odd)}" if odd else "no delay graph"
-        raise RefusedChangeError("this is no QoS", found=found, expected=", ".join(_KEYS))
+        fault = f"unknown: {', '.join(odd)}" if odd else "no delay graph"
+        raise RefusedChangeError("this is no QoS", found=fault, expected=", ".join(_KEYS))
     try:
         return QoS(**{key: given[key] for key in _KEYS if given.get(key) is not None})
     except (ExpressionError, NetworkError) as error:

@@ -90,12 +90,12 @@ def _arrow(boxes: JsonObject, step: JsonMapping) -> tuple[str, str, int]:
     raise UnknownNameError(f"no arrow '{wanted}'", expected="tail:head:index")
 
 
-def _put_before(boxes: JsonObject, place: str, name: str, box: JsonObject) -> None:
+def _put_before(boxes: JsonObject, head: str, name: str, box: JsonObject) -> None:
     """A network reads best in the order in which tuples flow."""
     items = list(boxes.items())
     boxes.clear()
     for key, value in items:
-        if key == place:
+        if key == head:
             boxes[name] = box
         boxes[key] = value
 
@@ -103,8 +103,8 @@ def _put_before(boxes: JsonObject, place: str, name: str, box: JsonObject) -> No
 def _free(boxes: JsonObject, step: JsonMapping) -> str:
     name = str(step.get("name") or "")
     if not name or name in boxes:
-        found = f"'{name}' is there already" if name else "no name"
-        raise RefusedChangeError("a new box needs a name of its own", found=found)
+        fault = f"'{name}' is there already" if name else "no name"
+        raise RefusedChangeError("a new box needs a name of its own", found=fault)
     return name
 
 

@@ -131,7 +131,7 @@ class TimeWindows:
         self.size = length(node.size)
         self.every = length(node.step)
         self.open: dict[WindowKey, Open] = {}
-        self.told: Callable[[Window], bool] = lambda _window: True  # false for windows that were shed
+        self.delivers: Callable[[Window], bool] = lambda _window: True  # false for windows that were shed
 
     def process(self, inputs: list[list[Row]], horizons: tuple[int, ...], *, final: bool) -> Answer:
         in_time, late = self.gate.admit(inputs)
@@ -142,7 +142,7 @@ class TimeWindows:
         # After the tuples are in: the horizon holds for later trains, not for this one.
         least = min(self.gate.act(horizons))
         for opened in take_closed(self.open, least, final=final):
-            if self.told(opened.window):
+            if self.delivers(opened.window):
                 self.shaper.emit(opened.held, answer, opened.window)
         return answer
 

@@ -105,8 +105,8 @@ def _read_by(net: Network, layout: Layout, name: str, node: Node, behind_it: Nam
             if any(to_spark(text, schema).failure is not None for _, text in node.columns):
                 return schema.names
             computed = {each for _, text in node.columns for each in columns_of(text)}
-            made = {column for column, _ in node.columns}
-            return computed | (behind_it - made if node.keep else frozenset())
+            produced = {column for column, _ in node.columns}
+            return computed | (behind_it - produced if node.keep else frozenset())
         case GroupBy():
             return {*behind_it, *node.keys}
         case Drop() | Union():

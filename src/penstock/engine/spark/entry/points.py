@@ -132,13 +132,13 @@ class PointInput(Input[PointPosition]):
         """Entries that were not taken yet; files of compacted ones hold others too, so bytes are unknown."""
         if self._lease is None or position is None:
             return Waiting()
-        found = self._reader.entries(position.entry)
-        entries = [entry for entry in found if entry.rows]
-        size = sum(file.bytes for entry in entries for file in entry.files)
-        known = all(entry.files for entry in entries)
-        arrived = _oldest(entries, position.born or 0.0) if entries else None
-        rows = sum(entry.rows for entry in entries)
-        return Waiting(rows, size if known else None, arrived, self._lost(found))
+        entries = self._reader.entries(position.entry)
+        full = [entry for entry in entries if entry.rows]
+        size = sum(file.bytes for entry in full for file in entry.files)
+        known = all(entry.files for entry in full)
+        arrived = _oldest(full, position.born or 0.0) if full else None
+        rows = sum(entry.rows for entry in full)
+        return Waiting(rows, size if known else None, arrived, self._lost(entries))
 
     def committed(self, position: PointPosition | None) -> None:
         """Note that the train ending at the position is committed: what lies before may be deleted."""

@@ -32,7 +32,7 @@ def watch_values(watch: Watch, frame: DataFrame, node: str, columns: Sequence[st
 
 def watched_values(watch: Watch, node: str, columns: Sequence[str]) -> PlainSample | None:
     """The sample of a node; None if Spark has not told it: it is not worth a job of its own."""
-    seen = watch.told(f"{node}{_SAMPLE}")
+    seen = watch.counts_by_now(f"{node}{_SAMPLE}")
     if seen is None:
         return None
     rows = {row["seq"]: row for row in seen["sample"]}  # a task that ran twice has told it twice

@@ -111,11 +111,11 @@ def message_of(error: BaseException, doing: Doing, attempts: int = 1) -> Penstoc
     times = f", {attempts} times" if attempts > 1 else ""
     if kind is Kind.FUNCTION:
         return TrainFailedError(kind, task_error(str(error)) + f"\n  in:       {_whole(doing)}")
-    found = cause(error) if kind in (Kind.OTHER, Kind.MEMORY, Kind.DISK) else ""
+    reason = cause(error) if kind in (Kind.OTHER, Kind.MEMORY, Kind.DISK) else ""
     return PassingFailureError(
         kind,
         f"{doing}: {PROBLEMS[kind]}{times}",
-        found="; ".join(filter(None, (found, doing.slices))),
+        found="; ".join(filter(None, (reason, doing.slices))),
         hint=_HINTS[kind],
     )
 
