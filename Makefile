@@ -20,7 +20,7 @@ $(READY): pyproject.toml requirements.lock scripts/setup.sh
 
 setup: $(READY) ## make .venv and install the locked packages (the other targets call it)
 
-demo: $(READY) ## Linear Road end to end: a small city, all five answers on Spark, validated; results in out/demo
+demo: $(READY) ## Linear Road end to end: a small city, all five answers on Spark, validated; see out/demo
 	@$(WITH_JAVA) $(BIN)/penstock demo --out out/demo
 
 test: lint ## lint, types, layers, then all tests but the slow ones, on both engines
@@ -29,7 +29,7 @@ test: lint ## lint, types, layers, then all tests but the slow ones, on both eng
 test-slow: $(READY) ## the slow tests: kills, long random runs, large inputs
 	@$(WITH_JAVA) $(PYTEST) -m slow --timeout 900 --durations 15 $(ARGS)
 
-soak: $(READY) ## the long tests at full counts, in pieces (ARGS=--list); results go to benchmarks/results/<date>
+soak: $(READY) ## the long tests at full counts, in pieces (ARGS=--list); see benchmarks/results/<date>
 	@$(WITH_JAVA) $(BIN)/python scripts/soak.py $(ARGS)
 
 lint: $(READY) ## ruff (rules and format), mypy --strict, import-linter, figures in the documents
@@ -50,7 +50,7 @@ docs: $(READY) ## build the docs site, with the API reference, into out/site
 bench: $(READY) ## the quick benchmarks; `make bench NAME=engine/overhead` runs one in full
 	@$(WITH_JAVA) NAME="$(NAME)" scripts/bench.sh $(ARGS)
 
-lock: $(READY) ## write requirements.lock anew from pyproject.toml (newest versions: scripts/lock.sh --upgrade)
+lock: $(READY) ## write requirements.lock from pyproject.toml (newest versions: scripts/lock.sh --upgrade)
 	@scripts/lock.sh
 
 clean: ## remove what can be made again: .venv, caches, out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# NAME=engine/overhead: that benchmark in full. Otherwise all benchmarks with --quick, one after the other, to see that they
-# work; nothing is recorded. One that fails does not stop the rest, but the exit code tells.
+# NAME=engine/overhead: that benchmark in full. Otherwise all benchmarks with --quick, one after the other, to
+# see that they work; nothing is recorded. One that fails does not stop the rest, but the exit code tells.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

@@ -12,5 +12,6 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >&2
   command -v chromium && exit
 fi
-echo "the browser tests need Chromium: install it (Debian: apt-get install chromium), or set PENSTOCK_CHROMIUM" >&2
+echo "the browser tests need Chromium: install it (Debian: apt-get install chromium)," \
+  "or set PENSTOCK_CHROMIUM" >&2
 exit 1

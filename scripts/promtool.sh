@@ -10,7 +10,8 @@ tools=$PWD/out/tools
 if [ ! -x "$tools/usr/bin/promtool" ] && command -v apt-get >/dev/null; then
   # Not installed: the package would start a server.
   mkdir -p "$tools"
-  { cd "$tools" && { apt-get download prometheus || { apt-get update -qq && apt-get download prometheus; }; } \
+  { cd "$tools" \
+    && { apt-get download prometheus || { apt-get update -qq && apt-get download prometheus; }; } \
     && dpkg-deb --extract prometheus_*.deb . && rm -f prometheus_*.deb; } >&2
 fi
 if [ -x "$tools/usr/bin/promtool" ]; then

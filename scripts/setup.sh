@@ -14,11 +14,15 @@ if [ ! -x .venv/bin/python ]; then
     exit 1
   }
   echo "making .venv with $("$found" --version)"
-  "$found" -m venv .venv || { echo "The venv module does not work: on Debian and Ubuntu, 'apt install python3-venv'." >&2; exit 1; }
+  "$found" -m venv .venv || {
+    echo "The venv module does not work: on Debian and Ubuntu, 'apt install python3-venv'." >&2
+    exit 1
+  }
 fi
 
 pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check)
 echo "installing the packages of requirements.lock (a few minutes at first)"
 "${pip[@]}" --require-hashes -r requirements.lock
-# Our build back end comes from the lock. (pyspark is published as source only: pip fetches setuptools to unpack it.)
+# Our build back end comes from the lock. (pyspark is published as source only: pip fetches setuptools to
+# unpack it.)
 "${pip[@]}" --no-deps --no-build-isolation -e .

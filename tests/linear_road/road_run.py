@@ -33,7 +33,7 @@ def refused(out: Path) -> list[tuple[str, str]]:
     return sorted((reason, raw) for reason, _, _, raw in dead_letters(out / "checkpoint"))
 
 
-def odd_rows(seed: int, *, seconds: int = 420, crowd: int = 56) -> list[str]:  # noqa: C901 - an oddity a branch
+def odd_rows(seed: int, *, seconds: int = 420, crowd: int = 56) -> list[str]:  # noqa: C901 - by oddity
     """Traffic that keeps to no rhythm: vehicles out of step, standing, leaving by lane 4, on two expressways,
     and a crowd for tolls.
     """
