@@ -34,9 +34,11 @@ def seconds(count, late=0):
 
 def test_valves_are_open_when_the_last_one_is():
     run = observed(
-        (110.0, "kept", {"metric->burn": 0.3}), (112.0, "archive", {"kept": 0.5}),
-        (165.0, "kept", {}), (168.0, "archive", {}),
-    )  # fmt: skip
+        (110.0, "kept", {"metric->burn": 0.3}),
+        (112.0, "archive", {"kept": 0.5}),
+        (165.0, "kept", {}),
+        (168.0, "archive", {}),
+    )
     assert all_open_after(run, end=60.0) == pytest.approx(8.0)
     assert all_open_after(observed((110.0, "kept", {"metric->burn": 0.3})), end=60.0) is None
     assert all_open_after(observed(), end=60.0) == 0.0

@@ -153,9 +153,10 @@ def _columns(stream: Stream, *types: str) -> list[str]:
 def _alike(stream: Stream, taps: list[Stream]) -> list[Stream]:
     wanted = stream.type
     return [
-        tap for tap in taps
+        tap
+        for tap in taps
         if (tap.schema, tap.type.timestamp, tap.type.keys) == (wanted.schema, wanted.timestamp, wanted.keys)
-    ]  # fmt: skip
+    ]
 
 
 def _fresh(stream: Stream) -> str:

@@ -25,8 +25,13 @@ def test_tuples_come_in_order_and_state_stays(run, cuts):
         lambda s: s.group_by("k").column_latch(TuplesPerKey, produces=PRODUCES), *trains, lateness="2 seconds"
     )
     assert values(result.outputs["out"], "time", "k", "n") == [
-        (1, "a", 1), (2, "a", 2), (2, "b", 1), (4, "b", 2), (5, "a", 3), (31, "a", 4),
-    ]  # fmt: skip
+        (1, "a", 1),
+        (2, "a", 2),
+        (2, "b", 1),
+        (4, "b", 2),
+        (5, "a", 3),
+        (31, "a", 4),
+    ]
 
 
 def test_what_may_still_be_preceded_waits(run):

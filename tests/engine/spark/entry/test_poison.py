@@ -66,8 +66,12 @@ def test_parquet_that_no_reader_takes_as_it_is(spark, tmp_path):
     assert numbers == [*range(15), *range(20, 25), *range(30, 35)]
     assert (account.offered, account.let_in, account.dead) == (35, 25, 10)
     reasons = sorted((row["file"].rsplit("/", 1)[1], row["tuples"], row["line"]) for row in letters)
-    assert reasons == [("1_broken.parquet", 5, 6), ("2_range.parquet", 1, 6), ("2_range.parquet", 1, 7),
-                       ("4_twice.parquet", 3, None)]  # fmt: skip
+    assert reasons == [
+        ("1_broken.parquet", 5, 6),
+        ("2_range.parquet", 1, 6),
+        ("2_range.parquet", 1, 7),
+        ("4_twice.parquet", 3, None),
+    ]
 
 
 @pytest.mark.slow

@@ -74,8 +74,9 @@ def test_rows_go_packed_from_the_feed_to_the_stage_of_their_key(tmp_path):
     layout = lay_out(sub)
     assert layout.rooted
     assert [stage.nodes for stage in layout.stages] == [
-        ["fast", "by_road", "roads", "by_car", "select_1"], ["cars", "select_2"],
-    ]  # fmt: skip
+        ["fast", "by_road", "roads", "by_car", "select_1"],
+        ["cars", "select_2"],
+    ]
 
 
 @pytest.mark.parametrize(("length", "partitions", "fuse"), [(1, 2, True), (100, 3, True), (100, 2, False)])
