@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.connectors import rate as rate_module
-from penstock.connectors import rows as rows_module
 from penstock.connectors.contract import MAX_TRAIN_BYTES, Slice
 from penstock.connectors.files import line_cut
 from penstock.connectors.files.discovery.source_files import SourceFiles
 from penstock.connectors.files.discovery.source_path import SourcePath
 from penstock.connectors.loading import input_for
+from penstock.connectors.rows import RowsInput
 from penstock.connectors.tables import SEQ_BITS
 from penstock.engine.spark.entry.stamping import stamped
 from penstock.model.boxes import Source
@@ -427,7 +427,7 @@ def test_an_iterable_cut_anywhere_is_the_same(tmp_path):
 
 
 def test_a_slow_iterable_sends_short_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(rows_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(RowsInput, "patience", 0.0)
     taken = input_for(source(rows([(n, "a", n) for n in range(3)], TEXT)), tmp_path / "p").take(None, 100)
     assert taken.rows == 0
 

@@ -29,7 +29,6 @@ from penstock.store.durable import make_directory, write_bytes
 from penstock.store.file_names import numbered, numbers_in
 
 _END = object()
-_PATIENCE = 0.2  # seconds to wait for a slow iterable before a shorter train is sent
 _SUFFIX = "jsonl"
 
 
@@ -77,8 +76,11 @@ class SpoolFile(Slice):
 class RowsInput(Input[RowsPosition]):
     """Reads the iterable when rows are asked for.
 
-    A spool file is named after the number of its last row.
+    A spool file is named after the number of its last row. `patience`: seconds to wait for a slow iterable
+    before a shorter train is sent.
     """
+
+    patience = 0.2
 
     def __init__(self, source: Source, directory: Path) -> None:
         assert isinstance(source.format, Rows)
@@ -125,10 +127,9 @@ class RowsInput(Input[RowsPosition]):
             write_bytes(numbered(self._directory, self._spooled, _SUFFIX), text.encode(), sync=False)
         return self._spooled
 
-    @staticmethod
-    def _next_lines(rows: Iterator[GivenRow], limit: int) -> list[str]:
+    def _next_lines(self, rows: Iterator[GivenRow], limit: int) -> list[str]:
         lines: list[str] = []
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + self.patience
         while len(lines) < limit and time.monotonic() < until:
             row = next(rows, _END)
             if row is _END:

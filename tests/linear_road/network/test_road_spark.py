@@ -16,14 +16,15 @@ import pytest
 from linear_road.golden_input import GOLDEN, Case, lines, needs_data
 from linear_road.road_run import answers, delivered, odd_rows
 from penstock.linear_road.network import road_network, road_runtime
+from penstock.model.formats.feed import LISTING
 
 JOB = """
 import sys
 from pathlib import Path
 from penstock.linear_road.network import road_network, road_runtime
-place = Path(sys.argv[1])
-net = road_network(None, place / "in", place / "answers")
-with road_runtime(net, place / "checkpoint", once=True, close=True, train_length=25) as run:
+folder, once = Path(sys.argv[1]), sys.argv[2] == "once"
+net = road_network(None, folder / "in", folder / "answers")
+with road_runtime(net, folder / "checkpoint", once=once, close=once, train_length=25) as run:
     run.wait()
 """
 
@@ -47,27 +48,32 @@ def family(pid: int) -> list[psutil.Process]:
         return []
 
 
-def committed(place: Path) -> int:
-    return len(list((place / "checkpoint" / "queries").glob("*/commits/*.json")))
+def committed(folder: Path) -> int:
+    return len(list((folder / "checkpoint" / "queries").glob("*/commits/*.json")))
 
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment(tmp_path):
     expected = Case(tmp_path).expected(odd_rows(11, seconds=300))
-    delivered(tmp_path / "rows.dat", tmp_path)
+    listing = delivered(tmp_path / "rows.dat", tmp_path) / LISTING
+    seconds = listing.read_bytes().splitlines(keepends=True)
+    listing.write_bytes(b"")
     dice, log = random.Random(5), (tmp_path / "log").open("wb")
-    for kill in (True, True, False):
-        job = subprocess.Popen([sys.executable, "-c", JOB, str(tmp_path)], stdout=log, stderr=log)
+    for part in range(3):
+        # Each run has trains of its own to run, and one that is to be killed waits for more: it cannot end.
+        with listing.open("ab") as listed:
+            listed.writelines(seconds[part * len(seconds) // 3 : (part + 1) * len(seconds) // 3])
+        kill, before = part < 2, committed(tmp_path)
+        words = [JOB, str(tmp_path), "on" if kill else "once"]
+        job = subprocess.Popen([sys.executable, "-c", *words], stdout=log, stderr=log)
         if kill:
-            before, until = committed(tmp_path), time.monotonic() + 120
-            while committed(tmp_path) < before + 2 and job.poll() is None and time.monotonic() < until:
+            while committed(tmp_path) < before + 2:
+                assert job.poll() is None, (tmp_path / "log").read_text()[-2000:]
                 time.sleep(0.02)
             time.sleep(dice.random() * 0.6)
-            assert job.poll() is None, "it ended before it could be killed"
             for process in family(job.pid):
                 with suppress(psutil.NoSuchProcess):  # a Python worker may end by itself just now
                     process.kill()
-        assert job.wait(timeout=240) == (-signal.SIGKILL if kill else 0), (tmp_path / "log").read_text()[
-            -2000:
-        ]
+        ended = job.wait(timeout=240)
+        assert ended == (-signal.SIGKILL if kill else 0), (tmp_path / "log").read_text()[-2000:]
     assert answers(tmp_path) == sorted(expected)
