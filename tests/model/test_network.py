@@ -15,7 +15,7 @@ from model.random_networks import networks
 from penstock.model.boxes import Arrow
 from penstock.model.pictures.diagram import diagram_of
 from penstock.model.pictures.layout import lay_out
-from penstock.rewrite.check import check, idle_boxes
+from penstock.rewrite.check import check
 
 
 def traffic() -> ps.Network:
@@ -126,12 +126,6 @@ def test_a_failed_box_leaves_the_network_as_it_was():
     with pytest.raises(ps.NetworkError):
         net.stream("reports").filter("sped < 1")
     assert net == traffic()
-
-
-def test_idle_boxes():
-    net = traffic()
-    net.stream("reports").filter("spd = 0").drop(0.5)
-    assert idle_boxes(net) == ("filter_3", "drop_1")
 
 
 def test_explain_names_every_box():

@@ -1,4 +1,4 @@
-"""Where a network may be shed, by which grain, and what that promises (A84, A88): the table of docs/qos.md.
+"""Where a network may be shed, by which grain, and what that promises (A84, A88): see docs/shedding.md.
 
 At a source or behind a split stands a valve, if all that lies behind it allows that. All valves below one
 source have its lot, behind connection points too, and its grain where that is possible: then what a branch

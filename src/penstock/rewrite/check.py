@@ -14,7 +14,6 @@ from penstock.model.checks.stream_types import output_type
 from penstock.model.error_location import node_error
 from penstock.model.errors import NetworkError, Where
 from penstock.model.writing.network import Network
-from penstock.rewrite.subnetworks import reaching
 
 Problems = Iterator[NetworkError]
 
@@ -43,12 +42,6 @@ def problems(network: Network) -> Problems:
     """All that is wrong, box by box in the order of the network, then the network as a whole."""
     for rule in _RULES:
         yield from rule(network)
-
-
-def idle_boxes(network: Network) -> tuple[str, ...]:
-    """Nodes that lead to no output, view or connection point: not an error, but nobody sees their work."""
-    live = reaching(network, [*network.points, *network.outputs])
-    return tuple(name for name in network.nodes if name not in live)
 
 
 def _each_box(network: Network) -> Problems:

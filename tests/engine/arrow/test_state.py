@@ -160,18 +160,11 @@ def test_buffer_deltas_give_the_same_rows_in_the_same_order(steps):
             assert twin.rows.to_pylist() == buffer.rows.to_pylist()
 
 
-def test_buffer_drops_below_a_time():
-    buffer = Buffer(pa.schema([("_ts", pa.int64())]))
-    buffer.append(pa.table({"_ts": [5, 1, 3]}))
-    buffer.drop_below(3)
-    assert buffer.rows.to_pylist() == [{"_ts": 5}, {"_ts": 3}]
-
-
 def test_a_dropped_prefix_is_one_range_in_the_delta():
     buffer = Buffer(pa.schema([("_ts", pa.int64())]))
     buffer.append(pa.table({"_ts": np.arange(1000)}))
     buffer.delta()
-    buffer.drop_below(900)
+    buffer.drop(np.arange(1000) < 900)
     assert buffer.delta()["dropped"].to_pylist() == [{"start": 0, "stop": 900}]
 
 

@@ -24,7 +24,6 @@ from penstock.engine.arrow.columns.columns import (
     to_arrow,
     to_numpy,
 )
-from penstock.model.types import STAMP
 
 Tables = dict[str, pa.Table]
 
@@ -322,10 +321,6 @@ class Buffer:
         if gone.any():
             self.rows = empty(self.schema) if gone.all() else self.rows.filter(pa.array(~gone))
             self._origin = self._origin[~gone]
-
-    def drop_below(self, ts: int) -> None:
-        """Drop the rows whose timestamp is below."""
-        self.drop(to_numpy(self.rows.column(STAMP))[0] < ts)
 
     def delta(self) -> Tables:
         """`dropped`: ranges [start, stop) of places in the last version; `appended`: rows."""

@@ -6,8 +6,6 @@ This is the definition, and what the reference engine runs. The Spark engine has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from penstock.model.boxes import NO_PROMISE, Node
 
 MIN = NO_PROMISE
@@ -34,12 +32,3 @@ def after(node: Node, horizons: tuple[int, ...]) -> int:
         # Nothing is promised yet, and no box can promise more than it was given.
         return MIN
     return max(MIN, node.promise(least))
-
-
-def throughout(nodes: Iterable[Node], given: Mapping[str, int]) -> dict[str, int]:
-    """The horizon behind every node, from those of the inputs; nodes in topological order."""
-    horizons: dict[str, int] = {}
-    for node in nodes:
-        inputs = tuple(horizons[up] for up in node.inputs)
-        horizons[node.name] = after(node, inputs) if inputs else given.get(node.name, MIN)
-    return horizons

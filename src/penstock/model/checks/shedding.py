@@ -1,7 +1,7 @@
 """What a box may say about shedding: by which grain tuples may be dropped in front of it (A84, A90).
 
-The table of docs/qos.md: whole windows only where there are windows of time, and nothing but whole keys in
-front of boxes whose every answer depends on all tuples of a key.
+The table of docs/shedding.md: whole windows only where there are windows of time, and nothing but whole keys
+in front of boxes whose every answer depends on all tuples of a key.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A description is a frozen dataclass: its fields are the options, and its YAML form follows from them. The
 first field is the main argument (`{csv: in/}`), the others stand beside it. The description says what to read
-or write; the class that its `connector` names does it. Describing therefore needs no driver of any system.
+or write; the class that its `input` or `sink` names does it. Describing therefore needs no driver of any
+system.
 """
 
 from __future__ import annotations

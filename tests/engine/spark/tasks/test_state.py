@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from penstock.engine.arrow.logic import logic_for
+from penstock.engine.spark.recovery.snapshot_files import PartitionVersion
 from penstock.engine.spark.tasks import state as module
 from penstock.engine.spark.tasks.state import (
     NO_STATE,
     PartitionState,
     StateError,
-    check_state,
     decode,
     encode,
 )
@@ -206,12 +206,13 @@ def test_each_attempt_writes_files_of_its_own(state):
 def test_a_missing_delta_is_refused(state):
     for number in range(3):
         train(state, number, "a")
-    check_state(Path(state.root), 2, {"0": token(state, 2)})
+    version = PartitionVersion(Path(state.root), "0", (2, token(state, 2)))
+    version.check()
     file(state, 1, "delta").unlink()
     with pytest.raises(StateError, match=r"the state after train 1 is lost"):
         at(fresh_worker(state), 2)
     with pytest.raises(StateError, match=r"the state after train 1 is lost"):
-        check_state(Path(state.root), 2, {"0": token(state, 2)})
+        version.check()
 
 
 def test_all_files_missing_is_refused(state):

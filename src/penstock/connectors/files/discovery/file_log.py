@@ -8,7 +8,6 @@ was being written when the process died; what it says is found again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,11 +216,3 @@ def _sum(number: int, text: str) -> str:
 
 def _signature(event: Event) -> Signature:
     return Signature(int(event["size"]), int(event["mtime"]))
-
-
-def modified(path: str) -> Signature | None:
-    """The signature of a file; None if it is not there."""
-    try:
-        return Signature.of(os.stat(path))  # noqa: PTH116 - the path may be any text
-    except FileNotFoundError:
-        return None

@@ -269,17 +269,3 @@ def decode(data: bytes, version: Version, path: str) -> Delta:
     for box, name, start, length in head["tables"]:
         state.setdefault(box, {})[name] = from_ipc(body[start : start + length])
     return Delta(state, (head["base"][0], head["base"][1]))
-
-
-def check_state(root: Path, train: int, tokens: Mapping[str, str]) -> None:
-    """Refuse to start if a file is gone that the state after a train is built from.
-
-    Contents are checked when they are read.
-    """
-    for partition, token in tokens.items():
-        version, state = (train, token), PartitionState(str(root), int(partition), dict)
-        files = PartFiles(root / partition)
-        if files.path(version).exists():
-            files.check(version)
-        if not files.path(version).exists() or state.has_plain(version):
-            state.deltas(version)
