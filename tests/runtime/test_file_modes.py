@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from file_modes import open_to_others
-from penstock.store.durable import make_directory, open_file, whole_file, write_record
+from penstock.store.durable import make_directory, open_text, whole_file, write_record
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _usual_umask():
 def test_files_and_folders_made_by_us_are_private(tmp_path):
     make_directory(tmp_path / "a/b/c")
     write_record(tmp_path / "a/record", {})
-    with open_file(tmp_path / "a/text", "a") as file:
+    with open_text(tmp_path / "a/text", "a") as file:
         file.write("x")
     with whole_file(tmp_path / "a/whole") as aside:
         aside.write_text("x")

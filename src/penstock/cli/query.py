@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -26,7 +26,10 @@ from penstock.store.points.point import PointReader
 from penstock.store.points.predicates import key_ranges
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
+
+Row = dict[str, object]
 
 _POLL = 0.2  # seconds
 _LIMIT = 100
@@ -164,7 +167,7 @@ def _view(spark: SparkSession, reader: PointReader, asked: Asked, first: int, la
     frame.select(*[f"`{c}`" for c in schema.names]).createOrReplaceTempView(reader.name)
 
 
-def _answer(spark: SparkSession, sql: str) -> Any:
+def _answer(spark: SparkSession, sql: str) -> pa.Table:
     """Run the query; report Spark's objection, if any, in one sentence."""
     from pyspark.errors import PySparkException
 
@@ -190,7 +193,7 @@ class Shown:
     def full(self) -> bool:
         return bool(self.limit) and self.rows >= (self.limit or 0)
 
-    def show(self, table: Any) -> None:
+    def show(self, table: pa.Table) -> None:
         left = self.limit - self.rows if self.limit else table.num_rows
         rows = table.slice(0, left).to_pylist()
         if rows or not self.begun:
@@ -201,13 +204,13 @@ class Shown:
             typer.echo(f"... and {table.num_rows - left:,} more (--limit 0 shows all)", err=True)
 
 
-def _json(_names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+def _json(_names: list[str], rows: list[Row], *, header: bool) -> None:
     del header
     for row in rows:
         typer.echo(json.dumps(row, default=str))
 
 
-def _csv(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+def _csv(names: list[str], rows: list[Row], *, header: bool) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     if header:
         writer.writerow(names)
@@ -216,7 +219,7 @@ def _csv(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
     writer.writerows(["" if v is None else shown(str(v)) for v in row.values()] for row in rows)
 
 
-def _table(names: list[str], rows: list[dict[str, Any]], *, header: bool) -> None:
+def _table(names: list[str], rows: list[Row], *, header: bool) -> None:
     del header
     from rich.console import Console
     from rich.table import Table

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from penstock.control.line_fit import TRAINS
 from penstock.control.loop.cost_book import CostBook
@@ -83,7 +82,7 @@ class Control:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
-        self._runtime: Any = None  # a Runtime, from `begin` on
+        self._begun = False  # from `begin` on it has a runtime
         self._optimizer = Optimizer() if optimize and not observe else None
 
     @classmethod
@@ -106,14 +105,14 @@ class Control:
 
     def begin(self, runtime: Runtime) -> None:
         """Take over a run that starts. Refuses an output whose delay no rate can meet."""
-        if self._runtime is not None:
+        if self._begun:
             raise PenstockError("this control has a run already", hint="make a Control for each Runtime")
         catalog = runtime.running_records().catalog
         trains = {sub.name: catalog.trains(sub.name, last=4 * TRAINS) for sub in runtime.subs}
         if not self.settings.observe:
             must_be_possible(runtime.subs, trains)
         cores = os.cpu_count() or 1
-        self._runtime, self._book = runtime, CostBook(trains, cores)
+        self._begun, self._runtime, self._book = True, runtime, CostBook(trains, cores)
         self._log = DecisionLog(Decisions(catalog), observing=self.settings.observe)
         self._decisions = Decisions(catalog)
         self._began = time.monotonic()
@@ -180,7 +179,7 @@ class Control:
 
     def end(self) -> None:
         """Stop deciding; trains that still leave do so as without control. The last report stays."""
-        if self._runtime is None or self._thread is None:
+        if not self._begun or self._thread is None:
             return
         if self._optimizer is not None:
             self._optimizer.end()

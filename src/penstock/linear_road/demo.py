@@ -29,7 +29,7 @@ from penstock.linear_road.run.run_folder import CHECKPOINT, RunFolder
 from penstock.linear_road.traffic.generate import generate
 from penstock.linear_road.traffic.history import HistoryPlan, history
 from penstock.linear_road.validate import Verdict, show, validate
-from penstock.store.durable import make_directory, open_file
+from penstock.store.durable import make_directory, open_text
 
 _MARK = ".penstock-demo"
 """A file that says: a demo made this folder, so the next demo may remove it."""
@@ -127,7 +127,7 @@ def _generate(demo: Demo) -> str:
 def _cut(city: Path, rows: Path) -> int:
     """Write the rows of the seconds that are driven as one flat file; returns their number."""
     count = 0
-    with open_file(rows, "w") as out:
+    with open_text(rows) as out:
         for line in _lines(city):
             if _BEGIN <= int(line.split(",", 2)[1]) < _END:
                 out.write(line)

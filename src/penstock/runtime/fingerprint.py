@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from types import CodeType, FunctionType
-from typing import Any
+from types import CellType, CodeType, FunctionType
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
 
-def fingerprint(function: Any) -> str:
+def fingerprint(function: object) -> str:
     """Twelve digits that identify the code of a function, class, partial or callable object.
 
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
@@ -26,7 +25,7 @@ def fingerprint(function: Any) -> str:
     return hashlib.sha256(_text(function).encode()).hexdigest()[:12]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Describe the value identically in every process: no addresses, no set order."""
     value = getattr(value, "py_func", value)  # what numba compiled
     if isinstance(value, _PLAIN):
@@ -61,7 +60,7 @@ def _function(function: FunctionType) -> str:
     return f"{_code(function.__code__, function.__doc__)} {inner} {defaults}"
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet
@@ -76,7 +75,7 @@ def _class(kind: type) -> str:
     return f"class {bases} {sorted(parts.items())}"
 
 
-def _member(part: Any) -> str:
+def _member(part: object) -> str:
     part = getattr(part, "__func__", getattr(part, "fget", part))  # static and class methods, properties
     return _text(part) if isinstance(part, (FunctionType, *_PLAIN, tuple, frozenset)) else type(part).__name__
 
@@ -85,8 +84,8 @@ def _hidden(name: str) -> bool:
     return name.startswith("__") and name not in ("__init__", "__call__")
 
 
-def _object(value: Any) -> str:
-    if hasattr(value, "__func__"):  # a bound method: its code, and the object it is bound to
+def _object(value: object) -> str:
+    if hasattr(value, "__func__") and hasattr(value, "__self__"):  # a bound method: its code, and its object
         return f"{_text(value.__func__)} of {_object(value.__self__)}"
     if type(value).__module__ == "builtins":
         return getattr(value, "__qualname__", type(value).__qualname__)

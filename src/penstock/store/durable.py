@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import BinaryIO, Literal, TextIO, get_args
 
 from penstock.model.errors import PenstockError
 from penstock.model.json_types import JsonMapping, JsonObject
@@ -223,9 +223,14 @@ def opener(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-def open_file(path: Path, mode: str = "wb") -> IO[Any]:
+def open_file(path: Path, mode: Literal["wb", "ab"] = "wb") -> BinaryIO:
     """Open a file for writing. A new one gets `FILE_MODE`, one that is there keeps its mode."""
-    return open(path, mode, opener=opener, encoding=None if "b" in mode else "utf-8")
+    return open(path, mode, opener=opener)
+
+
+def open_text(path: Path, mode: Literal["w", "a"] = "w") -> TextIO:
+    """The same for a text."""
+    return open(path, mode, opener=opener, encoding="utf-8")
 
 
 def make_directory(path: Path, *, sync: bool = False) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
 from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -116,7 +117,7 @@ def _changes(context: typer.Context, handle: str) -> Iterator[JsonObject]:
                 return
 
 
-def _open(context: typer.Context, method: str, path: str, body: Any = None) -> Any:
+def _open(context: typer.Context, method: str, path: str, body: object = None) -> HTTPResponse:
     service: Service = context.obj
     url = f"{service.url}{path}"
     data = None if body is None else json.dumps(body).encode()
@@ -125,7 +126,7 @@ def _open(context: typer.Context, method: str, path: str, body: Any = None) -> A
         headers["Authorization"] = f"Bearer {service.token}"
     request = Request(url, data, headers, method=method)  # noqa: S310 - the user's own URL
     try:
-        return urlopen(request)  # noqa: S310 - the user's own URL
+        answer: HTTPResponse = urlopen(request)  # noqa: S310 - the user's own URL
     except HTTPError as error:
         text = error.read().decode(errors="replace")
         try:
@@ -137,9 +138,10 @@ def _open(context: typer.Context, method: str, path: str, body: Any = None) -> A
         reason = getattr(error, "reason", error)
         hint = f"start one with: penstock standing serve NET --port {PORT}, or give --url"
         raise PenstockError(f"no service at {service.url}: {reason}", hint=hint) from None
+    return answer
 
 
-def _ask(context: typer.Context, method: str, path: str, body: Any = None) -> Any:
+def _ask(context: typer.Context, method: str, path: str, body: object = None) -> Any:
     with _open(context, method, path, body) as answer:
         text = answer.read()
     return json.loads(text) if text else None

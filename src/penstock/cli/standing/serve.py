@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict, Unpack
 
 import typer
 
@@ -20,14 +19,36 @@ from penstock.http import require_web
 from penstock.model.errors import PenstockError
 
 if TYPE_CHECKING:
+    from penstock.engine.contract.policy import TrainPolicy
     from penstock.http.access import Access
     from penstock.runtime import Runtime
+    from penstock.standing.limits import Limits
+    from penstock.store import durable
     from penstock.web.look.watched import Watched
 
 # Answer clients quickly, even if trains take a little longer (docs/performance/standing.md):
 SWITCH_INTERVAL = 0.0005  # seconds a train's thread may hold the interpreter while an answer waits
 LAST_WORDS = 10.0  # seconds for which clients are told that the network has failed
 NICE = 5  # Spark and its workers yield the processor to this process
+
+
+class RunOptions(TypedDict):
+    """What a service says about the run of its network, as `Runtime` takes it."""
+
+    policy: TrainPolicy
+    master: str | None
+    nice: int
+    take_over: bool
+    durability: durable.Durability
+
+
+class ServiceOptions(TypedDict):
+    """What it says about the queries, as `StandingQueries` takes it."""
+
+    limits: Limits
+    memory: int
+    keep: str
+    stale_after: str
 
 
 def serve(
@@ -126,11 +147,11 @@ def serve(
             take_over=take_over,
             durability=known_durability(durability),
         )
-        options = {"limits": limits, "memory": memory << 20, "keep": keep, "stale_after": stale_after}
+        options = ServiceOptions(limits=limits, memory=memory << 20, keep=keep, stale_after=stale_after)
         _serve(runtime, listener, access, options)
 
 
-def _runtime(net: str | None, checkpoint: Path | None, **more: Any) -> Runtime:
+def _runtime(net: str | None, checkpoint: Path | None, **more: Unpack[RunOptions]) -> Runtime:
     if net is None and checkpoint is None:
         net, checkpoint = _found_here(Path())
     if net is not None:
@@ -178,7 +199,7 @@ def _may_hold_a_network(path: Path) -> bool:
     return all(word in text for word in kinds[path.suffix])
 
 
-def _serve(runtime: Runtime, listener: socket, access: Access, options: Mapping[str, Any]) -> None:
+def _serve(runtime: Runtime, listener: socket, access: Access, options: ServiceOptions) -> None:
     from penstock.http.server import serve as serve_app
     from penstock.http.server import url_of
     from penstock.standing.serving.routes import standing_app as web_app

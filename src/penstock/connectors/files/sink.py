@@ -220,7 +220,7 @@ def _has_empty_text(table: pa.Table) -> bool:
 
 
 def _json(table: pa.Table, path: Path, _choices: Choices) -> None:
-    with durable.open_file(path, "w") as file:
+    with durable.open_text(path) as file:
         for row in _as_texts(table).to_pylist():
             present = {name: _finite(value) for name, value in row.items() if value is not None}
             file.write(json.dumps(present, default=str, allow_nan=False) + "\n")

@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.run.plan import RunPlan
 from penstock.linear_road.run.record import Attempts, RunRecord
-from penstock.store.durable import make_directory, open_file, write_text
+from penstock.store.durable import make_directory, open_text, write_text
 
 ANSWERS, LETTERS, RUN = "answers.csv", "dead_letters.csv", "run.json"
 CHECKPOINT = "_checkpoint"
@@ -78,7 +78,7 @@ class RunFolder:
 
     def note(self, event: str) -> None:
         """Record that the run was started, stopped or finished."""
-        with open_file(self._notes, "a") as notes:
+        with open_text(self._notes, "a") as notes:
             notes.write(json.dumps({"event": event, "at": round(time.time(), 3)}) + "\n")
 
     def events(self) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from penstock.control.report import REPORT
 from penstock.control.utility import delay_at, in_good_zone, mean_utility, utility
 from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.model.qos import QoS
 from penstock.runtime import Runtime
-from penstock.runtime.records.train_records import Status
+from penstock.runtime.records.train_records import Status, SubnetworkStatus
 from penstock.store.catalog.decisions import Decisions
 from penstock.web.look.arrow_figures import Reach, arrow_figures, worst
 from penstock.web.look.point_figures import PointFigures
@@ -118,7 +117,7 @@ def _flow(status: Status, name: str) -> JsonObject:
     return dict.fromkeys(keys) if flow is None else {key: getattr(flow, key) for key in keys}
 
 
-def _subnetwork(sub: Any, runtime: Runtime | None) -> JsonObject:
+def _subnetwork(sub: SubnetworkStatus, runtime: Runtime | None) -> JsonObject:
     shown = {**_fields(sub), "held": False, "running": None, "since": None, "waiting": None, "priority": None}
     query = None if runtime is None else runtime.queries.get(sub.name)
     if query is None:

@@ -18,7 +18,7 @@ from penstock.connectors.files.discovery.settling import Signature
 from penstock.connectors.files.discovery.source_path import SourcePath
 from penstock.connectors.paths import shown_path
 from penstock.connectors.tables import first_seq
-from penstock.store.durable import checksum, make_directory, open_file, write_bytes
+from penstock.store.durable import checksum, make_directory, open_text, write_bytes
 from penstock.store.errors import CorruptFileError
 
 _LOG = "files.jsonl"
@@ -93,7 +93,7 @@ class FileLog:
     def flush(self) -> None:
         """Write what was noted so far. A ticket must not know more about files than the log does."""
         if self._unwritten:
-            with open_file(self._path, "a") as log:
+            with open_text(self._path, "a") as log:
                 log.write("".join(self._unwritten))
             self._unwritten.clear()
             self.exists = True
