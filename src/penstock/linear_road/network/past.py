@@ -28,7 +28,7 @@ from numba import njit
 
 from penstock.linear_road.errors import InputError
 from penstock.linear_road.rows.arrays import Int32s, Int64s, Ints
-from penstock.linear_road.rows.inputs import MANIFEST
+from penstock.linear_road.rows.inputs import MANIFEST, history_file
 from penstock.store.durable import locked, make_directory, write_text
 
 DAYS, WEEK, MINUTES, SEGMENTS = 69, 7, 1440, 100
@@ -81,7 +81,7 @@ def load_history(history: Path) -> Path:
         raise InputError(
             f"history {history} is not a directory", expected="one with TollHistory and SegmentHistory files"
         )
-    files = {name: _file(history, name) for name in (TOLLS, SEGMENTS_FILE)}
+    files = {name: history_file(history, name) for name in (TOLLS, SEGMENTS_FILE)}
     facts: ColumnFacts = {
         "version": _VERSION,
         "copies": _copies(history),
@@ -135,15 +135,6 @@ def _columns_folder(history: Path, facts: ColumnFacts) -> Path:
         return history / f"{_OURS}-{name}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "penstock" / f"history-{name}"
-
-
-def _file(directory: Path, name: str) -> Path | None:
-    files = [file for suffix in (".parquet", ".csv") if (file := directory / f"{name}{suffix}").exists()]
-    if len(files) > 1:
-        raise InputError(
-            f"history {directory} holds both {files[0].name} and {files[1].name}", expected="one of them"
-        )
-    return files[0] if files else None
 
 
 def _copies(directory: Path) -> Offsets:

@@ -23,6 +23,16 @@ _SUFFIXES = (".dat", ".csv", ".parquet")
 _GENERATED = re.compile(r"rows-\d+-\d+")
 
 
+def history_file(directory: Path, name: str) -> Path | None:
+    """One of the `HISTORY_NAMES` in a history, as parquet or csv; None if it has none."""
+    files = [file for suffix in (".parquet", ".csv") if (file := directory / f"{name}{suffix}").exists()]
+    if len(files) > 1:
+        raise InputError(
+            f"history {directory} holds both {files[0].name} and {files[1].name}", expected="one of them"
+        )
+    return files[0] if files else None
+
+
 def known_delivery(text: str) -> Delivery:
     """Check the name of a form of delivery.
 

@@ -21,6 +21,7 @@ from penstock.model.boxes import (
     Filter,
     GroupBy,
     Join,
+    Kept,
     Latch,
     Map,
     Node,
@@ -315,16 +316,7 @@ def join_schema(node: Join, left: Schema, right: Schema) -> Schema:
 
 
 def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
-    # It waits for no horizon, it only keeps: so a lag without bound is no harm.
-    stamped(node, inputs[0], unbounded=True)
-    if node.keep <= 0:
-        raise node_error(
-            node,
-            "keeps nothing",
-            found=f"{node.keep} microseconds",
-            expected="a persistence above 0",
-            hint='keep="2 hours"',
-        )
+    _check_kept(node, inputs[0])
     if node.key is not None:
         with located(node.name, node.where, part="storage key"):
             inputs[0].schema.type_of(node.key)
@@ -332,7 +324,14 @@ def _point(node: ConnectionPoint, inputs: Inputs) -> StreamType:
 
 
 def _view(node: View, inputs: Inputs) -> StreamType:
-    stamped(node, inputs[0], unbounded=True)
+    _check_kept(node, inputs[0])
+    _check_qos(node, node.qos, inputs[0].schema)
+    return retained(inputs[0])
+
+
+def _check_kept(node: Kept, stream: StreamType) -> None:
+    # It waits for no horizon, it only keeps: so a lag without bound is no harm.
+    stamped(node, stream, unbounded=True)
     if node.keep <= 0:
         raise node_error(
             node,
@@ -341,8 +340,6 @@ def _view(node: View, inputs: Inputs) -> StreamType:
             expected="a persistence above 0",
             hint='keep="2 hours"',
         )
-    _check_qos(node, node.qos, inputs[0].schema)
-    return retained(inputs[0])
 
 
 def retained(stream: StreamType) -> StreamType:

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from penstock.linear_road.errors import InputError
-from penstock.linear_road.rows.inputs import MANIFEST
+from penstock.linear_road.rows.inputs import MANIFEST, history_file
 
 TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "toll_history": ("TollHistory", ("vid", "day", "xway", "tolls")),
@@ -36,14 +36,15 @@ def open_history(con: duckdb.DuckDBPyConnection, directory: Path | None) -> None
         )
     con.execute(HOME.format(**_copies(directory)))
     for table, (name, columns) in TABLES.items():
-        _open(con, table, columns, _file(directory, name))
+        file = None if directory is None else history_file(directory, name)
+        _open(con, table, columns, file)
 
 
 def history_files(directory: Path | None) -> list[Path]:
     """The files a history consists of."""
     if directory is None or not directory.is_dir():
         return []
-    names = [file for name, _ in TABLES.values() if (file := _file(directory, name))]
+    names = [file for name, _ in TABLES.values() if (file := history_file(directory, name))]
     parts = [
         part for name in names for part in ([name] if name.is_file() else sorted(name.rglob("*.parquet")))
     ]
@@ -67,17 +68,6 @@ def _copies(directory: Path | None) -> dict[str, int]:
             f"the manifest {manifest} of the history has copies {numbers}", expected="count and xway above 0"
         )
     return numbers
-
-
-def _file(directory: Path | None, name: str) -> Path | None:
-    if directory is None:
-        return None
-    files = [path for suffix in (".parquet", ".csv") if (path := directory / f"{name}{suffix}").exists()]
-    if len(files) > 1:
-        raise InputError(
-            f"history {directory} holds both {files[0].name} and {files[1].name}", expected="one of them"
-        )
-    return files[0] if files else None
 
 
 def _open(con: duckdb.DuckDBPyConnection, table: str, columns: tuple[str, ...], file: Path | None) -> None:
