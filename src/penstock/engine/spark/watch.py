@@ -161,6 +161,14 @@ class Watch:
         return row
 
 
+def tuples_by_box(dead: pa.Table) -> Counter[str]:
+    """How many tuples each box refused: a letter may stand for many."""
+    tuples: Counter[str] = Counter()
+    for box, number in zip(dead.column("box").to_pylist(), dead.column("tuples").to_pylist(), strict=True):
+        tuples[box] += number
+    return tuples
+
+
 def _reason(letter: Any) -> str:
     reason: str = letter["why"].partition(":")[2]
     return reason

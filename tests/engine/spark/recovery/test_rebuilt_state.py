@@ -5,107 +5,27 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from pathlib import Path
 
 import pytest
 
-from engine.spark.trains.test_express import deliver, network
+from engine.spark.recovery.dry_recovery import (
+    EVERY_TRAIN,
+    NEVER,
+    SECONDS,
+    query_directory,
+    reboot,
+    records,
+    second,
+    start,
+    trains,
+    written,
+)
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.recovery import state_versions, version_folder
 from penstock.engine.spark.recovery.state_versions import Recovery
 from penstock.engine.spark.tasks import state
 from penstock.engine.spark.trains import train
 from penstock.model.errors import PenstockError
-from penstock.store.dead_letters import DeadLetters
-from penstock.store.points.point import PointReader
-from penstock.testing.dry_run import DryRun
-
-EVERY_TRAIN, NEVER = 0.0, 1e9  # seconds of trains between two snapshots
-SECONDS = 8
-
-
-@pytest.fixture(autouse=True)
-def memory(tmp_path, monkeypatch):
-    """A folder that takes the place of the machine's memory."""
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    monkeypatch.setattr(version_folder, "MEMORY", folder)
-    monkeypatch.setattr(version_folder, "_has_room", lambda _folder: True)
-    return folder
-
-
-def with_view(folder):
-    net = network(folder)
-    net.stream("roads").view("kept", keep="1 hour")
-    return net
-
-
-def second(folder, at):
-    deliver(folder / "in", at, [f"1,{at % 3},30", f"bad {at}"], [f"2,{at % 2},40"])
-
-
-def start(folder, recovery, *, net=None, epoch=1, sync=False, **more) -> DryRun:
-    """A new process: its workers hold nothing."""
-    state._RESIDENT.clear()
-    dry = DryRun(
-        net or with_view(folder),
-        folder / "checkpoint",
-        length=1,
-        recovery=recovery,
-        epoch=epoch,
-        sync=sync,
-        **more,
-    )
-    dry.query.close = False
-    return dry
-
-
-def trains(dry, number):
-    for _ in range(number):
-        assert dry.train()
-
-
-def written(folder):
-    lines = {
-        name: sorted(
-            line for file in (folder / "out" / name).glob("*.csv") for line in file.read_text().splitlines()
-        )
-        for name in ("roads", "cars")
-    }
-    rows = PointReader(folder / "checkpoint", "kept").read().select(["road", "n"]).to_pylist()
-    return lines, sorted(map(str, rows)), sorted(DeadLetters(folder / "checkpoint").read()["raw"].to_pylist())
-
-
-def reboot(memory: Path) -> None:
-    """The machine goes down: what was in memory is gone."""
-    for folder in memory.iterdir():
-        shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("undisturbed")
-    for at in range(1, SECONDS + 1):
-        second(folder, at)
-    start(folder, None).run_all()
-    return written(folder)
-
-
-@pytest.fixture
-def run(tmp_path):
-    folder = tmp_path / "run"
-    for at in range(1, SECONDS + 1):
-        second(folder, at)
-    return folder
-
-
-def query_directory(folder: Path) -> Path:
-    (directory,) = (folder / "checkpoint" / "queries").iterdir()
-    return directory
-
-
-def records(folder):
-    return sorted(int(p.name[:12]) for p in (query_directory(folder) / "snapshots" / "records").iterdir())
 
 
 def test_no_train_writes_state_into_the_checkpoint(run, expected, memory):

@@ -32,7 +32,7 @@ from penstock.engine.spark.layout.tagging import common, tagged
 from penstock.engine.spark.outcome import Outcome
 from penstock.engine.spark.runs.native import NativeBox, apply_box
 from penstock.engine.spark.tasks.stage import Leaving, StageTask, report_ddl
-from penstock.engine.spark.watch import VALVE, Watch
+from penstock.engine.spark.watch import VALVE, Watch, tuples_by_box
 from penstock.model.boxes import Drop, Node, Source, Trait
 from penstock.model.types import SEQ, STAMP, arrow_schema
 from penstock.rewrite.value_ways import sampled_columns
@@ -75,13 +75,11 @@ class TrainRun:
             for stage in self.layout.stages:
                 self._stage(stage)
             return
-        for name in self.trains.sub.inputs:
+        for name in filter(self._runs, self.trains.sub.inputs):
             self._keep(name, self._input(self.net.nodes[name]))
         self._boxes()
-        if self.trains.rebuilding:
-            return
         writer = FrameWriter(self.trains, self.ticket, self.outcome)
-        for name in (*self.trains.sub.inputs, *self.layout.native):
+        for name in filter(self._runs, (*self.trains.sub.inputs, *self.layout.native)):
             writer.write(name, self.frames[name])
         for piece in self._whole_files():
             piece.check()  # Spark has read them by now
@@ -89,13 +87,17 @@ class TrainRun:
         self._take_values()
         self._watch_frames()
 
+    def _runs(self, name: str) -> bool:
+        """Whether a native box or an input is needed: to rebuild state, only what leads into a stage."""
+        return not self.trains.rebuilding or name in self.trains.into_stages
+
     def _whole_files(self) -> list[WholeParquet]:
         slices = [piece for pieces in self.ticket.slices.values() for piece in pieces]
         return [piece for piece in slices if isinstance(piece, WholeParquet)]
 
     def _boxes(self) -> None:
         """Run native boxes and stages, each when its inputs are ready: a stage may feed a native box."""
-        waiting: list[str | Stage] = [*self.layout.native, *self.layout.stages]
+        waiting: list[str | Stage] = [*filter(self._runs, self.layout.native), *self.layout.stages]
         while waiting:
             ready = next(part for part in waiting if self._ready(part))
             waiting.remove(ready)
@@ -427,11 +429,11 @@ class TrainRun:
         if dead.num_rows:
             self.outcome.dead.append(dead)
         letters = Counter(dead.column("box").to_pylist())
-        refused = _tuples_by_box(dead)
-        late = _tuples_by_box(dead.filter(pc.starts_with(dead.column("reason"), "late: ")))
+        refused = tuples_by_box(dead)
+        late = tuples_by_box(dead.filter(pc.starts_with(dead.column("reason"), "late: ")))
         # Boxes in stages have counted their output; they may feed a native box.
         out = {name: self.outcome.counts.get(name, {}).get("out", 0) for name in self.layout.home}
-        for name in self.trains.sub.inputs:
+        for name in filter(self._runs, self.trains.sub.inputs):
             removed = sum(self.watch.removed(name).values())
             out[name] = self.watch.counts(name).get("rows", 0) - letters[name] + removed
             offered = {}
@@ -443,12 +445,13 @@ class TrainRun:
             self.outcome.count(
                 name, **{"in": came, "out": out[name], "dead": refused[name], "late": late[name]}, **offered
             )
-        for name in self.layout.native:
+        native = [*filter(self._runs, self.layout.native)]
+        for name in native:
             if refused[name]:
                 self.outcome.count(name, dead=refused[name])
             self._count_native(self.net.nodes[name], out, refused)
         entries = [e for stage in self.layout.stages for e in stage.entries]
-        arrows = [(n, i) for n in self.layout.native for i in range(len(self.net.nodes[n].inputs))]
+        arrows = [(n, i) for n in native for i in range(len(self.net.nodes[n].inputs))]
         arrows += [(entry.head, entry.index) for entry in entries]
         self.outcome.valves |= self.valves.flows(self.trains.sub.inputs)
         self.outcome.valves |= self.valves.flows([self.valves.arrow(*arrow) for arrow in arrows])
@@ -488,11 +491,3 @@ class TrainRun:
     def _share(self, node: Node) -> float | None:
         """The selectivity of a drop box follows from its rate, which may change with every train."""
         return 1.0 - self.ticket.drop_rates.get(node.name, node.rate) if isinstance(node, Drop) else None
-
-
-def _tuples_by_box(dead: pa.Table) -> Counter[str]:
-    """How many tuples each box refused: a letter may stand for many."""
-    tuples: Counter[str] = Counter()
-    for box, number in zip(dead.column("box").to_pylist(), dead.column("tuples").to_pylist(), strict=True):
-        tuples[box] += number
-    return tuples

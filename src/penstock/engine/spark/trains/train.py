@@ -44,10 +44,11 @@ from penstock.engine.spark.tasks.state_parts import StateError
 from penstock.engine.spark.trains.estimates import Estimates
 from penstock.engine.spark.trains.letters import LetterOrigins, refused_pieces, sources_of
 from penstock.engine.spark.trains.own_records import is_published, lost_records, run_of, void_state, voided
+from penstock.engine.spark.trains.rebuilt import Compared
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
 from penstock.rewrite.as_written import WrittenNames
-from penstock.rewrite.subnetworks import SubNetwork
+from penstock.rewrite.subnetworks import SubNetwork, reaching
 from penstock.store.crash import crash_point
 from penstock.store.dead_letters import DeadLetters
 from penstock.store.errors import FencedError, MissingFileError
@@ -91,6 +92,7 @@ class Trains:
         self.log.check()
         self.run = run_of(self.directory, self.log.last())
         self.layout = lay_out(sub, fuse=settings.fuse)
+        self.into_stages = reaching(self.net, self.layout.home)
         self.horizon_plan = HorizonPlan.of(self.net.nodes.values())
         self.done = done
         self.here: Callable[[Ticket], Ticket] = lambda ticket: ticket  # with slices where they are now
@@ -123,6 +125,7 @@ class Trains:
         self.estimates = Estimates()
         self._origins = LetterOrigins(self.net)
         self._names = None if sub.written is None else WrittenNames(self.net, sub.written)
+        self._compared = Compared.of(self.net, self.layout, self._names)
         self.sources_of = sources_of(self.net)
 
     def _writer(self, node: Node) -> PointWriter:
@@ -197,9 +200,9 @@ class Trains:
             self.rebuilding = False
 
     def _run_for_state(self, train: int) -> State:
-        ticket = self.log.ticket(train)
-        if ticket is None:
-            raise lost_records(f"{self.directory}: the ticket of train {train} is gone")
+        ticket, commit = self.log.ticket(train), self.log.commit(train)
+        if ticket is None or commit is None:
+            raise lost_records(f"{self.directory}: the ticket or the commit of train {train} is gone")
         outcome = Outcome()
         running = self.train_run(self, self.here(ticket), outcome)
         try:
@@ -211,7 +214,16 @@ class Trains:
             raise
         finally:
             running.release()
+        self._must_be_as_committed(ticket, commit, outcome)
         return outcome.state
+
+    def _must_be_as_committed(self, ticket: Ticket, commit: Commit, outcome: Outcome) -> None:
+        """Refuse a train that ran again and did something else than the first time."""
+        accounts = self._accounts(ticket, outcome)
+        mine = {name: account for name, account in accounts.items() if name in self._compared.sources}
+        check_accounts(mine, ticket.train)
+        counts = outcome.counts if self._names is None else self._names.counts(outcome.counts)
+        self._compared.check(self.directory, commit, counts, accounts)
 
     def _healed(self, train: int) -> bool:
         """Have the state again if its files have vanished from memory; False: they have not."""
