@@ -75,7 +75,7 @@ class PartitionVersion:
         if contents and parted:
             for name, location in parts.index(self.version).items():
                 parts.raw(name, location)
-        if not parted or plain.has_plain(self.version):
+        if not parted or parts.beside_plain(self.version):
             plain.deltas(self.version)  # reads and checks them
 
     def bodies(self) -> dict[str, Body]:
@@ -91,7 +91,7 @@ class PartitionVersion:
             for name, location in index.items():
                 at = f"{parts.path(location.file)}: part '{name}'"
                 bodies[name] = Body(parts.mapped(name, location), at, location.checksum)
-        if not parted or plain.has_plain(self.version):
+        if not parted or parts.beside_plain(self.version):
             for path in plain.chain(self.version):
                 bodies[_FILE + path.name] = Body(memoryview(path.read_bytes()), str(path))
         return bodies
@@ -103,8 +103,8 @@ class PartitionVersion:
         make_directory(self.folder / self.partition, sync=sync)
         for name, body in files.items():
             write_bytes(self.folder / self.partition / name, memoryview(body), sync=sync)
-        if parts or not files:
-            PartFiles(self.folder / self.partition, sync).add(self.version, {}, parts)
+        # Also without parts: a box that keeps its state in parts may not have any yet.
+        PartFiles(self.folder / self.partition, sync).add(self.version, {}, parts, plain=bool(files))
 
 
 @dataclass

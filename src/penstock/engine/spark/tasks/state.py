@@ -118,7 +118,7 @@ class PartitionState:
         if not parted:
             return 0
         assert held.files is not None
-        held.index, written = held.files.write((version, token), held.index, parts, gone)
+        held.index, written = held.files.write((version, token), held.index, parts, gone, plain=self.plain)
         return written
 
     def _keep_delta(self, held: Resident, version: int, token: str) -> int:
@@ -197,10 +197,6 @@ class PartitionState:
             deltas.append(self._read(version, "delta"))
             version = deltas[-1][0].base
         return version, deltas[::-1]
-
-    def has_plain(self, version: Version) -> bool:
-        """Whether some boxes of the stage keep deltas and snapshots."""
-        return self.path(version, "delta").exists() or self.path(version, "snapshot").exists()
 
     def chain(self, version: Version) -> list[Path]:
         """The files that a version is built from: deltas, newest first, back to a snapshot."""

@@ -21,12 +21,14 @@ import pyarrow as pa
 import xxhash
 
 from penstock.model.errors import PenstockError
+from penstock.model.json_types import JsonMapping, JsonObject
 from penstock.store.durable import make_directory, write_pieces
 from penstock.store.file_names import number_text
 from penstock.store.ipc import from_ipc, to_ipc
 
 _MAGIC = b"PPARTS1\n"
 _ALIGN = 64
+_PLAIN = "plain"  # in a head, see `beside_plain`
 _OLD = 100  # trains after which a part is carried over, so that its file can go
 _CARRY_BYTES = 2 << 20  # the approximate most that one train carries over
 LOST_STATE = (
@@ -79,12 +81,24 @@ class PartFiles:
 
     def index(self, version: Version) -> Index:
         """Where each part of this version lies."""
+        return {name: PartLocation(*location) for name, location in self._head(version)["parts"].items()}
+
+    def beside_plain(self, version: Version) -> bool:
+        """Whether other boxes of the stage keep deltas and snapshots: without these the version is not whole.
+
+        The files themselves cannot tell, because they may be lost or deleted by now.
+        """
+        told = self._head(version).get(_PLAIN)
+        path = self.path(version)  # of a checkpoint whose heads do not tell
+        return any(path.with_suffix(s).exists() for s in (".delta", ".snapshot")) if told is None else told
+
+    def _head(self, version: Version) -> JsonObject:
         view, _ = self._view(version)
         size = int.from_bytes(view[8:16], "little")
-        head = json.loads(bytes(view[24 : 24 + size]))
+        head: JsonObject = json.loads(bytes(view[24 : 24 + size]))
         if tuple(head["version"]) != version:
             raise StateError(f"{self.path(version)}: this is the file of another version", hint=LOST_STATE)
-        return {name: PartLocation(*location) for name, location in head["parts"].items()}
+        return head
 
     def check(self, version: Version) -> None:
         """Refuse a version if a file is missing or short that one of its parts lies in."""
@@ -113,17 +127,29 @@ class PartFiles:
         return data
 
     def write(
-        self, version: Version, before: Index, parts: Mapping[str, pa.Table], gone: set[str]
+        self,
+        version: Version,
+        before: Index,
+        parts: Mapping[str, pa.Table],
+        gone: set[str],
+        *,
+        plain: bool = False,
     ) -> tuple[Index, int]:
-        """Write the file of a version; returns its index and how many bytes were written."""
+        """Write the file of a version; returns its index and how many bytes were written.
+
+        `plain`: other boxes of the stage keep deltas and snapshots.
+        """
         index = {
             name: location for name, location in before.items() if name not in gone and name not in parts
         }
-        index, written = self.add(version, index, {name: to_ipc(table) for name, table in parts.items()})
+        new = {name: to_ipc(table) for name, table in parts.items()}
+        index, written = self.add(version, index, new, plain=plain)
         self.forget(oldest_file(before, version[0]), version)
         return index, written
 
-    def add(self, version: Version, kept: Index, new: Mapping[str, Bytes]) -> tuple[Index, int]:
+    def add(
+        self, version: Version, kept: Index, new: Mapping[str, Bytes], *, plain: bool = False
+    ) -> tuple[Index, int]:
         """Write the file of a version with `new` parts beside those `kept` in earlier files."""
         index, bodies = dict(kept), dict(new)
         for name in self._carried(index, version[0]):
@@ -136,10 +162,11 @@ class PartFiles:
             if was is not None:
                 for lazy in self._lazy:
                     lazy.moved(name, was, index[name])
-        return index, self._store(version, index, list(bodies.values()))
+        head = {"version": version, "parts": index, _PLAIN: plain}
+        return index, self._store(version, head, list(bodies.values()))
 
-    def _store(self, version: Version, index: Index, bodies: list[Bytes]) -> int:
-        head = json.dumps({"version": version, "parts": index}, separators=(",", ":")).encode()
+    def _store(self, version: Version, told: JsonMapping, bodies: list[Bytes]) -> int:
+        head = json.dumps(told, separators=(",", ":")).encode()
         checked = xxhash.xxh3_64_intdigest(head).to_bytes(8, "little")
         front = _MAGIC + len(head).to_bytes(8, "little") + checked + head
         pieces: list[bytes | memoryview] = [front, b"\0" * (_padded(len(front)) - len(front))]
