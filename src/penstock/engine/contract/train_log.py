@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -172,6 +173,23 @@ class TrainLog:
         """The commit of a train; None before it is written."""
         record = self._newest(train, COMMIT)
         return None if record is None else Commit.of(record)
+
+    def committed_back(self, last: int) -> Iterator[Commit]:
+        """The commits from train `last` back, as long as each is there with its ticket.
+
+        The folders are listed once, however many trains there are.
+        """
+        slots = {(slot.train, slot.kind): slot for slot in self._slots()}  # of each the newest epoch's
+        for train in range(last, -1, -1):
+            commit, ticket = (self._read_filled(slots.get((train, kind))) for kind in (COMMIT, TICKET))
+            amended = "" if commit is None else str(commit.get("amended", ""))
+            if commit is None or (not self._amendment(amended).exists() if amended else ticket is None):
+                return
+            yield Commit.of(commit)
+
+    def _read_filled(self, slot: Slot | None) -> _Record | None:
+        record = None if slot is None else self._read(slot)
+        return None if record is None or _FENCE in record else record
 
     def last(self) -> int:
         """The number of the newest ticket, -1 before the first."""

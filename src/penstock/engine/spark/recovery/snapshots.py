@@ -31,10 +31,14 @@ _LOG = logging.getLogger("penstock")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state after a train; with BEGINNING, the empty state before the first."""
+    """The state after a train; with BEGINNING, the empty state before the first.
+
+    `needed`: the train after which input was kept when it was written; what came before was released.
+    """
 
     train: int
     state: State
+    needed: int = BEGINNING
 
     def partitions(self) -> Iterator[tuple[str, str, str]]:
         """(stage, partition, token) of each."""
@@ -66,7 +70,15 @@ class Snapshots:
         if record.get("of") != self._of:
             _LOG.warning("a snapshot of the state is not used: %s belongs elsewhere", path)
             return None
-        return Snapshot(record["train"], record["state"])
+        return Snapshot(record["train"], record["state"], record.get("needed", BEGINNING))
+
+    def released_input(self, known: list[Snapshot]) -> bool:
+        """Whether input of the first trains was released, by what the records say or because there are two.
+
+        A torn record says nothing, but it counts.
+        """
+        written = sum(1 for _ in (self.root / _RECORDS).glob("*.json"))
+        return written >= _KEPT or any(snapshot.needed != BEGINNING for snapshot in known)
 
     def save(self, snapshot: Snapshot, bodies: Bodies, before: Snapshot | None) -> int:
         """Write a snapshot; returns the bytes written. Parts that `before` has too are not written again."""
@@ -80,7 +92,12 @@ class Snapshots:
         crash_point("snapshot-before-record")
         make_directory(self.root / _RECORDS, sync=self.sync)
         name = f"{number_text(snapshot.train)}-{uuid.uuid4().hex[:8]}.json"
-        body = {"of": self._of, "train": snapshot.train, "state": snapshot.state}
+        body = {
+            "of": self._of,
+            "train": snapshot.train,
+            "state": snapshot.state,
+            "needed": snapshot.needed,
+        }
         write_record(self.root / _RECORDS / name, body, sync=self.sync)
         crash_point("snapshot-after-record")
         return written

@@ -17,7 +17,7 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,14 +101,15 @@ class StateVersions:
         if commit is None:
             self._begin_empty()
             return Start(BEGINNING, {})
-        oldest = self._oldest_runnable(commit.train)
+        known = [s for s in self._snapshots.newest_first() if s.train <= commit.train]
+        oldest = self._oldest_runnable(commit.train, known)
         try:
             self._find(commit.train, wanted, contents=contents)
             start = Start(commit.train, wanted)
         except StateError as error:
-            start = self._from_snapshot(commit.train, stages, oldest, error)
+            start = self._from_snapshot(known, stages, oldest, error)
         if self.uses_snapshots:
-            self._learn_kept(start, commit.train, oldest)
+            self._learn_kept(start, known, oldest)
         return start
 
     def _begin_empty(self) -> None:
@@ -140,8 +141,9 @@ class StateVersions:
             read = {name: body.read() for name, body in bodies.items()}
             PartitionVersion(self.folder(stage), partition, (train, token)).write(read, sync=self.sync)
 
-    def _from_snapshot(self, train: int, stages: set[str], oldest: int, lost: StateError) -> Start:
-        known = [s for s in self._snapshots.newest_first() if s.train <= train]
+    def _from_snapshot(
+        self, known: list[Snapshot], stages: set[str], oldest: int, lost: StateError
+    ) -> Start:
         for snapshot in [*known, Snapshot(BEGINNING, {})]:
             if snapshot.train + 1 < oldest:
                 self._must_be_same_network(oldest - 1)
@@ -156,17 +158,24 @@ class StateVersions:
             return Start(snapshot.train, state)
         raise lost
 
-    def _oldest_runnable(self, last: int) -> int:
+    def _oldest_runnable(self, last: int, known: list[Snapshot]) -> int:
         """The first train from which on all can be run again, up to the last one committed."""
-        train = last
-        while train >= 0 and self._may_run_again(train):
-            train -= 1
-        return train + 1
+        first, oldest = self._first_with_input(last, known), last + 1
+        for commit in self._log.committed_back(last):
+            if commit.train < first or commit.network != self.recovery.network:
+                break
+            oldest = commit.train
+        return oldest
 
-    def _may_run_again(self, train: int) -> bool:
-        commit = self._log.commit(train)
-        same = commit is not None and commit.network == self.recovery.network
-        return same and self._log.ticket(train) is not None
+    def _first_with_input(self, last: int, known: list[Snapshot]) -> int:
+        """The first train whose input must still be there; tickets may reach further back.
+
+        With the second snapshot, what came before the first was released. Points then lack old entries, and a
+        reader that begins with entry 0 would not miss them.
+        """
+        if not self._snapshots.released_input(known):
+            return 0
+        return min((snapshot.train for snapshot in known[:2]), default=last) + 1
 
     def _must_be_same_network(self, train: int) -> None:
         commit = self._log.commit(train)
@@ -177,12 +186,10 @@ class StateVersions:
                 hint="start once with the network as it was and stop it; then change it",
             )
 
-    def _learn_kept(self, start: Start, last: int, oldest: int) -> None:
+    def _learn_kept(self, start: Start, known: list[Snapshot], oldest: int) -> None:
         """Know the snapshots that trains can be run again from; if there are none, write one now."""
-        known = [
-            s for s in self._snapshots.newest_first() if oldest - 1 <= s.train <= last and self._whole(s)
-        ]
-        self._kept = kept_of(known, from_beginning=oldest == 0)
+        whole = [s for s in known if oldest - 1 <= s.train and self._whole(s)]
+        self._kept = kept_of(whole, from_beginning=oldest == 0)
         self._since = self.recovery.seconds or 0.0
         if not self._kept:
             self._save(Snapshot(*start))
@@ -252,12 +259,12 @@ class StateVersions:
             ).bodies()
             for stage, partition, token in snapshot.partitions()
         }
+        kept = kept_of([snapshot, *self._kept], from_beginning=False)
         # The first one of a run builds on nothing: what an earlier run has left may be torn.
-        self._snapshots.save(snapshot, bodies, self._base)
+        self._snapshots.save(replace(snapshot, needed=kept[-1].train), bodies, self._base)
         self._log.must_own()  # whoever has been followed deletes nothing
-        self._base = snapshot
-        self._kept = kept_of([snapshot, *self._kept], from_beginning=False)
-        self._snapshots.retire(self._kept)
+        self._base, self._kept = snapshot, kept
+        self._snapshots.retire(kept)
         self._tidy_up()
 
     def _tidy_up(self) -> None:
