@@ -83,6 +83,7 @@ class StateVersions:
         self._writing: threading.Thread | None = None
         self._latest: Snapshot | None = None  # the version after the last train of this run
         self._torn: set[int] = set()  # trains whose snapshot could not be loaded
+        self._behind: int | None = None  # until state is rebuilt: the train that this begins after
         self._tidy = False  # what the other way has left is deleted
 
     def folder(self, stage: str) -> Path:
@@ -108,6 +109,7 @@ class StateVersions:
             start = Start(commit.train, wanted)
         except StateError as error:
             start = self._from_snapshot(known, stages, oldest, error)
+        self._behind = start.train if start.train < commit.train else None
         if self.uses_snapshots:
             self._learn_kept(start, known, oldest)
         return start
@@ -209,11 +211,11 @@ class StateVersions:
     @property
     def needed(self) -> int | None:
         """The train after which all may have to be run again; None: only the newest."""
-        return self._kept[-1].train if self.uses_snapshots else None
+        return self._kept[-1].train if self.uses_snapshots else self._behind
 
     def committed(self, train: int, state: State, seconds: float) -> None:
         """Learn of a committed train and how long it took; begin a snapshot when it is time."""
-        self._latest = Snapshot(train, state)
+        self._latest, self._behind = Snapshot(train, state), None
         if not self.uses_snapshots:
             self._tidy_up()
             return
@@ -253,6 +255,10 @@ class StateVersions:
             self._since += since
 
     def _save(self, snapshot: Snapshot) -> None:
+        self._write(snapshot)
+        self._tidy_up()
+
+    def _write(self, snapshot: Snapshot) -> None:
         bodies = {
             (stage, partition): PartitionVersion(
                 self.folder(stage), partition, (snapshot.train, token)
@@ -265,7 +271,6 @@ class StateVersions:
         self._log.must_own()  # whoever has been followed deletes nothing
         self._base, self._kept = snapshot, kept
         self._snapshots.retire(kept)
-        self._tidy_up()
 
     def _tidy_up(self) -> None:
         """Delete what the other way of keeping state has left, once it is not needed any more."""
@@ -279,6 +284,15 @@ class StateVersions:
             delete_versions(self._directory)
 
     # -- the end
+
+    def settle(self, train: int, state: State) -> None:
+        """Learn the version after the last commit, at the end of a run that perhaps had no train."""
+        if self._latest is not None:
+            return
+        self._latest = Snapshot(train, state)
+        if not self.uses_snapshots:
+            self._write(self._latest)  # it was rebuilt, and no commit names it
+        self._behind = None
 
     def close(self) -> None:
         """Write a last snapshot, so that the next start need not run anything again, and free the memory."""

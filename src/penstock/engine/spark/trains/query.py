@@ -402,9 +402,7 @@ class SubnetworkQuery:
             source.close()
 
     def _close_state(self) -> None:
-        self.trains.versions.close()
-        ticket = self.log.ticket(self._committed)
-        if ticket is not None:
+        if self.trains.close_state() and (ticket := self.log.ticket(self._committed)) is not None:
             self._release_input(ticket)
 
     def _end_query(self, until: float) -> None:

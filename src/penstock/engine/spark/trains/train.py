@@ -47,6 +47,7 @@ from penstock.engine.spark.trains.own_records import is_published, lost_records,
 from penstock.engine.spark.trains.rebuilt import Compared
 from penstock.engine.spark.trains.unreadable_input import without_unreadable
 from penstock.model.boxes import ConnectionPoint, Node
+from penstock.model.errors import one_line
 from penstock.rewrite.as_written import WrittenNames
 from penstock.rewrite.subnetworks import SubNetwork, reaching
 from penstock.store.crash import crash_point
@@ -178,6 +179,25 @@ class Trains:
         """Discard the state of boxes. The next start begins with empty state."""
         void_state(self.directory, self.state)
         self.versions.restart_empty(self.log.last_commit())
+
+    def close_state(self) -> bool:
+        """Leave the state so that the next start has it at once; False: it must rebuild it.
+
+        A run without any train may have to rebuild it now: the next one may be of another network, which
+        cannot.
+        """
+        try:
+            if self._behind or self.versions.uses_snapshots:
+                self.log.must_own()
+                self._rebuild()
+                self.versions.settle(self.log.last_commit(), self.state)
+        except FencedError:
+            pass  # the state is the follower's
+        except Exception as error:
+            _LOG.warning("%s: its state was not rebuilt: %s", self.sub.name, one_line(error))
+            return False
+        self.versions.close()
+        return True
 
     def _rebuild(self) -> None:
         """Run trains again that are committed, for their state; nothing that they put out counts."""
