@@ -38,6 +38,7 @@ from penstock.store.errors import FencedError
 _LOG = logging.getLogger("penstock")
 _STATE = "state"
 _NICE = 10  # of the thread that writes snapshots
+_LONG_AGO = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,12 @@ class StateVersions:
         self._snapshots = Snapshots(directory, sync=sync)
         self._kept: list[Snapshot] = []  # newest first
         self._base: Snapshot | None = None  # the newest that this run has written
-        self._since = 0.0  # seconds of trains since the newest snapshot
+        # In seconds of trains of this run. The thread that writes a snapshot sets `_covered`, or `_begun` if
+        # it fails; until it has ended, no other thread does.
+        self._total = 0.0
+        self._begun = 0.0  # when the newest snapshot was begun
+        self._covered = 0.0  # when the newest whole one was begun
+        self._late = False  # it was said that snapshots do not keep up
         self._writing: threading.Thread | None = None
         self._latest: Snapshot | None = None  # the version after the last train of this run
         self._torn: set[int] = set()  # trains whose snapshot could not be loaded
@@ -99,6 +105,7 @@ class StateVersions:
 
         Refuses if the trains in between cannot be run again. `contents`: check them, not only their names.
         """
+        self._wait()  # versions may have vanished in mid-run, while a snapshot is being written
         if commit is None:
             self._begin_empty()
             return Start(BEGINNING, {})
@@ -192,7 +199,7 @@ class StateVersions:
         """Know the snapshots that trains can be run again from; if there are none, write one now."""
         whole = [s for s in known if oldest - 1 <= s.train and self._whole(s)]
         self._kept = kept_of(whole, from_beginning=oldest == 0)
-        self._since = self.recovery.seconds or 0.0
+        self._begun = _LONG_AGO
         if not self._kept:
             self._save(Snapshot(*start))
 
@@ -219,40 +226,69 @@ class StateVersions:
         if not self.uses_snapshots:
             self._tidy_up()
             return
-        self._since += seconds
+        self._total += seconds
         # Half of it: while a snapshot is being written, the one before counts.
-        if self._since >= (self.recovery.seconds or 0.0) / 2 and not self.busy:
+        if self._total - self._begun >= (self.recovery.seconds or 0.0) / 2 and not self.busy:
             self._begin(self._latest)
+        self._warn_if_late(seconds)
 
     @property
     def busy(self) -> bool:
         """Whether a snapshot is being written."""
         return self._writing is not None and self._writing.is_alive()
 
+    def _wait(self) -> None:
+        """Until no snapshot is being written."""
+        if self._writing is not None:
+            self._writing.join()
+
     def _begin(self, snapshot: Snapshot) -> None:
-        since, self._since = self._since, 0.0
+        self._begun = self._total
         if self.recovery.inline:
-            self._try_save(snapshot, since)
+            self._try_save(snapshot, self._begun)
             return
         self._writing = threading.Thread(
-            target=self._in_background, args=(snapshot, since), name="state-snapshot", daemon=True
+            target=self._in_background, args=(snapshot, self._begun), name="state-snapshot", daemon=True
         )
         self._writing.start()
 
-    def _in_background(self, snapshot: Snapshot, since: float) -> None:
+    def _in_background(self, snapshot: Snapshot, total: float) -> None:
         with suppress(OSError, AttributeError):  # on Linux a thread has a priority of its own
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-        self._try_save(snapshot, since)
+        self._try_save(snapshot, total)
 
-    def _try_save(self, snapshot: Snapshot, since: float) -> None:
+    def _try_save(self, snapshot: Snapshot, total: float) -> None:
         """Save a snapshot. If that fails the run goes on, and the next train tries again."""
         try:
             self._save(snapshot)
         except FencedError:
             return  # the next train says so
-        except (OSError, StateError) as error:
-            _LOG.warning("a snapshot of the state failed and is tried again: %s", one_line(error))
-            self._since += since
+        except Exception as error:  # in a thread nobody else would tell
+            _LOG.warning(
+                "%s: a snapshot of the state failed and is tried again: %s: %s",
+                self._directory.name,
+                type(error).__name__,
+                one_line(error),
+            )
+            self._begun = _LONG_AGO
+        else:
+            self._covered = total
+
+    def _warn_if_late(self, seconds: float) -> None:
+        """Say once that a crash of the machine would cost more than was asked for.
+
+        `seconds`: of the last train. However long it was, a snapshot could only begin after it.
+        """
+        behind, target = self._total - self._covered, self.recovery.seconds or 0.0
+        if behind - seconds > target and not self._late:
+            self._late = True
+            _LOG.warning(
+                "%s: snapshots of its state do not keep up: if the machine fails now, trains of %.1f seconds "
+                "run again; the target is %.1f",
+                self._directory.name,
+                behind,
+                target,
+            )
 
     def _save(self, snapshot: Snapshot) -> None:
         self._write(snapshot)
@@ -296,12 +332,11 @@ class StateVersions:
 
     def close(self) -> None:
         """Write a last snapshot, so that the next start need not run anything again, and free the memory."""
-        if self._writing is not None:
-            self._writing.join()
+        self._wait()
         if not self.uses_snapshots or self._latest is None:
             return
         if self._kept[0].train < self._latest.train:
-            self._try_save(self._latest, 0.0)
+            self._try_save(self._latest, self._total)
         if self._kept[0].train == self._latest.train and self._is_mine():
             delete_versions(self._directory)
 
