@@ -252,6 +252,23 @@ def test_what_killed_runs_of_deleted_checkpoints_left_in_memory_is_deleted(run, 
     assert len(list(memory.iterdir())) == 1
 
 
+def test_what_killed_processes_were_writing_is_deleted(run, tmp_path, memory):
+    trains(start(run, EVERY_TRAIN), 2)
+    snapshots = query_directory(run) / "snapshots"
+    parts = [next(folder.rglob("*.parts")) for folder in (memory, snapshots / "stages")]
+    left = [path.with_name(f".{path.name}.host.1.2.3.tmp") for path in parts]
+    left.append(snapshots / "records" / ".1.json.host.1.2.3.tmp")
+    other = memory / "penstock-other"
+    other.mkdir()
+    (other / "checkpoint.txt").write_text(str(tmp_path))
+    (other / ".0.parts.host.1.2.3.tmp").touch()
+    for path in left:
+        path.touch()
+    start(run, EVERY_TRAIN, epoch=2)
+    assert not [path for path in left if path.exists()]
+    assert len(list(other.iterdir())) == 2, "of another checkpoint, whose owner may be writing"
+
+
 def test_a_checkpoint_made_anew_in_the_same_place_starts_empty(run, expected):
     trains(start(run, NEVER), 5)
     shutil.rmtree(run / "checkpoint")

@@ -27,6 +27,7 @@ from penstock.engine.spark.recovery.snapshot_files import PartitionVersion
 from penstock.engine.spark.recovery.snapshots import BEGINNING, Snapshot, Snapshots, State, kept_of
 from penstock.engine.spark.recovery.version_folder import (
     delete_orphans,
+    delete_unfinished,
     delete_versions,
     known_folders,
     version_folder,
@@ -78,6 +79,7 @@ class StateVersions:
             delete_orphans()
             self.root = version_folder(directory, local=recovery.local)
         self._snapshots = Snapshots(directory, sync=sync)
+        delete_unfinished(self.root, self._snapshots.root, *known_folders(directory))
         self._kept: list[Snapshot] = []  # newest first
         self._base: Snapshot | None = None  # the newest that this run has written
         # In seconds of trains of this run. The thread that writes a snapshot sets `_covered`, or `_begun` if

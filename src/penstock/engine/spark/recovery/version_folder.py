@@ -17,7 +17,7 @@ import shutil
 from pathlib import Path
 
 from penstock.store.boot import boot_id
-from penstock.store.durable import make_directory, write_text
+from penstock.store.durable import TEMPORARY, make_directory, write_text
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - folders in it are private and checked, see _private
 _PREFIX, _OF = "penstock-", "checkpoint.txt"
@@ -61,6 +61,15 @@ def delete_orphans() -> None:
             continue  # of another user, or just being made
         if orphaned:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def delete_unfinished(*folders: Path) -> None:
+    """Delete what killed processes were writing there. One that lives has been followed, and will fail."""
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            for name in names:
+                if name.startswith(".") and name.endswith(TEMPORARY):
+                    Path(place, name).unlink(missing_ok=True)
 
 
 def _in_memory(directory: Path) -> Path:
