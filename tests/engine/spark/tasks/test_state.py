@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from penstock.engine.arrow.logic import logic_for
 from penstock.engine.spark.recovery.snapshot_files import PartitionVersion
 from penstock.engine.spark.tasks import state as module
+from penstock.engine.spark.tasks.key_targets import hash_of
 from penstock.engine.spark.tasks.state import (
     NO_STATE,
     PartitionState,
@@ -201,6 +203,20 @@ def test_each_attempt_writes_files_of_its_own(state):
     module._RESIDENT.clear()
     assert token(state, 0) == first
     assert train(state, 1, "a") == [("a", 2)]
+
+
+def test_a_worker_drops_the_state_of_a_query_that_was_detached(tmp_path):
+    states = [PartitionState(str(tmp_path / name), 0, make) for name in ("stays", "detached")]
+    for each in states:
+        train(each, 0, "a")
+    shutil.rmtree(tmp_path / "detached")
+    train(states[0], 1, "a")
+    assert list(module._RESIDENT) == [(str(tmp_path / "stays"), 0)]
+
+
+def test_the_hashes_that_a_worker_remembers_are_bounded():
+    """Keys of text may be new in every train, for ever."""
+    assert 0 < (hash_of.cache_info().maxsize or 0) <= 1 << 16
 
 
 def test_a_missing_delta_is_refused(state):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ def targets(table: pa.Table, keys: Keys, parts: int) -> np.ndarray | None:
     return hashes % np.uint64(parts)
 
 
-@cache
+@lru_cache(maxsize=1 << 16)
 def hash_of(value: str | bytes | None) -> int:
     """Hash a text or bytes to a number that is the same in every process."""
     import xxhash

@@ -69,6 +69,14 @@ class Resident:
 _RESIDENT: dict[tuple[str, int], Resident] = {}
 
 
+def _drop_deleted() -> None:
+    """Drop state whose folder is gone: its query was stopped or detached, but this worker lives on."""
+    roots = {root for root, _ in _RESIDENT}
+    gone = {root for root in roots if not Path(root).exists()}
+    for key in [key for key in _RESIDENT if key[0] in gone]:
+        del _RESIDENT[key]
+
+
 @dataclass
 class PartitionState:
     """The versions of one stage's state in one partition."""
@@ -100,6 +108,7 @@ class PartitionState:
         if self.plain:
             written += self._keep_delta(held, version, token)
         held.version, held.token = version, token
+        _drop_deleted()
         _RESIDENT[(self.root, self.partition)] = held
         return Kept(token, written)
 
