@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.store.boot import boot_id
@@ -30,11 +31,10 @@ def version_folder(directory: Path, *, local: bool) -> Path:
 
     `local`: all workers run on this host.
     """
-    if local and _has_room(MEMORY):
-        folder = _in_memory(directory)
-        if _private(folder):
-            write_text(folder / _OF, str(directory.resolve()), sync=False)
-            return folder
+    folder = _in_memory(directory)
+    if local and _has_room(folder) and _private(folder):
+        write_text(folder / _OF, str(directory.resolve()), sync=False)
+        return folder
     folder = directory / "versions" / boot_id()
     make_directory(folder)
     return folder
@@ -78,12 +78,23 @@ def _in_memory(directory: Path) -> Path:
 
 
 def _has_room(folder: Path) -> bool:
+    """Whether there is room in memory for a folder. What it holds already, after a kill, counts as free."""
     try:
-        room = os.statvfs(folder)
+        room = os.statvfs(folder.parent)
     except OSError:
         return False
     free, whole = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
-    return free >= max(_LEAST, whole // _SHARE) and os.access(folder, os.W_OK)
+    needed = max(_LEAST, whole // _SHARE)
+    return os.access(folder.parent, os.W_OK) and (free >= needed or free + _size(folder) >= needed)
+
+
+def _size(folder: Path) -> int:
+    sizes = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                sizes += Path(place, name).lstat().st_size
+    return sizes
 
 
 def _private(folder: Path) -> bool:
