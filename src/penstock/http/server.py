@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from penstock.http.connections import timed_connection
 from penstock.http.front_door import FrontDoor
 from penstock.http.limits import ServerLimits
 from penstock.model.errors import PenstockError
+from penstock.process.open_files import allow_open_files
 from penstock.process.stop_signal import StopSignal
 
 _GRACE = 3  # seconds that open requests get at the end
@@ -157,7 +157,7 @@ def _hand_over(
 
 
 def _server(app: FastAPI, limits: ServerLimits) -> _Server:
-    _allow_open_files(limits.connections + _OTHER_FILES)
+    allow_open_files(limits.connections + _OTHER_FILES)
     config = uvicorn.Config(
         app,
         http=timed_connection(limits),
@@ -170,11 +170,3 @@ def _server(app: FastAPI, limits: ServerLimits) -> _Server:
         proxy_headers=False,  # nobody may say for others where they come from
     )
     return _Server(app, config)
-
-
-def _allow_open_files(wanted: int) -> None:
-    """Let this process have as many connections as its limits say, as far as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

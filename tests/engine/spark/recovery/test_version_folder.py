@@ -1,11 +1,13 @@
-"""Whether versions of the state lie in memory or in the checkpoint."""
+"""Where versions of the state lie: in memory or in the checkpoint, in as many files as there are."""
 
 from __future__ import annotations
 
+import resource
 from types import SimpleNamespace
 
 import pytest
 
+from engine.spark.recovery.dry_recovery import NEVER, start
 from penstock.engine.spark.recovery import version_folder
 
 HAS_ROOM = version_folder._has_room  # the real one: a fixture of these tests replaces it
@@ -13,10 +15,10 @@ HAS_ROOM = version_folder._has_room  # the real one: a fixture of these tests re
 
 @pytest.fixture
 def machine(memory, monkeypatch):
-    """Its memory: 1,000 bytes, of which an eighth must be free."""
+    """Its memory: 10,000 bytes, of which an eighth must be free."""
 
     def used(number):
-        room = SimpleNamespace(f_bavail=1000 - number, f_blocks=1000, f_frsize=1)
+        room = SimpleNamespace(f_bavail=10_000 - number, f_blocks=10_000, f_frsize=1)
         monkeypatch.setattr(version_folder.os, "statvfs", lambda _folder: room)
 
     monkeypatch.setattr(version_folder, "_LEAST", 0)
@@ -25,17 +27,28 @@ def machine(memory, monkeypatch):
 
 
 def test_what_others_use_counts(machine, memory, tmp_path):
-    machine(800)
+    machine(8000)
     assert version_folder.version_folder(tmp_path / "a", local=True).parent == memory
-    machine(900)
+    machine(9000)
     assert version_folder.version_folder(tmp_path / "b", local=True).is_relative_to(tmp_path / "b")
 
 
 def test_what_an_earlier_run_of_ours_has_left_does_not_count(machine, memory, tmp_path):
-    machine(100)
+    machine(1000)
     ours = version_folder.version_folder(tmp_path / "a", local=True)
-    (ours / "state").write_bytes(bytes(600))
-    machine(900)
+    (ours / "state").write_bytes(bytes(6000))
+    machine(9000)
     assert version_folder.version_folder(tmp_path / "a", local=True) == ours
     (ours / "state").write_bytes(bytes(10))
     assert version_folder.version_folder(tmp_path / "a", local=True) != ours
+
+
+def test_a_run_with_snapshots_may_have_many_files_open(run):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+    try:
+        start(run, NEVER)
+        raised, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert raised == (1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

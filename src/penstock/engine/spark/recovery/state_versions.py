@@ -34,12 +34,14 @@ from penstock.engine.spark.recovery.version_folder import (
 )
 from penstock.engine.spark.tasks.state_parts import StateError
 from penstock.model.errors import one_line
+from penstock.process.open_files import allow_open_files
 from penstock.store.errors import FencedError
 
 _LOG = logging.getLogger("penstock")
 _STATE = "state"
 _NICE = 10  # of the thread that writes snapshots
 _LONG_AGO = float("-inf")
+_OPEN_FILES = 1 << 16  # a snapshot maps all files of all partitions at once, see `snapshot_files.py`
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class StateVersions:
         self.sync = sync and not self.uses_snapshots  # whether tasks flush what they write
         self.root = directory / _STATE
         if self.uses_snapshots:
+            allow_open_files(_OPEN_FILES)
             delete_orphans()
             self.root = version_folder(directory, local=recovery.local)
         self._snapshots = Snapshots(directory, sync=sync)
