@@ -60,6 +60,23 @@ def test_explain_shows_the_layout(net):
     assert "reads minutes; writes out" in layout
 
 
+def test_explain_tells_how_state_is_kept_by_the_durability(tmp_path):
+    """Files of a feed may be gone after a power cut, if its writer has not flushed them."""
+    path = tmp_path / "fed.py"
+    path.write_text(
+        "from penstock.testing.columns import SCHEMA, decode\n"
+        "import penstock as ps\n"
+        "net = ps.Network('fed')\n"
+        "feed = ps.feed('in', SCHEMA, decode=decode, keys='road')\n"
+        "rows = net.source('rows', feed, timestamp='second', whole=True)\n"
+        "rows.group_by('road').tumble('1 minute', n='count(*)').output('out', to=ps.csv('out'))\n"
+    )
+    given = ("explain", f"{path}:net", "--recovery", "10 seconds")
+    assert "snapshots in the background" in call(*given).output
+    assert "a delta with every train; the input of 'rows'" in call(*given, "--durability", "power").output
+    assert call(*given, "--durability", "storm").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("name", "begins"), [("net.svg", "<svg"), ("net.mmd", "flowchart"), ("net.html", "<")]
 )

@@ -60,6 +60,26 @@ def test_explain_says_which(tmp_path):
     assert state_text(subs["many"], "process", 10.0) == "state: none"
 
 
+def test_on_a_cluster_a_power_cut_leaves_no_snapshots(monkeypatch, tmp_path):
+    (sub, *_) = split(network(stays=True))
+    assert state_plan(sub, "process", local=False).snapshots
+    assert not state_plan(sub, "power", local=False).snapshots
+    told = {
+        (master, durability): ps.Runtime(
+            network(stays=True),
+            checkpoint=tmp_path / "c",
+            master=master,
+            durability=durability,
+            recovery="10 seconds",
+        ).explain()
+        for master in ("local[2]", "spark://elsewhere:7077")
+        for durability in ("process", "power")
+    }
+    without = [how for how, text in told.items() if "snapshots in the background" not in text]
+    assert without == [("spark://elsewhere:7077", "power")]
+    assert "cluster" in told["spark://elsewhere:7077", "power"]
+
+
 def test_stays_goes_through_yaml_and_shows():
     for stays in (None, True, False):
         net = network(stays=stays)

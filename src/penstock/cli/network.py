@@ -10,6 +10,7 @@ import typer
 from penstock.cli.load import NET_HELP, load_network
 from penstock.cli.optimize import plan_for
 from penstock.cli.refusals import refusals
+from penstock.cli.shared_options import Durability as DurabilityOption
 from penstock.cli.shared_options import RecoveryOption
 from penstock.model.boxes import Join
 from penstock.model.errors import PenstockError
@@ -19,6 +20,7 @@ from penstock.rewrite.subnetworks import split
 
 if TYPE_CHECKING:
     from penstock.engine.spark.layout.plan import Stage
+    from penstock.store.durable import Durability
 
 Net = Annotated[str, typer.Argument(metavar="NET", help=NET_HELP)]
 
@@ -49,6 +51,7 @@ def explain(
         ),
     ] = None,
     recovery: RecoveryOption = "off",
+    durability: DurabilityOption = "process",
     optimized: Annotated[
         bool, typer.Option("--optimized", help="Explain the form that `penstock optimize` finds.")
     ] = False,
@@ -61,8 +64,10 @@ def explain(
             network = plan_for(network, checkpoint).network
         typer.echo(network.explain())
         from penstock.engine.contract.recovery import parse_recovery
+        from penstock.store.durable import known_durability
 
-        typer.echo("\n" + layout_text(network, parse_recovery(recovery)))
+        kept = known_durability(durability)
+        typer.echo("\n" + layout_text(network, parse_recovery(recovery), kept))
         if checkpoint is not None:
             from penstock.store.catalog.join_choices import join_choices_text
 
@@ -71,7 +76,9 @@ def explain(
             typer.echo("\n" + join_choices_text(network, checkpoint))
 
 
-def layout_text(network: object, seconds: float | None = None) -> str:
+def layout_text(
+    network: object, seconds: float | None = None, durability: Durability = "process"
+) -> str:
     """Describe by sub-network which boxes run natively, which share a stage, and which way trains run."""
     from penstock.engine.contract.recovery import state_text
     from penstock.engine.spark.jobs.forms import forms_text
@@ -88,7 +95,7 @@ def layout_text(network: object, seconds: float | None = None) -> str:
         lines += [f"    stage ({_spread(s, sub.network)}): {', '.join(s.nodes)}" for s in layout.stages]
         lines.append(f"    {forms_text(layout)}")
         if any(stage.stateful for stage in layout.stages):
-            lines.append(f"    {state_text(sub, 'process', seconds)}")
+            lines.append(f"    {state_text(sub, durability, seconds)}")
     return "\n".join(lines)
 
 

@@ -161,9 +161,8 @@ class RunningQueries:
         for themselves.
         """
         settings = self.settings
-        may = lease is None and not given and state_plan(sub, settings.durability).snapshots
-        if settings.durability == "power" and not is_local(self.session):
-            may = False  # after a power cut nobody can tell which files of a cluster's workers are whole
+        plan = state_plan(sub, settings.durability, local=is_local(self.session))
+        may = lease is None and not given and plan.snapshots
         return Recovery(settings.recovery if may else None, network=made_by(sub))
 
     def too_many_dead_letters(self) -> bool:

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from penstock.connectors.loading import check_sources
 from penstock.engine.contract.policy import AsSoonAsPossible, TrainPolicy
 from penstock.engine.contract.recovery import parse_recovery, state_texts
-from penstock.engine.spark.session import for_trains, local_session, one_runs
+from penstock.engine.spark.session import for_trains, local_session, one_runs, runs_here
 from penstock.engine.spark.trains.failures import ATTEMPTS
 from penstock.model.boxes import Source
 from penstock.model.errors import PenstockError
@@ -260,7 +260,8 @@ class Runtime(Attaching, Steered):
 
     def explain(self) -> str:
         """The network as text, how its state is kept, and what its diffused joins have chosen so far."""
-        state = state_texts(self.subs, self.settings.durability, self.settings.recovery)
+        local = runs_here(self._spark, self._master)
+        state = state_texts(self.subs, self.settings.durability, self.settings.recovery, local=local)
         joins = join_choices_text(self.network, self.checkpoint)
         return "\n\n".join([self.network.explain(), *forms_texts(self.subs, self.forms), state, joins])
 

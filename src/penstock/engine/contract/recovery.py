@@ -16,6 +16,7 @@ from penstock.rewrite.subnetworks import SubNetwork
 from penstock.store.durable import Durability
 
 OFF = "off"
+_NO_STATE = "it has no state"
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,13 @@ def parse_recovery(text: str | float | None) -> float | None:
     return seconds
 
 
-def state_plan(sub: SubNetwork, durability: Durability) -> StatePlan:
-    """How the state of a sub-network may be kept."""
+def state_plan(sub: SubNetwork, durability: Durability, *, local: bool = True) -> StatePlan:
+    """How the state of a sub-network may be kept; `local`: all workers run on this host."""
     if not any(Trait.STATEFUL in node.traits for node in sub.network.nodes.values()):
-        return StatePlan(False, "it has no state")
+        return StatePlan(False, _NO_STATE)
+    if durability == "power" and not local:
+        # Nobody could tell which files of a cluster's workers are whole.
+        return StatePlan(False, "after a power cut, files that a cluster's workers wrote may be torn")
     gone = [name for name in sub.inputs if not _stays(sub, name, durability)]
     if gone:
         names = ", ".join(f"'{name}'" for name in gone)
@@ -66,17 +70,21 @@ def _stays(sub: SubNetwork, name: str, durability: Durability) -> bool:
     return node.format.stays and durability == "process"
 
 
-def state_text(sub: SubNetwork, durability: Durability, seconds: float | None) -> str:
+def state_text(
+    sub: SubNetwork, durability: Durability, seconds: float | None, *, local: bool = True
+) -> str:
     """One line for `explain`: how a run keeps the state."""
-    plan = state_plan(sub, durability)
+    plan = state_plan(sub, durability, local=local)
     if plan.snapshots and seconds is not None:
         target = format_duration(round(seconds * 1e6))
         return f"state: snapshots in the background, rebuilt within {target} of trains; {plan.why}"
     if plan.snapshots:
         return "state: a delta with every train; recovery= (--recovery) would write snapshots instead"
-    return f"state: {'none' if plan.why == 'it has no state' else f'a delta with every train; {plan.why}'}"
+    return f"state: {'none' if plan.why == _NO_STATE else f'a delta with every train; {plan.why}'}"
 
 
-def state_texts(subs: Iterable[SubNetwork], durability: Durability, seconds: float | None) -> str:
+def state_texts(
+    subs: Iterable[SubNetwork], durability: Durability, seconds: float | None, *, local: bool
+) -> str:
     """The same for all sub-networks."""
-    return "\n".join(f"'{sub.name}': {state_text(sub, durability, seconds)}" for sub in subs)
+    return "\n".join(f"'{sub.name}': {state_text(sub, durability, seconds, local=local)}" for sub in subs)

@@ -100,11 +100,10 @@ def local_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    cores = max(2, os.cpu_count() or 2)
     defaults = {
         "spark.app.name": name,
-        "spark.master": os.environ.get("MASTER", f"local[{cores},{TASK_ATTEMPTS}]"),
-        "spark.sql.shuffle.partitions": str(cores),
+        "spark.master": _default_master(),
+        "spark.sql.shuffle.partitions": str(_cores()),
         "spark.driver.memory": f"{heap_mb(_memory_mb())}m",
         **SETTINGS,
         **{f"spark.executorEnv.{name}": value for name, value in MEMORY.items()},
@@ -160,7 +159,24 @@ def _left_open(defaults: dict[str, str]) -> dict[str, str]:
 
 def is_local(spark: SparkSession) -> bool:
     """Whether all tasks run on this host."""
-    return str(spark.sparkContext.master).startswith("local")
+    return _names_this_host(str(spark.sparkContext.master))
+
+
+def runs_here(spark: SparkSession | None, master: str | None) -> bool:
+    """The same of a run that may not have a session yet: with its own, or with that of `local_session`."""
+    return is_local(spark) if spark is not None else _names_this_host(master or _default_master())
+
+
+def _names_this_host(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _default_master() -> str:
+    return os.environ.get("MASTER", f"local[{_cores()},{TASK_ATTEMPTS}]")
+
+
+def _cores() -> int:
+    return max(2, os.cpu_count() or 2)
 
 
 def one_runs() -> bool:
