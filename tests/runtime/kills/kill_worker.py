@@ -18,6 +18,7 @@ from penstock.engine.contract.situation import Situation
 from penstock.testing import examples
 
 RATES = (0.0, 0.1, 0.3, 0.6)
+RECOVERY = "PENSTOCK_TEST_RECOVERY"  # in the environment: state is kept by snapshots
 CARS, DOORS = "time TIMESTAMP, k INT, v INT", "time TIMESTAMP, k INT, door INT"
 
 
@@ -31,8 +32,9 @@ def network(folder: Path, *, shed: bool = True, sources: dict[str, Any] | None =
         "doors": ps.csv(str(folder / "doors"), DOORS, settle="0"),
     }
     net = ps.Network("killed")
-    cars = net.source("cars", formats["cars"], timestamp="time", lateness="2 seconds")
-    doors = net.source("doors", formats["doors"], timestamp="time", lateness="2 seconds")
+    stays = True if RECOVERY in os.environ else None
+    cars = net.source("cars", formats["cars"], timestamp="time", lateness="2 seconds", stays=stays)
+    doors = net.source("doors", formats["doors"], timestamp="time", lateness="2 seconds", stays=stays)
     kept = cars.drop(0.0, seed=5, name="shed") if shed else cars
     valid = kept.filter("100 / v > 1", name="valid")
     by_key = valid.group_by("k", name="by_key")
@@ -94,6 +96,7 @@ def main(folder: Path, master: str | None) -> None:
         policy=AnyLength(),
         partitions=2,
         attempts=1,
+        recovery=os.environ.get(RECOVERY),
         take_over="PENSTOCK_TEST_TAKE_OVER" in os.environ,
     )
 

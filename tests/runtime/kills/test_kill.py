@@ -13,9 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.engine.spark.recovery.version_folder import delete_versions, known_folders
 from penstock.testing.crash import crash_at
 from runtime.kills.endings import GAVE_UP, JVM_LOST, WORKER_LOST, cut_short, log_since, size
 from runtime.kills.expectation import check, family, kill_family, recorded, start, write_input
+from runtime.kills.kill_worker import RECOVERY
 from soak import SOAK, count
 
 KILLS = int(os.environ.get("PENSTOCK_KILLS", count(3, soak=20)))
@@ -26,6 +28,14 @@ POINTS = (
     "train-after-commit",
     "train-published",
 )
+# In the thread that writes snapshots of the state, with a recovery target.
+SNAPSHOT_POINTS = (
+    "snapshot-before-files",
+    "snapshot-before-record",
+    "snapshot-after-record",
+    "snapshot-before-forget",
+)
+SNAPSHOT_KILLS = count(len(SNAPSHOT_POINTS), soak=20)
 
 
 def plan() -> list[str]:
@@ -66,7 +76,7 @@ def one_round(folder, how: str, dice: random.Random, started: list) -> bool:
     False if it ended before, or Spark gave up. One that fails otherwise fails the test.
     """
     before = size(folder)
-    inside = how in POINTS
+    inside = how in (*POINTS, *SNAPSHOT_POINTS)
     process = start(folder, environment=crash_at(how, dice.randint(2, 3)) if inside else None)
     started.append(process)
     if not inside:
@@ -112,23 +122,61 @@ def test_only_a_kill_counts_as_one(tmp_path, monkeypatch):
 @pytest.mark.timeout(3600 if SOAK else 900)
 def test_killed_and_restarted_until_done(tmp_path, record_property):
     write_input(tmp_path, count(1000, soak=5000))
-    dice, started, died = random.Random(1), [], 0
-    try:
-        for how in plan():
-            # a run that Spark gave up before it was struck does not count: it is started again
-            for _ in range(3):
-                if one_round(tmp_path, how, dice, started):
-                    died += 1
-                    break
-        for _ in range(4):
-            before, last = size(tmp_path), start(tmp_path)
-            started.append(last)
-            if last.wait(timeout=900) == 0 or GAVE_UP not in log_since(tmp_path, before):
-                break
-        assert last.returncode == 0, (tmp_path / "log.txt").read_text()[-3000:]
-    finally:
-        for process in started:
-            kill_family(process.pid)
+    died = killed_until_done(tmp_path, plan())
     assert died == KILLS, f"only {died} of {KILLS} runs were cut short"
     record_property("kills_of_a_driver", died)
     print(check(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600 if SOAK else 900)
+def test_killed_during_a_snapshot(tmp_path, record_property, monkeypatch):
+    """After every other kill the machine goes down too: then the snapshots are all there is."""
+    monkeypatch.setenv(RECOVERY, "200 ms")
+    write_input(tmp_path, count(2000, soak=8000))
+    points = [SNAPSHOT_POINTS[kill % len(SNAPSHOT_POINTS)] for kill in range(SNAPSHOT_KILLS)]
+    try:
+        died = killed_until_done(tmp_path, points, reboots=True)
+        assert died == SNAPSHOT_KILLS, f"only {died} of {SNAPSHOT_KILLS} runs were cut short"
+        assert len(list((tmp_path / "checkpoint").glob("queries/*/snapshots/records/*.json"))) >= 2
+        assert not list((tmp_path / "checkpoint").glob("queries/*/state/*/*"))
+        assert not any(known_folders(directory) for directory in queries(tmp_path)), "a clean stop frees it"
+        record_property("kills_during_a_snapshot", died)
+        print(check(tmp_path))
+    finally:
+        reboot(tmp_path)
+
+
+def queries(folder) -> list[Path]:
+    return list((folder / "checkpoint" / "queries").glob("*"))
+
+
+def reboot(folder) -> None:
+    """The machine goes down: state in memory is gone."""
+    for directory in queries(folder):
+        delete_versions(directory)
+
+
+def killed_until_done(folder, kills: list[str], *, reboots: bool = False) -> int:
+    """One run after the other, each killed in its way, and a last one; returns how many were killed."""
+    dice, started, died = random.Random(1), [], 0
+    try:
+        for number, how in enumerate(kills):
+            # a run that Spark gave up before it was struck does not count: it is started again
+            for _ in range(3):
+                if one_round(folder, how, dice, started):
+                    died += 1
+                    break
+            if reboots and number % 2:
+                kill_family(started[-1].pid)
+                reboot(folder)
+        for _ in range(4):
+            before, last = size(folder), start(folder)
+            started.append(last)
+            if last.wait(timeout=900) == 0 or GAVE_UP not in log_since(folder, before):
+                break
+        assert last.returncode == 0, (folder / "log.txt").read_text()[-3000:]
+    finally:
+        for process in started:
+            kill_family(process.pid)
+    return died

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pytest
 import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.train_log import TrainLog
+from penstock.engine.spark.recovery import version_folder
+from penstock.engine.spark.recovery.state_versions import StateVersions
 from penstock.store.dead_letters import DeadLetters
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -99,6 +102,56 @@ def test_a_file_deleted_before_it_is_read(spark, tmp_path, form, monkeypatch):
     assert [(row["file"], "deleted" in row["reason"]) for row in letters] == [(f"{folder}/1", True)]
     (amended,) = (tmp_path / "ck" / "queries").glob("*/amended/*.json")
     assert '"left_out":{"cars":[' in amended.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [ps.csv, ps.parquet])
+def test_state_is_rebuilt_without_what_could_not_be_read(spark, tmp_path, form, monkeypatch, caplog):
+    """A file is gone when its train runs. The machine fails, and the file is back: it stays left out."""
+    memory, folder, kept = tmp_path / "memory", tmp_path / "in", tmp_path / "aside"
+    memory.mkdir()
+    folder.mkdir()
+    monkeypatch.setattr(version_folder, "MEMORY", memory)
+    monkeypatch.setattr(version_folder, "_has_room", lambda _folder: True)
+
+    def put(number):
+        if form is ps.csv:
+            (folder / f"{number}").write_text(f"2026-01-01 00:00:0{number},{number}\nrubbish\n")
+        else:
+            pq.write_table(table([number]), folder / f"{number}")
+        os.utime(folder / f"{number}", (number + 1, number + 1))
+
+    def run_on(**options):
+        net = ps.Network("poison")
+        source = net.source("cars", form(str(folder), SCHEMA), timestamp="time", stays=True)
+        sums = source.tumble("1 hour", n="count(*)", total="sum(v)", name="sums")
+        sums.output("out", to=(rows := ps.memory()))
+        settings = {"once": True, "partitions": 2, "recovery": "1 hour", **options}
+        with ps.Runtime(net, spark, tmp_path / "ck", **settings) as running:
+            assert running.wait(120)
+        return rows.rows
+
+    write = TrainLog.write_ticket
+
+    def write_and_lose(self, ticket):
+        write(self, ticket)
+        if (folder / "1").exists():
+            (folder / "1").rename(kept)
+
+    put(0)
+    put(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainLog, "write_ticket", write_and_lose)
+        patched.setattr(StateVersions, "close", lambda _versions: None)  # as if it was killed
+        run_on()
+    assert kept.exists()
+    shutil.rmtree(memory)
+    memory.mkdir()
+    kept.rename(folder / "1")
+    put(2)
+    (row,) = run_on(close=True)
+    assert (row["n"], row["total"]) == (2, 2)
+    assert "run again" in caplog.text
 
 
 @pytest.mark.slow
