@@ -1,4 +1,4 @@
-"""The limit of open files is raised to what is needed, never lowered, and not beyond what the system allows."""
+"""The limit of open files is raised to what is needed, never lowered, as far as the system allows."""
 
 from __future__ import annotations
 

@@ -76,9 +76,7 @@ def explain(
             typer.echo("\n" + join_choices_text(network, checkpoint))
 
 
-def layout_text(
-    network: object, seconds: float | None = None, durability: Durability = "process"
-) -> str:
+def layout_text(network: object, seconds: float | None = None, durability: Durability = "process") -> str:
     """Describe by sub-network which boxes run natively, which share a stage, and which way trains run."""
     from penstock.engine.contract.recovery import state_text
     from penstock.engine.spark.jobs.forms import forms_text

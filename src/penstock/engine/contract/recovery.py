@@ -70,9 +70,7 @@ def _stays(sub: SubNetwork, name: str, durability: Durability) -> bool:
     return node.format.stays and durability == "process"
 
 
-def state_text(
-    sub: SubNetwork, durability: Durability, seconds: float | None, *, local: bool = True
-) -> str:
+def state_text(sub: SubNetwork, durability: Durability, seconds: float | None, *, local: bool = True) -> str:
     """One line for `explain`: how a run keeps the state."""
     plan = state_plan(sub, durability, local=local)
     if plan.snapshots and seconds is not None:

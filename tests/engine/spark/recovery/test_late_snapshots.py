@@ -19,8 +19,8 @@ def test_any_failure_of_a_snapshot_is_told_and_it_is_tried_again(run, memory, mo
         patched.setattr(versions._snapshots, "save", lambda *_given: {}["no such part"])
         trains(dry, 1)
         versions._wait()
-    told = f"{dry.query.sub.name}: a snapshot of the state failed and is tried again: KeyError: 'no such part'"
-    assert told in caplog.text
+    told = "a snapshot of the state failed and is tried again: KeyError: 'no such part'"
+    assert f"{dry.query.sub.name}: {told}" in caplog.text
     trains(dry, 1)
     versions._wait()
     assert records(run) == [1]

@@ -1,4 +1,4 @@
-"""A stage of which one box keeps its state in parts and another one in deltas: its versions are both or none."""
+"""A stage of which one box keeps its state in parts and another in deltas: its versions are both or none."""
 
 from __future__ import annotations
 

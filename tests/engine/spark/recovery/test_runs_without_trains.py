@@ -1,4 +1,4 @@
-"""A run that finds no input still leaves the state as a clean stop does: in a snapshot, and no memory taken."""
+"""A run that finds no input leaves the state as any clean stop does: in a snapshot, and no memory taken."""
 
 from __future__ import annotations
 

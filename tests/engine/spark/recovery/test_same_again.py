@@ -51,7 +51,7 @@ def test_a_function_that_gives_something_else_is_refused(run, memory, monkeypatc
         return {name: column[:-1] for name, column in process(logic, inputs, until, final).items()}
 
     monkeypatch.setattr(ReportsPerCar, "process", fewer)
-    with pytest.raises(StateError, match="train 0 .* box 'cars'") as refused:
+    with pytest.raises(StateError, match=r"train 0 .* box 'cars'") as refused:
         start(run, NEVER, epoch=2).train()
     assert "a function gives other answers" in str(refused.value)
 

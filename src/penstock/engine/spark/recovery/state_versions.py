@@ -155,9 +155,7 @@ class StateVersions:
             read = {name: body.read() for name, body in bodies.items()}
             PartitionVersion(self.folder(stage), partition, (train, token)).write(read, sync=self.sync)
 
-    def _from_snapshot(
-        self, known: list[Snapshot], stages: set[str], oldest: int, lost: StateError
-    ) -> Start:
+    def _from_snapshot(self, known: list[Snapshot], stages: set[str], oldest: int, lost: StateError) -> Start:
         for snapshot in [*known, Snapshot(BEGINNING, {})]:
             if snapshot.train + 1 < oldest:
                 self._must_be_same_network(oldest - 1)
@@ -231,11 +229,11 @@ class StateVersions:
         if not self.uses_snapshots:
             self._tidy_up()
             return
-        self._total += seconds
+        before, self._total = self._total, self._total + seconds
         # Half of it: while a snapshot is being written, the one before counts.
         if self._total - self._begun >= (self.recovery.seconds or 0.0) / 2 and not self.busy:
             self._begin(self._latest)
-        self._warn_if_late(seconds)
+        self._warn_if_late(before)
 
     @property
     def busy(self) -> bool:
@@ -279,19 +277,19 @@ class StateVersions:
         else:
             self._covered = total
 
-    def _warn_if_late(self, seconds: float) -> None:
+    def _warn_if_late(self, before: float) -> None:
         """Say once that a crash of the machine would cost more than was asked for.
 
-        `seconds`: of the last train. However long it was, a snapshot could only begin after it.
+        `before`: the last train. However long that was, a snapshot could only begin after it.
         """
-        behind, target = self._total - self._covered, self.recovery.seconds or 0.0
-        if behind - seconds > target and not self._late:
+        target = self.recovery.seconds or 0.0
+        if before - self._covered > target and not self._late:
             self._late = True
             _LOG.warning(
                 "%s: snapshots of its state do not keep up: if the machine fails now, trains of %.1f seconds "
                 "run again; the target is %.1f",
                 self._directory.name,
-                behind,
+                self._total - self._covered,
                 target,
             )
 

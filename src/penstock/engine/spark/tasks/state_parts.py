@@ -88,9 +88,7 @@ class PartFiles:
 
         The files themselves cannot tell, because they may be lost or deleted by now.
         """
-        told = self._head(version).get(_PLAIN)
-        path = self.path(version)  # of a checkpoint whose heads do not tell
-        return any(path.with_suffix(s).exists() for s in (".delta", ".snapshot")) if told is None else told
+        return bool(self._head(version).get(_PLAIN, True))
 
     def _head(self, version: Version) -> JsonObject:
         view, _ = self._view(version)
