@@ -11,7 +11,9 @@ import penstock as ps
 from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.spark.recovery import version_folder
 from penstock.engine.spark.recovery.state_versions import StateVersions
+from penstock.engine.spark.runs.train_run import TrainRun
 from penstock.engine.spark.tasks import state
+from penstock.engine.spark.trains import train
 from penstock.store.dead_letters import DeadLetters
 from penstock.testing import examples
 
@@ -38,6 +40,8 @@ def network(source: Path, out: Path) -> ps.Network:
     )
     again.output("numbered", to=ps.parquet(str(out / "numbered")))
     net.output("all", fine, to=ps.csv(str(out / "all")))
+    above = fine.filter("100 / (v - 7) > 0", name="above")  # leads into no stage
+    net.output("some", above, to=ps.csv(str(out / "some")))
     sums = fine.group_by("k").tumble("30 seconds", m="max(v)", name="sums").group_by("m", name="by_m")
     counted = sums.tumble("1 minute", n="count(*)", name="counted")
     net.output("maxima", counted, to=ps.parquet(str(out / "max")))
@@ -62,7 +66,7 @@ def run(spark, source: Path, folder: Path, recovery: str | None, *, close: bool 
 
 
 def written(folder: Path):
-    texts = "".join(file.read_text() for file in (folder / "out" / "all").glob("*.csv"))
+    texts = "".join(f.read_text() for name in ("all", "some") for f in (folder / "out" / name).glob("*.csv"))
     tables = [pq.read_table(f) for name in ("numbered", "max") for f in (folder / "out" / name).glob("*")]
     rows = sorted(str(row) for table in tables for row in table.to_pylist())
     return (
@@ -73,8 +77,10 @@ def written(folder: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recovery", ["1 hour", "100 ms"])
-def test_the_machine_goes_down_between_two_runs(spark, tmp_path, monkeypatch, caplog, recovery):
+@pytest.mark.parametrize(("recovery", "frames"), [("1 hour", False), ("100 ms", False), ("1 hour", True)])
+def test_the_machine_goes_down_between_two_runs(spark, tmp_path, monkeypatch, caplog, recovery, frames):
+    if frames:
+        monkeypatch.setattr(train, "train_run", TrainRun)
     memory, source = tmp_path / "memory", tmp_path / "in"
     memory.mkdir()
     monkeypatch.setattr(version_folder, "MEMORY", memory)

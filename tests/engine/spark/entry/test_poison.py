@@ -15,6 +15,8 @@ from penstock.engine.contract.policy import AsSoonAsPossible
 from penstock.engine.contract.train_log import TrainLog
 from penstock.engine.spark.recovery import version_folder
 from penstock.engine.spark.recovery.state_versions import StateVersions
+from penstock.engine.spark.runs.train_run import TrainRun
+from penstock.engine.spark.trains import train
 from penstock.store.dead_letters import DeadLetters
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -105,9 +107,11 @@ def test_a_file_deleted_before_it_is_read(spark, tmp_path, form, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", [ps.csv, ps.parquet])
-def test_state_is_rebuilt_without_what_could_not_be_read(spark, tmp_path, form, monkeypatch, caplog):
+@pytest.mark.parametrize(("form", "frames"), [(ps.csv, False), (ps.parquet, False), (ps.parquet, True)])
+def test_state_is_rebuilt_without_what_could_not_be_read(spark, tmp_path, form, frames, monkeypatch, caplog):
     """A file is gone when its train runs. The machine fails, and the file is back: it stays left out."""
+    if frames:
+        monkeypatch.setattr(train, "train_run", TrainRun)
     memory, folder, kept = tmp_path / "memory", tmp_path / "in", tmp_path / "aside"
     memory.mkdir()
     folder.mkdir()
