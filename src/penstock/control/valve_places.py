@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.engine.contract.valve import Valve, lot_of, valve_places
-from penstock.model.boxes import Join, Kept, Keys, Node, Output, Source, Trait, Windowed
+from penstock.model.boxes import Join, Kept, Keys, Node, Output, Source, Trait, View, Windowed
 from penstock.model.checks.shedding import NEVER, has_time_windows, needs_whole_keys
 from penstock.model.durations import Time
 from penstock.model.writing.network import Network
@@ -207,11 +207,7 @@ def _row_grain(grain: str | None) -> str | None:
 
 
 def _approximate(network: Network, blank: ValvePlace, nodes: Sequence[Node]) -> ValvePlace:
-    strict = [
-        node.name
-        for node in nodes
-        if isinstance(node, Output | View) and node.qos is not None and not node.qos.approximate
-    ]
+    strict = [node.name for node in nodes if node.qos is not None and not node.qos.approximate]
     if strict or any(needs_whole_keys(node) for node in nodes):
         name = strict[0] if strict else next(node.name for node in nodes if needs_whole_keys(node))
         why = f"'{name}' would get other answers than the exact ones (approximate: true in its qos allows it)"
