@@ -25,7 +25,8 @@ def sample(t: float, stolen: float, faults: int, dirty: float) -> dict[str, floa
 
 
 def train(second: int, ran: float, boxes: float) -> dict[str, float]:
-    return {"second": second, "rows": 1000, "waited_s": 0.1, "ran_s": ran, "boxes_s": boxes}
+    phases = {"job_s": ran, "read_s": 0.1, "boxes_s": boxes, "write_s": 0.04, "state_s": 0.02}
+    return {"second": second, "rows": 1000, "waited_s": 0.1, "ran_s": ran, **phases}
 
 
 def test_the_smallest_failure_tells_where_the_wall_is() -> None:
@@ -35,14 +36,15 @@ def test_the_smallest_failure_tells_where_the_wall_is() -> None:
     wall = next_wall([failed(600), failed(420, series=series, cost={"cores": 1.5, "backlog_s": 8.25})], 400)
     assert wall is not None
     assert wall["L"] == 420
+    rest = "reading 0.10 s, writing 0.04 s, state 0.02 s"
     assert wall["why"] == [
         "7 scored answers were late",
         "1.50 cores were in use",
         "the backlog grew to 8.2 s",
         "others took 0.20 cores from the machine",
         "2.0 pages a second were read from disk, up to 80 MB waited to be written",
-        "the longest train: 6.00 s for 1,000 tuples, 0.50 s of it in boxes",
-        "the median train: 0.50 s for 1,000 tuples, 0.30 s of it in boxes",
+        f"the longest train: 6.00 s for 1,000 tuples, of which boxes 0.50 s, {rest}",
+        f"the median train: 0.50 s for 1,000 tuples, of which boxes 0.30 s, {rest}",
     ]
 
 

@@ -30,6 +30,8 @@ class TrainDone:
     shown: tuple[str, ...] = ()  # files that their tasks made visible before the commit
     state_bytes: int = 0  # written for the state of boxes
     seconds: float = 0.0  # that the train took, by a clock that is never set
+    # Where they went. `run`: until the last task had ended; `read`, `write`, `state`: of all tasks of a job.
+    phases: Mapping[str, float] = field(default_factory=dict)
     needed: int = -1  # trains after this one may still be run again, so their input must stay
     again: bool = False  # committed by an earlier run, and only published now
     direct: frozenset[str] = frozenset()  # of `delivered`, those with no box with memory in front of them

@@ -25,6 +25,7 @@ class Outcome:
     points: dict[str, list[DataFile]] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     costs: dict[str, BoxCost] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)  # see `TrainDone.phases`
     written: dict[str, int] = field(default_factory=dict)  # tuples written after native nodes
     delivered: dict[str, int] = field(default_factory=dict)  # tuples that have left, by output
     rows: dict[str, list[pa.Table]] = field(default_factory=dict)  # for sinks in this process, by node
@@ -52,6 +53,8 @@ class Outcome:
             self.pass_valve(at, ValveFlow(**flow))
         for name, values in record["values"].items():
             self.values.setdefault(name, []).append(values)
+        for name, seconds in record.get("phases", {}).items():
+            self.phases[name] = self.phases.get(name, 0.0) + seconds
         for name, cost in record["costs"].items():
             self.costs[name] = self.costs.get(name, BoxCost()) + BoxCost(**cost)
 

@@ -7,11 +7,13 @@ and leave conclusions to the reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from penstock.linear_road.run.rating_record import NextWall, Trial
 from penstock.linear_road.run.record import SampleFigures, TrainFigures
+
+_PHASES = (("boxes", "boxes_s"), ("reading", "read_s"), ("writing", "write_s"), ("state", "state_s"))
 
 
 def next_wall(trials: Sequence[Trial], rating: float) -> NextWall | None:
@@ -71,7 +73,10 @@ def _of_trains(trial: Trial) -> list[str]:
 
 
 def _told(train: TrainFigures) -> str:
-    return f"{train['ran_s']:.2f} s for {train['rows']:,} tuples, {train['boxes_s']:.2f} s of it in boxes"
+    figures = cast("Mapping[str, float]", train)
+    # A trial of an older version, in a rating that goes on, has fewer phases.
+    parts = [f"{name} {figures[key]:.2f} s" for name, key in _PHASES if key in figures]
+    return f"{train['ran_s']:.2f} s for {train['rows']:,} tuples, of which {', '.join(parts)}"
 
 
 def _ran(train: TrainFigures) -> float:

@@ -100,13 +100,19 @@ class RunProgress:
 
     def _span(self, done: TrainDone, second: int) -> TrainFigures:
         since = done.ticket.since
-        boxes = sum(cost.wall for cost in done.commit.costs.values()) / (self.partitions or self.feed.groups)
+        partitions = self.partitions or self.feed.groups
+        boxes = sum(cost.wall for cost in done.commit.costs.values()) / partitions
+        read, write, state = (done.phases.get(name, 0.0) / partitions for name in ("read", "write", "state"))
         return {
             "second": second,
             "rows": done.ticket.rows,
             "waited_s": round(max(0.0, done.started - since), 3) if since is not None else 0.0,
             "ran_s": round(done.seconds, 3),
+            "job_s": round(done.phases.get("run", 0.0), 3),
+            "read_s": round(read, 3),
             "boxes_s": round(boxes, 3),
+            "write_s": round(write, 3),
+            "state_s": round(state, 3),
         }
 
     def _count(self, counts: dict[str, dict[str, int]]) -> None:

@@ -41,16 +41,22 @@ class SampleFigures(TypedDict):
 class TrainFigures(TypedDict):
     """One train: the last second it took, its tuples, and its time by phase.
 
-    `waited_s`: from the arrival of its oldest tuple until it began. `ran_s`: from there to its commit.
-    `boxes_s`: the part of that in which boxes worked, as the mean of the partitions; the rest is reading,
-    writing, Spark and the commit.
+    `waited_s`: from the arrival of its oldest tuple until it began. `ran_s`: from there to its commit, of
+    which `job_s` until the last task had ended. As means of the partitions: `read_s`, in which tuples were
+    read and decoded, `boxes_s`, in which boxes worked, `write_s`, in which answers were written, `state_s`,
+    in which state was loaded and kept. What is left of `job_s` is Spark's own, or a partition that took
+    longer.
     """
 
     second: int
     rows: int
     waited_s: float
     ran_s: float
+    job_s: float
+    read_s: float
     boxes_s: float
+    write_s: float
+    state_s: float
 
 
 class Cost(TypedDict, total=False):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+import penstock as ps
 from penstock.engine.local import LocalEngine
 from penstock.engine.spark.jobs.forms import Form
 from penstock.testing import assert_same_result
+from penstock.testing.dry_run import DryRun
 from penstock.testing.spark_run import InForm, run_on_spark
 from penstock.testing.strategies import cases
 
@@ -30,3 +32,18 @@ def test_random_networks(form):
             assert_same_result(found, expected)
 
     compare()
+
+
+def test_a_train_tells_where_its_time_went(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.csv").write_text("".join(f"2026-01-01T00:00:{n:02d}Z,{n}\n" for n in range(60)))
+    net = ps.Network("n")
+    cars = net.source("cars", ps.csv(str(tmp_path / "in"), "time TIMESTAMP, v INT"), timestamp="time")
+    tens = cars.tumble("10 seconds", n="count(*)")
+    net.output("out", tens, to=ps.parquet(str(tmp_path / "out")))
+    done = []
+    DryRun(net, tmp_path / "checkpoint", listen=done.append).run_all()
+    first = done[0]
+    assert set(first.phases) == {"run", "read", "write", "state"}
+    assert all(seconds > 0 for seconds in first.phases.values())
+    assert first.phases["run"] <= first.seconds

@@ -7,7 +7,9 @@ that live in the driver's process.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,6 +103,7 @@ class PhaseRun:
     partition: int
     tables: dict[str, pa.Table] = field(default_factory=dict)  # after each node that ran here
     notes: list[Note] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)  # not told yet, see `TrainDone.phases`
 
     @property
     def phase(self) -> Phase:
@@ -111,7 +114,10 @@ class PhaseRun:
         entered = Entered()
         if reads:
             part = self.part
-            entered = enter(self.plan, part.share(self.partition), part.source_horizons, part.entry_valves)
+            with self._timed("read"):
+                entered = enter(
+                    self.plan, part.share(self.partition), part.source_horizons, part.entry_valves
+                )
             self.tables.update(entered.tables)
         received = list(inbox)
         for template in self.phase.stages:
@@ -131,14 +137,17 @@ class PhaseRun:
             concat([s.tuples for s in received if (s.stage, s.entry) == (task.name, i)], schema)
             for i, schema in enumerate(task.entry_fields)
         ]
-        state = task.partition_state(self.partition)
-        held = task.held(state)
+        with self._timed("state"):
+            state = task.partition_state(self.partition)
+            held = task.held(state)
         stage_run = StageRun(task, held.boxes if held else self._logics(task), entries, self.partition)
         stage_run.tables.update(self.tables)
         stage_run.run()
         # Write answers before state: readers get them sooner, and a replay produces the same answers.
-        record, notes = task.outgoing(stage_run, self.partition)
-        record |= task.kept_record(self.partition, task.keep(state, held))
+        with self._timed("write"):
+            record, notes = task.outgoing(stage_run, self.partition)
+        with self._timed("state"):
+            record |= task.kept_record(self.partition, task.keep(state, held))
         self._note(task.name, record, notes)
         self.tables.update({node.name: stage_run.tables[node.name] for node in task.nodes})
 
@@ -157,12 +166,20 @@ class PhaseRun:
         stage_run.valves.update(entered.valves)
         stage_run.dead = [*entered.dead, *(_in_spark_words(task, letters) for letters in stage_run.dead)]
         # Files of other phases have the numbers before.
-        record, notes = task.outgoing(stage_run, self.number * self.plan.partitions + self.partition)
+        with self._timed("write"):
+            record, notes = task.outgoing(stage_run, self.number * self.plan.partitions + self.partition)
         record |= {"state": {}, "state_bytes": 0, "newest": entered.newest}
         self._note(task.name, record, notes)
         self.tables.update({node.name: stage_run.tables[node.name] for node in task.nodes})
 
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - began
+
     def _note(self, name: str, record: dict[str, Any], notes: Iterable[Note]) -> None:
+        record["phases"], self.seconds = self.seconds, {}
         self.notes += [*notes, ("record", name, json.dumps(record).encode())]
 
     def _logics(self, task: StageTask) -> dict[str, Logic]:

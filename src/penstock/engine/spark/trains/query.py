@@ -272,6 +272,7 @@ class SubnetworkQuery:
             shown=tuple(outcome.shown),
             state_bytes=outcome.state_bytes,
             seconds=time.monotonic() - self._began,
+            phases=outcome.phases,
             direct=self._direct,
             samples={name: pa.concat_tables(tables) for name, tables in outcome.samples.items()},
             needed=self._needed(ticket),

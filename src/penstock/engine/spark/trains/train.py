@@ -306,7 +306,7 @@ class Trains:
                 ticket = self.log.amend(readable)
 
     def _run(self, ticket: Ticket, outcome: Outcome) -> Commit:
-        running = self.train_run(self, ticket, outcome)
+        running, began = self.train_run(self, ticket, outcome), time.monotonic()
         try:
             running.run()
         except Exception:
@@ -314,6 +314,7 @@ class Trains:
             raise
         finally:
             running.release()
+        outcome.phases["run"] = time.monotonic() - began
         outcome.delivered = self._delivered(outcome)
         self._count_points(outcome)
         accounts = self._accounts(ticket, outcome)
