@@ -1,7 +1,8 @@
 """Paths of files: any name that a file system allows is that one file.
 
 A name may hold brackets, colons, newlines, or bytes that are no UTF-8. Python keeps such bytes as surrogates
-in a text. Arrow takes the bytes. Spark takes a path for a pattern or a URI, so it gets only plain ones.
+in a text. Arrow takes the bytes. Spark takes a path for a pattern or a URI, so it gets only plain ones;
+`connectors/files/parquet.py` reads the others, `engine/spark/exact_paths.py` those of points.
 """
 
 from __future__ import annotations
