@@ -28,9 +28,9 @@ def command() -> str:
     return " ".join(["python", str(shown), *sys.argv[1:]])
 
 
-def commit() -> str | None:
+def commit(checkout: Path = ROOT) -> str | None:
     """The commit that was measured; None outside a repository."""
-    return _git("rev-parse", "HEAD") or None
+    return _git("rev-parse", "HEAD", at=checkout) or None
 
 
 def is_dirty() -> bool | None:
@@ -39,9 +39,9 @@ def is_dirty() -> bool | None:
     return None if changes is None else bool(changes)
 
 
-def _git(*words: str) -> str | None:
+def _git(*words: str, at: Path = ROOT) -> str | None:
     try:
-        ended = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        ended = subprocess.run(["git", *words], cwd=at, capture_output=True, text=True, check=False)
     except OSError:
         return None
     return ended.stdout.strip() if ended.returncode == 0 else None

@@ -2,7 +2,8 @@
 
 A rating is the largest L for which the answers of the scored minutes are all right and none is late. Words
 that are not listed below go to `penstock lr rate`. A rating that was stopped resumes if it gets the same
-`--out`; the result then names the commit of the last start only.
+`--out`; the result then names the commit of the last start only. With `--checkout` another checkout is rated,
+by its own code: this is how two versions are compared on one machine.
 
 Figure: L, with response times, cores and memory of every trial.
 Time:   2 to 5 hours; --quick about 15 minutes.
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.common import facts
 from benchmarks.common.command_line import options
 from benchmarks.common.process_tree import kit_command
 from benchmarks.common.results import recording
@@ -35,14 +37,23 @@ QUICK = (
 )
 
 
+def tool(checkout: Path | None) -> list[str]:
+    """The command `penstock lr`: ours, or that of another checkout."""
+    return kit_command() if checkout is None else [str(checkout / ".venv/bin/penstock"), "lr"]
+
+
 def main() -> int:
     parser = options(__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/rating"), help="where the rating works")
+    parser.add_argument(
+        "--checkout", type=Path, help="rate this checkout instead; `make setup` was run in it"
+    )
     chosen, words = parser.parse_known_args()
-    with recording("linear-road-rate", chosen, words=words) as record:
+    rated = None if chosen.checkout is None else facts.commit(chosen.checkout)
+    with recording("linear-road-rate", chosen, words=words, rated_commit=rated) as record:
         size = QUICK if chosen.quick else ()
-        command = kit_command("rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words)
-        ended = subprocess.run(command, check=False)
+        command = [*tool(chosen.checkout), "rate", "--out", chosen.out, "--seed", chosen.seed, *size, *words]
+        ended = subprocess.run(list(map(str, command)), check=False)
         if ended.returncode:
             raise RuntimeError(f"lr rate ended with {ended.returncode}")
         rating = json.loads((chosen.out / "rating.json").read_text(encoding="utf-8"))
